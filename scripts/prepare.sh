@@ -1,0 +1,36 @@
+# Sourced by ./run and ./test: leaves a ready `.venv` beside them, or says in one line what is missing.
+# `prepare EXTRAS` does nothing when pyproject.toml has not changed since the last time.
+
+say() { printf '%s\n' "$*" >&2; }
+
+find_python() {
+    for candidate in "${HOLDFAST_PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.14 python; do
+        [ -n "$candidate" ] || continue
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            printf '%s' "$candidate"
+            return
+        fi
+    done
+    say "holdfast: Python 3.11 or newer is needed and was not found (set HOLDFAST_PYTHON to name one)."
+    exit 1
+}
+
+prepare() {
+    extras=$1
+    stamp=".venv/prepared-$extras-$(cksum <pyproject.toml | cut -d' ' -f1)"
+    [ -f "$stamp" ] && return
+    if [ ! -x .venv/bin/python ]; then
+        python=$(find_python) || exit 1
+        say "holdfast: making .venv with $("$python" --version 2>&1) …"
+        "$python" -m venv .venv || { say "holdfast: 'python -m venv' failed; on Debian install python3-venv."; exit 1; }
+    fi
+    say "holdfast: installing what $extras needs (the first time takes a minute) …"
+    if command -v uv >/dev/null 2>&1; then
+        UV_PYTHON_DOWNLOADS=never uv pip install --quiet --python .venv/bin/python -e ".[$extras]"
+    else
+        # The pip that older Pythons carry mishandles some extras: upgrade it first.
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip &&
+            .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
+    fi || { say "holdfast: installing failed; is a package registry reachable?"; exit 1; }
+    : >"$stamp"
+}

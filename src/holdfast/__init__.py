@@ -1,0 +1,83 @@
+"""Holdfast: background work that starts once, survives a crash and can be explained, on the database you already have.
+
+Only this module and `holdfast.testing` are public.
+"""
+
+from holdfast.context import Context, Fence, RunInfo
+from holdfast.engine import Holdfast, Run
+from holdfast.errors import (
+    Cancelled,
+    DuplicateStep,
+    HoldfastError,
+    IdempotencyConflict,
+    InvalidArguments,
+    InvalidPolicy,
+    InvalidSetting,
+    JobExists,
+    LeaseLost,
+    NotSerialisable,
+    ResultTimeout,
+    RunFailed,
+    RunNotFound,
+    SchemaMissing,
+    SchemaTooNew,
+    StoreBusy,
+    StoreUnavailable,
+    TooLarge,
+    UnknownJob,
+    UnknownNeed,
+    WorkerExists,
+    WrongConnection,
+    WrongSqliteLibrary,
+)
+from holdfast.events import Event
+from holdfast.inspections import Finding, Why
+from holdfast.jobs import Job
+from holdfast.policies import Policy
+from holdfast.retries import Retry, TryAgain
+from holdfast.runs import Snapshot
+from holdfast.settings import Settings
+from holdfast.version import VERSION as __version__
+from holdfast.worker.loop import Worker
+
+__all__ = [
+    "Cancelled",
+    "Context",
+    "DuplicateStep",
+    "Event",
+    "Fence",
+    "Finding",
+    "Holdfast",
+    "HoldfastError",
+    "IdempotencyConflict",
+    "InvalidArguments",
+    "InvalidPolicy",
+    "InvalidSetting",
+    "Job",
+    "JobExists",
+    "LeaseLost",
+    "NotSerialisable",
+    "Policy",
+    "ResultTimeout",
+    "Retry",
+    "Run",
+    "RunFailed",
+    "RunInfo",
+    "RunNotFound",
+    "SchemaMissing",
+    "SchemaTooNew",
+    "Settings",
+    "Snapshot",
+    "StoreBusy",
+    "StoreUnavailable",
+    "TooLarge",
+    "TryAgain",
+    "UnknownJob",
+    "UnknownNeed",
+    "Why",
+    "Worker",
+    "WorkerExists",
+    "WrongConnection",
+    "WrongSqliteLibrary",
+    "__version__",
+]

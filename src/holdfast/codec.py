@@ -1,0 +1,44 @@
+"""Codec: values to JSON text and back, and instants to text that sorts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pydantic_core
+
+from holdfast.errors import NotSerialisable
+
+
+def dump(value: object, *, what: str) -> str:
+    """JSON text for a value, or NotSerialisable."""
+    try:
+        return pydantic_core.to_json(value, inf_nan_mode="constants", by_alias=False).decode()
+    except (pydantic_core.PydanticSerializationError, UnicodeError, ValueError, RecursionError) as error:
+        raise NotSerialisable(f"{what} can't be stored as JSON: {error}") from error
+
+
+def load(text: str) -> Any:
+    return pydantic_core.from_json(text)
+
+
+def compact(value: object) -> str:
+    """JSON text of our own plain values, always the same for the same value."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def instant_text(instant: datetime) -> str:
+    """UTC, always 26 characters, so that text order is time order."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def parse_instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def digest(*parts: str | None) -> str:
+    """Sixteen hex characters that change when any part does."""
+    joined = "\x1f".join("\x00" if part is None else part for part in parts)
+    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

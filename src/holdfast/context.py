@@ -1,0 +1,82 @@
+"""Context: what a job function may ask of its run. It is injected where a parameter is annotated with it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A token for the user's own conditional writes: a later attempt of the same run has a larger one."""
+
+    run_id: str
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.attempt}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """What a running job knows of its own run."""
+
+    id: str
+    job: str
+    queue: str
+    key: str | None
+    tags: dict[str, str]
+    attempt: int
+    tries: int
+    created_at: datetime
+    started_at: datetime
+    deadline_at: datetime | None
+    again_of: str | None
+
+
+class Context(ABC):
+    """The run, from inside."""
+
+    run: RunInfo
+    log: logging.LoggerAdapter[logging.Logger]
+
+    @property
+    def attempt(self) -> int:
+        return self.run.attempt
+
+    @property
+    def fence(self) -> Fence:
+        return Fence(self.run.id, self.run.attempt)
+
+    @property
+    @abstractmethod
+    def cancelled(self) -> bool:
+        """Whether the run should stop: it was cancelled, its time is up, or its lease is lost."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise if the run should stop; a long loop calls it now and then."""
+
+    @abstractmethod
+    def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `fn` and remember its result, or give back the result that an earlier attempt remembered.
+
+        The value that comes back has been through JSON, the first time too. A step that fails is tried again as the
+        job's Retry says. `fn` may be an async function: then await what this returns.
+        """
+
+    @abstractmethod
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Tell how far the work is. Cheap: what is told too often is dropped."""
+
+    @abstractmethod
+    def artifact(self, name: str, content: bytes | str | Path) -> Any:
+        """Keep a file with the run."""

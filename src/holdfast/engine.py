@@ -1,0 +1,360 @@
+"""Engine: `Holdfast`, the door's object. Each method opens a transaction and calls one verb."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from holdfast import codec, inspections, joins, runs, settings, stores
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreUnavailable
+from holdfast.events import Event
+from holdfast.gather import Gather
+from holdfast.ids import Ids
+from holdfast.inspections import Finding, Why
+from holdfast.jobs import Decorator, Isolation, Job, KeySpec, Options, Registry, as_duration, checked_policy, isolation_of, name_of
+from holdfast.policies import Policy
+from holdfast.redaction import Redactor
+from holdfast.retries import Retry
+from holdfast.runs import Snapshot, Submission
+from holdfast.store import migrate
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+from holdfast.wakeups import Wakeups
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+FailureHook = Callable[[Snapshot], None]
+
+
+class Holdfast:
+    """Background work on the database you already have.
+
+        hf = Holdfast("sqlite:///work.db")        # postgresql://…  mssql://…
+
+        @hf.job(key="document_id", timeout=120)
+        def process(ctx: Context, document_id: str) -> dict: ...
+
+        run = process.submit(document_id="doc-1")
+
+    Keyword arguments are settings (see `holdfast.settings.Settings`); `HOLDFAST_*` variables set what is not given.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        engine: Any = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        redact: Iterable[str] = (),
+        **given: Any,
+    ) -> None:
+        self.settings = settings.load({"url": url, **given})
+        self.clock: Clock = clock or SystemClock()
+        self.ids = ids or Ids()
+        self.jobs = Registry()
+        self.redactor = Redactor(redact)
+        self.failure_hooks: list[FailureHook] = []
+        self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
+        self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
+        self._store.on_commit = self.wakeups.committed
+        self._gather: Gather[Submission, str] = Gather(self._submit_batch)
+        self._starting = threading.Lock()
+        self._started = False
+
+    # What runs are made of
+
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        key: KeySpec | None = None,
+        timeout: timedelta | float | None = 120,
+        max_attempts: int = 1,
+        retry: Retry | None = None,
+        on_crash: str | None = None,
+        on_timeout: str = "end",
+        max_takeovers: int = 5,
+        key_order: str = "due",
+        isolation: Isolation | None = None,
+    ) -> Decorator:
+        """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
+
+        key        a parameter's name, a template like "{tenant}/{id}", or a function: at most one run of a key runs
+        isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
+        """
+        policy = Policy(
+            **checked_policy(
+                {
+                    "timeout": as_duration(timeout),
+                    "max_attempts": max_attempts,
+                    "retry": retry or Retry(),
+                    "on_crash": on_crash or ("fail" if self.settings.solo else "requeue"),
+                    "on_timeout": on_timeout,
+                    "max_takeovers": max_takeovers,
+                    "key_order": key_order,
+                }
+            )
+        )
+        options = Options(queue=queue, priority=priority, key=key, policy=policy)
+
+        def register(fn: Callable[..., Any]) -> Job[..., Any]:
+            job_name = name or name_of(fn)
+            if not 0 < len(job_name) <= 200:
+                raise InvalidPolicy("a job's name has 1 to 200 characters")
+            job: Job[..., Any] = Job(
+                self, fn, name=job_name, options=options, isolation=isolation_of(fn, isolation, name=job_name)
+            )
+            self.jobs.add(job)
+            return job
+
+        return Decorator(register)
+
+    def on_failure(self, hook: FailureHook) -> FailureHook:
+        """Decorate a function to be told of every run that a worker of this process sees fail."""
+        self.failure_hooks.append(hook)
+        return hook
+
+    # Submitting
+
+    def submit(self, job: str, /, **kwargs: Any) -> Run[Any]:
+        """Queue a run of a job by its name."""
+        return self.jobs[job].submit(**kwargs)
+
+    def submit_job(self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Run[R]:
+        submission = self._submission(job, options, args, kwargs)
+        if options.connection is not None:
+            return self._run(self._submit_joined(options.connection, [submission])[0], job)
+        return self._run(self._retrying(lambda: self._gather.do(submission)), job)
+
+    async def asubmit_job(
+        self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Run[R]:
+        if options.connection is not None:
+            submission = await asyncio.to_thread(self._submission, job, options, args, kwargs)
+            return self._run((await self._asubmit_joined(options.connection, [submission]))[0], job)
+        if not self._started:
+            await asyncio.to_thread(self.start)
+        return self._run(await self._gather.ado(self._submission(job, options, args, kwargs)), job)
+
+    def submit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
+        submissions = self._submissions(job, options, many)
+        if options.connection is not None:
+            ids = self._submit_joined(options.connection, submissions)
+        else:
+            ids = self._retrying(lambda: self.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions))))
+        return [self._run(run_id, job) for run_id in ids]
+
+    async def asubmit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
+        if options.connection is None:
+            return await asyncio.to_thread(self.submit_jobs, job, options, list(many))
+        submissions = await asyncio.to_thread(self._submissions, job, options, list(many))
+        return [self._run(run_id, job) for run_id in await self._asubmit_joined(options.connection, submissions)]
+
+    # Looking and steering
+
+    def get(self, run_id: str) -> Run[Any]:
+        """A run by its id, or RunNotFound."""
+        snapshot = self.snapshot(run_id)
+        return Run(self, snapshot.id, self.jobs[snapshot.job] if snapshot.job in self.jobs else None, snapshot)
+
+    def snapshot(self, run_id: str) -> Snapshot:
+        return self.read(lambda tx: runs.get(tx, run_id))
+
+    def list_runs(
+        self, *, state: str | None = None, job: str | None = None, queue: str | None = None, limit: int = 50, before: str | None = None
+    ) -> list[Snapshot]:
+        """The newest runs first; `before` continues after the last id of the page before."""
+        return self.read(
+            lambda tx: inspections.list_runs(tx, state=state, job=job, queue=queue, limit=limit, before=before)
+        )
+
+    def story(self, run_id: str) -> list[Event]:
+        """Everything that happened to a run, in order."""
+        return self.read(lambda tx: inspections.story(tx, run_id))
+
+    def why(self, run_id: str) -> Why:
+        """Where a run stands, and what it waits for."""
+        return self.read(lambda tx: inspections.why(tx, run_id))
+
+    def cancel(self, run_id: str, *, reason: str = "cancelled") -> str:
+        """End a run that has not started; ask a running one to stop. Its state afterwards."""
+        return self.do(lambda tx: runs.cancel(tx, run_id, reason=reason))
+
+    def again(self, run_id: str) -> Run[Any]:
+        """A new run of the same job with the same arguments, which names the one it repeats."""
+        self.start()
+        new_id = self.do(lambda tx: inspections.again(tx, run_id))
+        return self.get(new_id)
+
+    def verify(self) -> list[Finding]:
+        """Check on the live database that every run is in exactly one place, and more; what is wrong."""
+        return inspections.verify(self.store, lease=self.settings.lease)
+
+    def migrate(self) -> int:
+        """Create or update the tables; how many migrations were applied."""
+        return migrate.migrate(self._store, prefix=stores.prefix(self.settings, self._store.dialect))
+
+    # Inside
+
+    @property
+    def store(self) -> Store:
+        self.start()
+        return self._store
+
+    def start(self) -> None:
+        """Connect and see that the tables are there. Called by everything that needs them."""
+        if self._started:
+            return
+        with self._starting:
+            if not self._started:
+                prefix = stores.prefix(self.settings, self._store.dialect)
+                (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
+                self._store.follow_clock()
+                self._started = True
+
+    def do(self, verb: Callable[[Transaction], T]) -> T:
+        return self.store.do(verb)
+
+    def read(self, verb: Callable[[Transaction], T]) -> T:
+        return self.store.read(verb)
+
+    def close(self) -> None:
+        self._gather.close()
+        self.wakeups.close()
+        self._store.close()
+
+    def __enter__(self) -> Holdfast:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call_inline(self, job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a job's function in the caller's own thread, without a run."""
+        from holdfast.inline import InlineContext
+
+        if job.arguments.context_name is not None:
+            kwargs[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
+        return job.fn(*args, **kwargs)
+
+    def _submission(self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Submission:
+        self.start()
+        now = self.clock.now()
+        return job.submission(self.ids.new(now), options, args, kwargs, now=now)
+
+    def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
+        if options.idempotency_key is not None:
+            raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
+        return [self._submission(job, options, (), arguments) for arguments in many]
+
+    def _submit_batch(self, submissions: Sequence[Submission]) -> Sequence[str | Exception]:
+        return self.do(lambda tx: runs.submit(tx, submissions))
+
+    def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+        return joins.within(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+
+    async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+        return await joins.awithin(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+
+    def _retrying(self, submit: Callable[[], T]) -> T:
+        """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
+        waited = threading.Event()
+        for pause in (0.05, 0.2, 1.0, 2.0, None):
+            try:
+                return submit()
+            except StoreUnavailable:
+                if pause is None:
+                    raise
+                waited.wait(pause)
+        raise AssertionError
+
+    def _run(self, run_id: str, job: Job[..., R]) -> Run[R]:
+        return Run(self, run_id, job, None)
+
+
+class Run(Generic[R]):
+    """A handle on one run."""
+
+    def __init__(self, hf: Holdfast, run_id: str, job: Job[..., R] | None, snapshot: Snapshot | None) -> None:
+        self._hf, self.id, self._job, self._snapshot = hf, run_id, job, snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The run as last read."""
+        return self._snapshot or self.refresh().snapshot
+
+    @property
+    def state(self) -> str:
+        """queued, running, succeeded, failed, cancelled or timed_out, as last read."""
+        return self.snapshot.state
+
+    def refresh(self) -> Run[R]:
+        """Read the run anew."""
+        self._snapshot = self._hf.snapshot(self.id)
+        return self
+
+    def result(self, timeout: float | timedelta | None = None) -> R:
+        """Wait for the run to end and give its result; RunFailed if it has none, ResultTimeout if it takes too long."""
+        limit = as_duration(timeout)
+        bell = threading.Event()
+        leave = self._hf.wakeups.listen(lambda rung, ended: bell.set() if self.id in ended else None)
+        started = self._hf.clock.elapsed()
+        try:
+            pause = 0.01
+            while not self.refresh().snapshot.ended:
+                left = None if limit is None else limit.total_seconds() - (self._hf.clock.elapsed() - started)
+                if left is not None and left <= 0:
+                    raise ResultTimeout(f"run {self.id} is still {self.state} after {limit}")
+                bell.wait(pause if left is None else min(pause, left))
+                pause = min(pause * 1.5, 0.25)
+        finally:
+            leave()
+        return self._outcome()
+
+    async def aresult(self, timeout: float | timedelta | None = None) -> R:
+        """`result` for async callers."""
+        return await asyncio.to_thread(self.result, timeout)
+
+    def cancel(self, *, reason: str = "cancelled") -> str:
+        """End it if it has not started; ask it to stop if it runs. Its state afterwards."""
+        return self._hf.cancel(self.id, reason=reason)
+
+    def again(self) -> Run[R]:
+        """A new run of the same job with the same arguments; this one stays as it is."""
+        return self._hf.again(self.id)
+
+    def why(self) -> Why:
+        return self._hf.why(self.id)
+
+    def story(self) -> list[Event]:
+        return self._hf.story(self.id)
+
+    def _outcome(self) -> R:
+        snapshot = self.snapshot
+        if snapshot.state != "succeeded" or snapshot.result is None:
+            raise RunFailed(self.id, snapshot.state, snapshot.failure_type, snapshot.error)
+        if self._job is not None:
+            return self._job.arguments.decode_result(snapshot.result)  # type: ignore[no-any-return]
+        return codec.load(snapshot.result)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}>"
+
+
+def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:
+    ids: list[str] = []
+    for answer in answers:
+        if isinstance(answer, HoldfastError):
+            raise answer
+        ids.append(answer)
+    return ids
+
+

@@ -1,0 +1,151 @@
+"""Errors: what went wrong, with a stable code and a sentence that says what to do."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HoldfastError(Exception):
+    """The root of every error that Holdfast raises. `code` never changes between versions."""
+
+    code: ClassVar[str] = "holdfast_error"
+
+
+class InvalidSetting(HoldfastError):
+    """A setting has a value that can't work."""
+
+    code = "invalid_setting"
+
+
+class InvalidPolicy(HoldfastError):
+    """A job or a submission asks for something that makes no sense."""
+
+    code = "invalid_policy"
+
+
+class JobExists(HoldfastError):
+    """Two functions claim one job name."""
+
+    code = "job_exists"
+
+
+class UnknownJob(HoldfastError):
+    """No function is registered under that job name here."""
+
+    code = "unknown_job"
+
+
+class InvalidArguments(HoldfastError):
+    """The arguments do not fit the job's signature."""
+
+    code = "invalid_arguments"
+
+
+class NotSerialisable(HoldfastError):
+    """A value can't be stored as JSON and come back as it was."""
+
+    code = "not_serialisable"
+
+
+class TooLarge(HoldfastError):
+    """A value is larger than the settings allow."""
+
+    code = "too_large"
+
+
+class IdempotencyConflict(HoldfastError):
+    """The idempotency key was used before, with other arguments."""
+
+    code = "idempotency_conflict"
+
+
+class UnknownNeed(HoldfastError):
+    """A run was asked to wait for a run that does not exist."""
+
+    code = "unknown_need"
+
+
+class RunNotFound(HoldfastError):
+    """There is no run with that id."""
+
+    code = "run_not_found"
+
+
+class RunFailed(HoldfastError):
+    """The run ended without a result: it failed, timed out or was cancelled."""
+
+    code = "run_failed"
+
+    def __init__(self, run_id: str, state: str, failure_type: str | None, error: str | None) -> None:
+        reason = f"{failure_type}: {error}" if failure_type and error else failure_type or error or "no reason recorded"
+        super().__init__(f"run {run_id} {state}: {reason}")
+        self.run_id, self.state, self.failure_type, self.error = run_id, state, failure_type, error
+
+
+class ResultTimeout(HoldfastError, TimeoutError):
+    """The run had not ended when the time to wait for it was over."""
+
+    code = "result_timeout"
+
+
+class LeaseLost(HoldfastError):
+    """Someone else has the run, or it has ended: stop the work, write nothing."""
+
+    code = "lease_lost"
+
+
+class Cancelled(HoldfastError):
+    """The run was asked to stop; raise it from a job that has seen `ctx.cancelled`."""
+
+    code = "cancelled"
+
+
+class DuplicateStep(HoldfastError):
+    """A step name was used twice in one run."""
+
+    code = "duplicate_step"
+
+
+class WorkerExists(HoldfastError):
+    """Another worker holds the lock that this one needs."""
+
+    code = "worker_exists"
+
+
+class StoreBusy(HoldfastError):
+    """The database is locked by someone else; nothing was written, try again."""
+
+    code = "store_busy"
+
+
+class StoreUnavailable(HoldfastError):
+    """The database can't be reached, or the connection broke."""
+
+    code = "store_unavailable"
+
+
+class WrongConnection(HoldfastError):
+    """The connection given to join does not belong to the store's database."""
+
+    code = "wrong_connection"
+
+
+class WrongSqliteLibrary(HoldfastError):
+    """The connection belongs to another SQLite library than the store's.
+
+    Two SQLite libraries in one process drop each other's file locks, and commits are lost.
+    """
+
+    code = "wrong_sqlite_library"
+
+
+class SchemaTooNew(HoldfastError):
+    """The database was migrated by a newer Holdfast than this one."""
+
+    code = "schema_too_new"
+
+
+class SchemaMissing(HoldfastError):
+    """The database has no Holdfast tables, or old ones, and migrating was not allowed."""
+
+    code = "schema_missing"

@@ -1,0 +1,78 @@
+"""Events: what happened to a run, for a person to read later.
+
+What a row already proves is not written twice: RUN_QUEUED is the row in `runs`, RUN_STARTED and the ending are the
+outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`. `story` puts all of it in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from holdfast import codec
+from holdfast.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    run_id: str | None
+    kind: str
+    attempt: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    happened_at: datetime | None = None
+
+
+KINDS = {
+    "RUN_QUEUED": "the run was submitted",
+    "RUN_STARTED": "a worker claimed the run and began",
+    "RUN_SUCCEEDED": "the run ended with a result",
+    "RUN_FAILED": "the run ended with an error",
+    "RUN_TIMED_OUT": "the run was over its window and was stopped",
+    "RUN_CANCELLED": "the run was cancelled",
+    "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
+    "RUN_HANDED_BACK": "a worker that shut down gave the run back; no attempt was used up",
+    "RUN_TAKEN_OVER": "the run's worker went silent; the run was taken from it",
+    "CANCEL_REQUESTED": "someone asked the running run to stop",
+    "CLAIM_CONFLICT": "someone else holds a lease on the run's key against its turn; the run waits again",
+    "STEP_STARTED": "a step began",
+    "STEP_RETRIED": "a step failed and is tried again",
+    "STEP_FINISHED": "a step ended; its result is remembered",
+    "PROGRESS": "the run told how far it is",
+    "LOG": "a log record made during the run",
+    "SCHEDULER_CONTENTION": "a start met a locked database and was tried again on a later tick",
+    "WORKER_RECOVERED": "an orchestrator ended or requeued the runs of a lost worker",
+}
+
+
+def record(tx: Transaction, events: Iterable[Event]) -> None:
+    rows = [
+        {
+            "run_id": event.run_id,
+            "kind": event.kind,
+            "attempt": event.attempt,
+            "data": codec.compact(event.data),
+            "happened_at": event.happened_at or tx.now,
+        }
+        for event in events
+    ]
+    if rows:
+        tx.run("insert_events", rows=rows)
+
+
+def of(tx: Transaction, run_id: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Event]]:
+    """What was recorded of a run, numbered in the order of its writing."""
+    return [
+        (
+            row["id"],
+            Event(
+                run_id=row["run_id"],
+                kind=row["kind"],
+                attempt=row["attempt"],
+                data=codec.load(row["data"]),
+                happened_at=row["happened_at"],
+            ),
+        )
+        for row in tx.all("find_events", run_id=run_id, after=after, limit=limit)
+    ]

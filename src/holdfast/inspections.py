@@ -1,0 +1,205 @@
+"""Inspections: questions that a person asks. All of it reads; only `again` submits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from holdfast import events, outcomes, runs, steps, workers
+from holdfast.errors import RunNotFound
+from holdfast.events import Event
+from holdfast.runs import Snapshot, Submission
+from holdfast.store.store import Store
+from holdfast.store.transaction import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Why:
+    """Where a run stands; `reasons` are sentences, the first one the most immediate."""
+
+    run: Snapshot
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something that must never be."""
+
+    problem: str
+    run_id: str
+    detail: str
+
+
+def list_runs(
+    tx: Transaction, *, state: str | None, job: str | None, queue: str | None, limit: int, before: str | None
+) -> list[Snapshot]:
+    rows = tx.all("list_runs", state=state, job=job, queue=queue, limit=limit, before=before or "~")
+    return [runs.snapshot(row) for row in rows]
+
+
+def again(tx: Transaction, run_id: str) -> str:
+    """Submit a new run with the job, arguments and options of this one."""
+    old = runs.get(tx, run_id)
+    row = tx.one("get_run", id=run_id)
+    assert row is not None
+    new = Submission(
+        run_id=tx.ids.new(tx.now),
+        job=old.job,
+        queue=old.queue,
+        priority=old.priority,
+        key=old.key,
+        args=row["args"],
+        policy=old.policy,
+        tags=row["tags"],
+        again_of=old.id,
+    )
+    answer = runs.submit(tx, [new])[0]
+    assert isinstance(answer, str)
+    return answer
+
+
+def story(tx: Transaction, run_id: str) -> list[Event]:
+    """Everything that happened to a run, in order: what was recorded, and what the rows themselves prove."""
+    run = runs.get(tx, run_id)
+    told = [event for _, event in events.of(tx, run_id, limit=100_000)]
+    told += _proved(run, told, steps.of(tx, run_id))
+    return sorted(told, key=lambda event: (event.happened_at or run.created_at, _ORDER.get(event.kind, 5)))
+
+
+_ORDER = {"RUN_QUEUED": 0, "RUN_STARTED": 1, "STEP_STARTED": 2, "STEP_FINISHED": 4, "RUN_RETRIED": 6, "RUN_HANDED_BACK": 6}
+_ORDER |= {kind: 7 for kind in ("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED")}
+
+
+def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
+    yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
+    for event in told:
+        if "started_at" in event.data and event.kind in ("RUN_RETRIED", "RUN_HANDED_BACK", "RUN_TAKEN_OVER"):
+            yield _started(run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"]))
+    ended_by_recovery = any(event.kind == "RUN_TAKEN_OVER" and event.attempt == run.attempt for event in told)
+    if run.started_at is not None and not ended_by_recovery:
+        yield _started(run.id, run.attempt, run.holder, run.started_at)
+    for step in finished:
+        data = {"step": step.name}
+        yield Event(run_id=run.id, kind="STEP_STARTED", attempt=step.attempt, data=data, happened_at=step.started_at)
+        data = {"step": step.name, "tries": str(step.tries)}
+        yield Event(run_id=run.id, kind="STEP_FINISHED", attempt=step.attempt, data=data, happened_at=step.finished_at)
+    if run.ended:
+        ending = {"failure_type": run.failure_type, "error": run.error} if run.failure_type else {}
+        kind = f"RUN_{run.state.upper()}"
+        yield Event(run_id=run.id, kind=kind, attempt=run.attempt, data=ending, happened_at=run.finished_at)
+
+
+def _started(run_id: str, attempt: int | None, holder: str | None, at: datetime) -> Event:
+    return Event(run_id=run_id, kind="RUN_STARTED", attempt=attempt, data={"holder": holder}, happened_at=at)
+
+
+def why(tx: Transaction, run_id: str) -> Why:
+    run = runs.get(tx, run_id)
+    match run.place:
+        case "outcomes":
+            reasons = [_ended(run)]
+        case "leases":
+            reasons = _running(run)
+        case "ready":
+            reasons = _ready(tx, run)
+        case "waits":
+            reasons = _waiting(tx, run)
+        case _:
+            raise RunNotFound(f"run {run_id} stands in no place; 'holdfast verify' says more")
+    return Why(run=run, reasons=tuple(reasons))
+
+
+def _ended(run: Snapshot) -> str:
+    reason = f": {run.failure_type}" if run.failure_type else ""
+    return f"it ended {run.state} at {_time(run.finished_at)}{reason}"
+
+
+def _running(run: Snapshot) -> list[str]:
+    reasons = [f"it runs on {run.holder} since {_time(run.started_at)}; its lease lasts until {_time(run.expires_at)}"]
+    if run.cancel_requested_at is not None:
+        reasons.append(f"it was asked to stop at {_time(run.cancel_requested_at)}")
+    if run.deadline_at is not None:
+        reasons.append(f"its window ends at {_time(run.deadline_at)}")
+    return reasons
+
+
+def _ready(tx: Transaction, run: Snapshot) -> list[str]:
+    """Nothing holds it but the want of a worker."""
+    queue = tx.one("find_queue", name=run.queue)
+    if queue is not None and queue["paused_at"] is not None:
+        note = f" ({queue['note']})" if queue["note"] else ""
+        return [f"queue {run.queue} is paused since {_time(queue['paused_at'])}{note}"]
+    alive = workers.live(tx)
+    if not alive:
+        return ["no worker is alive: start one with 'holdfast worker'"]
+    knowing = [worker for worker in alive if run.job in worker.jobs]
+    if not knowing:
+        return [f"no live worker knows job {run.job}"]
+    serving = [worker for worker in knowing if run.queue in worker.queues]
+    if not serving:
+        return [f"no live worker that knows job {run.job} serves queue {run.queue}"]
+    busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
+    full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
+    ahead = tx.one("count_ahead", queue=run.queue, run_id=run.id)
+    before = f"{ahead['ahead']} ready runs go before it" if ahead is not None and ahead["ahead"] else "it is next"
+    if len(full) == len(serving):
+        slots = sum(worker.concurrency for worker in serving)
+        return [f"all {slots} places of {len(serving)} worker{'s' if len(serving) > 1 else ''} are taken; {before}"]
+    return [f"it can be claimed at any moment; {before}"]
+
+
+def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
+    reasons: list[str] = []
+    for need in tx.all("find_needs_of", run_id=run.id):
+        reasons.append(f"it needs run {need['needed']} ({need['job']}), which is {need['state']}")
+    if run.due_at is not None:
+        reasons.append(f"it is due at {_time(run.due_at)}" + (f": {run.because}" if run.because else ""))
+    if run.key is not None and not reasons:
+        reasons.append(_turn(tx, run))
+    if run.key is not None and run.due_at is not None and run.policy.key_order == "strict" and run.tries:
+        reasons.append(f"it keeps key {run.key} until then (key_order='strict')")
+    return reasons or ["an orchestrator will look at it within a tick"]
+
+
+def _turn(tx: Transaction, run: Snapshot) -> str:
+    hold = tx.one("find_hold", key=run.key, run_id=run.id)
+    if hold is None or hold["run_id"] is None:
+        return f"key {run.key} is between two turns; an orchestrator hands it on within a tick"
+    before = f"; {hold['ahead']} older run{'s wait' if hold['ahead'] > 1 else ' waits'} for it too" if hold["ahead"] else ""
+    if hold["holder"] is None:
+        return f"key {run.key} is held by run {hold['run_id']}, which is ready but has not started{before}"
+    return f"key {run.key} is held by run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}{before}"
+
+
+def verify(store: Store, *, lease: timedelta) -> list[Finding]:
+    """What must never be, found on the live database in one snapshot; what moves is looked at again before it is told."""
+    with store.reading() as tx:
+        first = {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
+    if first:
+        with store.reading() as tx:
+            first &= {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
+    return sorted([*first, *_changed(store)], key=lambda finding: (finding.problem, finding.run_id))
+
+
+def _finding(row: Row) -> Finding:
+    return Finding(problem=row["problem"], run_id=row["run_id"] or "", detail=row["detail"] or "")
+
+
+def _changed(store: Store) -> Iterator[Finding]:
+    """Outcomes that are not as they were written."""
+    after = ""
+    while True:
+        with store.reading() as tx:
+            page = tx.all("read_outcomes", after=after, limit=5000)
+        for row in page:
+            if outcomes.seal(row) != row["seal"]:
+                yield Finding(problem="outcome_changed", run_id=row["run_id"], detail="the outcome is not as it was written")
+        if len(page) < 5000:
+            return
+        after = page[-1]["run_id"]
+
+
+def _time(at: Any) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if isinstance(at, datetime) else "?"

@@ -1,0 +1,43 @@
+"""Joins: writing inside a transaction that the caller began and will end.
+
+Takes the driver's own connection, or SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession. We write only
+rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing of ours remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast.errors import WrongConnection
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+
+T = TypeVar("T")
+
+
+def within(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T:
+    """Run `verb` on the caller's connection."""
+    if hasattr(connection, "run_sync"):
+        raise WrongConnection("an async session is joined by asubmit, not submit")
+    return store.join(_driver_connection(connection), verb)
+
+
+async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T:
+    """Run `verb` on the caller's connection, which may be one of SQLAlchemy's async ones."""
+    if not hasattr(connection, "run_sync"):
+        return within(store, connection, verb)
+    result: T = await connection.run_sync(lambda sync: store.join_sqlalchemy(_sqlalchemy_connection(sync), verb))
+    return result
+
+
+def _driver_connection(connection: Any) -> Any:
+    """What lies under SQLAlchemy's Connection or Session; anything else is a driver's own already."""
+    if not type(connection).__module__.startswith("sqlalchemy.") and not hasattr(connection, "get_bind"):
+        return connection
+    return _sqlalchemy_connection(connection).connection.driver_connection
+
+
+def _sqlalchemy_connection(session: Any) -> Any:
+    # A Session's `connection` is a method; a Connection's is the pool's proxy.
+    return session.connection() if hasattr(session, "get_bind") else session

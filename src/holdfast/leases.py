@@ -1,0 +1,188 @@
+"""Leases: who runs what, until when.
+
+    ready ──claim──▶ leases ──finish──▶ outcomes
+                       │ renew: the same worker, still alive
+                       └ expired: an orchestrator takes it away
+
+A claim is a start: it takes only as many runs as the worker has free places. Every write for a running run carries
+`run_id + attempt + holder`; if that does not touch exactly one row, the lease is lost and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast import events, holds, policies, ready, waits
+from holdfast.errors import LeaseLost
+from holdfast.events import Event
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+from holdfast.waits import Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    ticket: Ticket
+    holder: str
+    started_at: datetime
+    expires_at: datetime
+    deadline_at: datetime | None
+    cancel_requested_at: datetime | None = None
+    cancel_reason: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.ticket.run_id
+
+    @property
+    def attempt(self) -> int:
+        return self.ticket.attempt
+
+    @classmethod
+    def of(cls, row: Row) -> Lease:
+        return cls(ticket=Ticket.of(row), **{name: row[name] for name in _OWN})
+
+
+_OWN = ("holder", "started_at", "expires_at", "deadline_at", "cancel_requested_at", "cancel_reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A lease that was just made, with what was submitted."""
+
+    lease: Lease
+    args: str
+    policy: Policy
+    tags: str
+    again_of: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """Our lease, extended; and whether someone asked the run to stop."""
+
+    run_id: str
+    attempt: int
+    cancelled: bool
+    reason: str | None
+
+
+def claim(
+    tx: Transaction,
+    queues: Sequence[str],
+    *,
+    jobs: Sequence[str],
+    holder: str,
+    limit: int,
+    lease_for: timedelta,
+    kill_grace: timedelta,
+    oldest_first: bool = False,
+) -> list[Claim]:
+    """Start up to `limit` runs: each leaves `ready` and stands under our lease."""
+    tickets = ready.take(tx, queues, jobs=jobs, limit=limit, oldest_first=oldest_first)
+    if not tickets:
+        return []
+    submitted = {row["id"]: row for row in tx.all("get_submissions", ids=[ticket.run_id for ticket in tickets])}
+    claims = [
+        _start(ticket, submitted[ticket.run_id], holder=holder, now=tx.now, lease_for=lease_for, kill_grace=kill_grace)
+        for ticket in tickets
+    ]
+    inserted = {row["run_id"] for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims])}
+    if len(inserted) < len(claims):
+        _wait_again(tx, [ticket for ticket in tickets if ticket.run_id not in inserted], pause=lease_for)
+    return [claim for claim in claims if claim.lease.run_id in inserted]
+
+
+def renew(
+    tx: Transaction, held: Iterable[Lease], *, holder: str, lease_for: timedelta, kill_grace: timedelta
+) -> list[Renewal]:
+    """Extend our own leases from now; those that do not come back are lost."""
+    rows = [
+        {
+            "run_id": lease.run_id,
+            "attempt": lease.attempt,
+            "expires_at": expiry(tx.now, lease.deadline_at, lease_for=lease_for, kill_grace=kill_grace),
+        }
+        for lease in sorted(held, key=lambda lease: lease.run_id)
+    ]
+    return [
+        Renewal(
+            run_id=row["run_id"],
+            attempt=row["attempt"],
+            cancelled=row["cancel_requested_at"] is not None,
+            reason=row["cancel_reason"],
+        )
+        for row in tx.all("renew_leases", rows=rows, holder=holder)
+    ]
+
+
+def guard(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> set[tuple[str, int]]:
+    """Which of these leases are still ours; no one can take them before this transaction ends."""
+    rows = sorted(({"run_id": lease.run_id, "attempt": lease.attempt} for lease in leases), key=lambda row: str(row["run_id"]))
+    return {(row["run_id"], row["attempt"]) for row in tx.all("guard_leases", rows=rows, holder=holder)}
+
+
+def require(tx: Transaction, lease: Lease) -> None:
+    """Raise LeaseLost unless this lease is still ours."""
+    if not guard(tx, [lease], holder=lease.holder):
+        raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
+
+
+def give_up(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> dict[str, Lease]:
+    """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
+    rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in leases]
+    return {row["run_id"]: Lease.of(row) for row in tx.all("delete_leases", rows=rows, holder=holder)}
+
+
+def of_holder(tx: Transaction, holder: str) -> list[Lease]:
+    return [Lease.of(row) for row in tx.all("find_leases_of", holder=holder)]
+
+
+def expiry(
+    now: datetime, deadline_at: datetime | None, *, lease_for: timedelta, kill_grace: timedelta
+) -> datetime:
+    """A lease never outlives the run's deadline by more than it takes to kill it."""
+    return now + lease_for if deadline_at is None else min(now + lease_for, deadline_at + kill_grace)
+
+
+def _start(
+    ticket: Ticket, submitted: Row, *, holder: str, now: datetime, lease_for: timedelta, kill_grace: timedelta
+) -> Claim:
+    policy = policies.from_json(submitted["policy"])
+    deadline_at = policy.deadline(now)
+    lease = Lease(
+        ticket=ticket.changed(attempt=ticket.attempt + 1, tries=ticket.tries + 1),
+        holder=holder,
+        started_at=now,
+        expires_at=expiry(now, deadline_at, lease_for=lease_for, kill_grace=kill_grace),
+        deadline_at=deadline_at,
+    )
+    return Claim(
+        lease=lease,
+        args=submitted["args"],
+        policy=policy,
+        tags=submitted["tags"],
+        again_of=submitted["again_of"],
+        created_at=submitted["created_at"],
+    )
+
+
+def _row(lease: Lease) -> Row:
+    return lease.ticket.row() | {
+        "holder": lease.holder,
+        "started_at": lease.started_at,
+        "expires_at": lease.expires_at,
+        "deadline_at": lease.deadline_at,
+    }
+
+
+def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> None:
+    """A lease stands against these runs' turn: someone wrote it by hand. They try again when it may be gone."""
+    events.record(tx, [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets])
+    holds.open_those_of(tx, tickets)
+    because = "a lease on its key stands against its turn"
+    waits.put(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])

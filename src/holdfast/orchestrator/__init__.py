@@ -1,0 +1,1 @@
+"""The orchestrator: moves what may move, and never does any work itself. Any number may run."""

@@ -1,0 +1,131 @@
+"""The orchestrator's loop: looks after every ring and on every tick, one query if there is nothing to do."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from holdfast import workers
+from holdfast.clock import Clock
+from holdfast.errors import HoldfastError
+from holdfast.orchestrator import promote, recover
+from holdfast.settings import Settings
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+from holdfast.wakeups import Bell
+from holdfast.workers import Pulse
+
+log = logging.getLogger("holdfast.orchestrator")
+
+BATCH = 1000
+ROUNDS = 100
+
+
+class Orchestrator:
+    """Moves waiting runs on and takes over lost ones. It never executes work; any number may run."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        *,
+        look: Callable[[Transaction], Pulse],
+        may_recover: Callable[[], bool] = lambda: True,
+        on_pulse: Callable[[Pulse], None] = lambda pulse: None,
+    ) -> None:
+        self._store, self._settings, self._clock = store, settings, clock
+        self._look, self._may_recover, self._on_pulse = look, may_recover, on_pulse
+        self._ended_lock = threading.Lock()
+        self._ended: set[str] = set()
+        self._needs_exist = True
+        self._cursor: tuple[str, str] | None = ("", "")
+        self._born = clock.elapsed()
+        self.bell = Bell()
+
+    def heard(self, rung: set[str], ended: list[str]) -> None:
+        """A transaction was committed somewhere."""
+        if ended and self._needs_exist:
+            with self._ended_lock:
+                self._ended.update(ended)
+            self.bell.ring()
+        if "waits" in rung or "" in rung:
+            self.bell.ring()
+
+    def tick(self) -> float:
+        """Do all there is to do now; how many seconds until there may be more."""
+        pulse = self._pulse()
+        for _ in range(ROUNDS):
+            if not self._round(pulse):
+                break
+            pulse = self._pulse()
+        self._on_pulse(pulse)
+        return self._until_next(pulse)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Tick until told to stop. A database that is away is waited for."""
+        wait = 0.0
+        while not stopping.is_set():
+            self.bell.wait(wait)
+            if stopping.is_set():
+                return
+            try:
+                wait = self.tick()
+            except HoldfastError as error:
+                log.warning("orchestrator: %s; trying again at the next tick", error)
+                wait = self._settings.tick.total_seconds()
+            except Exception:
+                log.exception("orchestrator failed; trying again at the next tick")
+                wait = self._settings.tick.total_seconds()
+
+    def _pulse(self) -> Pulse:
+        pulse = self._store.read(self._look)
+        self._needs_exist = pulse.needs
+        return pulse
+
+    def _round(self, pulse: Pulse) -> bool:
+        """One bounded piece of everything that can move; whether anything did."""
+        now = self._clock.now()
+        moved = 0
+        if pulse.needs:
+            moved += self._needs()
+        if pulse.due_at is not None and pulse.due_at <= now:
+            moved += self._store.do(lambda tx: promote.due(tx, limit=BATCH))
+        if pulse.looks:
+            self._store.do(lambda tx: promote.looks(tx, limit=BATCH))
+        if pulse.looks or pulse.open_holds:
+            moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))
+        if pulse.looks:
+            moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
+        if self._expired(pulse, now) and self._can_judge():
+            moved += self._store.do(lambda tx: recover.expired(tx, limit=BATCH))
+        return moved > 0
+
+    def _needs(self) -> int:
+        """Whoever needs what has just ended, and a page of all the others, in case a ring was lost."""
+        with self._ended_lock:
+            ended = [self._ended.pop() for _ in range(min(BATCH, len(self._ended)))]
+        moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=10 * BATCH))
+        cursor = self._cursor or ("", "")
+        self._cursor = self._store.do(lambda tx: promote.needs_after(tx, cursor, limit=BATCH))
+        return moved
+
+    def _expired(self, pulse: Pulse, now: datetime) -> bool:
+        return pulse.expires_at is not None and pulse.expires_at < now
+
+    def _can_judge(self) -> bool:
+        """Only who has itself been heard, and by a clock that has not jumped, for one lease may call others lost."""
+        age = timedelta(seconds=self._clock.elapsed() - self._born)
+        return min(age, self._clock.settled_for()) >= self._settings.lease and self._may_recover()
+
+    def _until_next(self, pulse: Pulse) -> float:
+        wait = self._settings.tick
+        if pulse.due_at is not None:
+            wait = min(wait, max(pulse.due_at - self._clock.now(), timedelta(milliseconds=1)))
+        return wait.total_seconds()
+
+
+def look_at(queues: list[str], jobs: list[str], holder: str) -> Callable[[Transaction], Pulse]:
+    return lambda tx: workers.pulse(tx, queues=queues, jobs=jobs, holder=holder)

@@ -1,0 +1,95 @@
+"""Recover: what becomes of runs whose lease ran out.
+
+    cancel was requested            ──▶ cancelled
+    its deadline has passed         ──▶ timed_out, or tried again, as its policy says
+    on_crash = requeue              ──▶ ready, until too many workers were lost with it
+    on_crash = retry                ──▶ a failed attempt like any other
+    on_crash = fail                 ──▶ failed, PROCESS_TERMINATED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast import events, holds, outcomes, policies, ready, waits
+from holdfast.events import Event
+from holdfast.leases import Lease
+from holdfast.outcomes import Cancelled, Ending, Failed, Final, TimedOut, TryLater
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+from holdfast.waits import Wait
+
+
+
+def expired(tx: Transaction, *, limit: int) -> int:
+    """Take away leases that ran out, if they are still as we saw them; how many."""
+    return take_away(tx, tx.all("find_expired", now=tx.now, limit=limit), because="its lease ran out")
+
+
+def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
+    """Move the runs of these leases to where their policies say."""
+    if not rows:
+        return 0
+    seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
+    gone = {row["run_id"] for row in tx.all("delete_expired", rows=seen)}
+    endings: list[Ending] = []
+    again: list[Ticket] = []
+    later: list[Wait] = []
+    diagnostics: list[Event] = []
+    for row in rows:
+        if row["run_id"] not in gone:
+            continue
+        lease, policy = Lease.of(row), policies.from_json(row["policy"])
+        ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
+        decision = decide(tx, lease, policy)
+        diagnostics.append(_diagnostic(lease, because, decision))
+        match decision:
+            case TryLater(error, after):
+                later.append(Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]))
+            case None:
+                # The work was lost with its worker, not by its own fault: it has used up no try.
+                again.append(ticket.changed(tries=ticket.tries - 1))
+            case final:
+                endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
+    events.record(tx, diagnostics)
+    outcomes.end(tx, endings)
+    holds.open_those_of(tx, [wait.ticket for wait in later])
+    waits.put(tx, later)
+    ready.put(tx, again)
+    return len(gone)
+
+
+def decide(tx: Transaction, lease: Lease, policy: Policy) -> Final | TryLater | None:
+    """What the loss of its worker means for a run; None is: let it be claimed again at once."""
+    if lease.cancel_requested_at is not None:
+        return Cancelled(lease.cancel_reason or "cancelled")
+    if lease.deadline_at is not None and lease.deadline_at <= tx.now:
+        error = f"over its window of {policy.timeout}; its worker {lease.holder} was silent"
+        if policy.on_timeout == "retry":
+            return _retry_or(tx, lease, policy, error, TimedOut(error))
+        return TimedOut(error)
+    error = f"its worker {lease.holder} was lost"
+    match policy.on_crash:
+        case "fail":
+            return Failed("PROCESS_TERMINATED", error)
+        case "retry":
+            return _retry_or(tx, lease, policy, error, Failed("PROCESS_TERMINATED", error))
+        case "requeue":
+            if lease.ticket.takeovers >= policy.max_takeovers:
+                return Failed("TAKEOVER_LIMIT", f"{lease.ticket.takeovers + 1} workers were lost with it; the last was {lease.holder}")
+            return None
+
+
+def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | TryLater:
+    if lease.ticket.tries >= policy.max_attempts:
+        return otherwise
+    return TryLater(error, policy.retry.wait_before(lease.ticket.tries + 1, fraction=tx.ids.fraction()))
+
+
+def _diagnostic(lease: Lease, because: str, decision: Final | TryLater | None) -> Event:
+    what = "requeued" if decision is None else type(decision).__name__
+    overdue = {"holder": lease.holder, "started_at": lease.started_at.isoformat(), "expired_at": lease.expires_at.isoformat()}
+    return Event(run_id=lease.run_id, kind="RUN_TAKEN_OVER", attempt=lease.attempt, data={"because": because, "decision": what, **overdue})
+
+

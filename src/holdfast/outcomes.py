@@ -1,0 +1,190 @@
+"""Outcomes: how a run ends, or that it does not end yet.
+
+    finish ──▶ Succeeded | Failed | TimedOut | Cancelled   an outcome, for good
+           ──▶ TryLater                                    back to waits, until it is due
+           ──▶ HandBack                                    back to ready: the worker shuts down
+
+Only this file ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from holdfast import codec, events, holds, leases, ready, waits
+from holdfast.events import Event
+from holdfast.leases import Lease
+from holdfast.policies import KeyOrder
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+from holdfast.waits import Wait
+
+State: TypeAlias = Literal["succeeded", "failed", "cancelled", "timed_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    result: str = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    failure_type: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TryLater:
+    error: str
+    after: timedelta
+    key_order: KeyOrder = "due"
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    because: str
+
+
+Final: TypeAlias = Succeeded | Failed | TimedOut | Cancelled
+Outcome: TypeAlias = Final | TryLater | HandBack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """A run that has left its place, and how it ends."""
+
+    ticket: Ticket
+    outcome: Final
+    holder: str | None = None
+    started_at: datetime | None = None
+
+
+def finish(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: str) -> set[str]:
+    """Move each run from our lease to where its outcome says; the runs whose lease was lost are returned."""
+    held = leases.give_up(tx, [lease for lease, _ in done], holder=holder)
+    ours = [(held[lease.run_id], outcome) for lease, outcome in done if lease.run_id in held]
+    endings: list[Ending] = []
+    later: list[tuple[Lease, TryLater]] = []
+    back: list[tuple[Lease, HandBack]] = []
+    for lease, outcome in ours:
+        match _heeding_cancel(lease, outcome):
+            case TryLater() as wait:
+                later.append((lease, wait))
+            case HandBack() as returned:
+                back.append((lease, returned))
+            case final:
+                endings.append(Ending(ticket=lease.ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
+    end(tx, endings)
+    _try_later(tx, later)
+    _hand_back(tx, back)
+    return {lease.run_id for lease, _ in done} - held.keys()
+
+
+def end(tx: Transaction, endings: Iterable[Ending]) -> None:
+    """Write the outcomes of runs that the caller has just removed from their place, and open their holds."""
+    endings = list(endings)
+    if not endings:
+        return
+    tx.run("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings])
+    holds.open_those_of(tx, [ending.ticket for ending in endings])
+    tx.ended += [ending.ticket.run_id for ending in endings]
+
+
+def seal(row: Row) -> str:
+    """A digest of an outcome: `verify` sees by it that the row is as it was written."""
+    return codec.digest(
+        row["run_id"],
+        row["state"],
+        row["failure_type"],
+        row["error"],
+        row["result"],
+        str(row["attempt"]),
+        codec.instant_text(row["finished_at"]),
+    )
+
+
+def _heeding_cancel(lease: Lease, outcome: Outcome) -> Outcome:
+    """A run that was asked to stop is never tried again."""
+    if lease.cancel_requested_at is not None and isinstance(outcome, TryLater | HandBack):
+        return Cancelled(lease.cancel_reason or "cancelled")
+    return outcome
+
+
+def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None:
+    events.record(
+        tx,
+        [
+            Event(
+                run_id=lease.run_id,
+                kind="RUN_RETRIED",
+                attempt=lease.attempt,
+                data={"error": wait.error, "due_at": (tx.now + wait.after).isoformat(), **_when(lease)},
+            )
+            for lease, wait in later
+        ],
+    )
+    holds.open_those_of(tx, [lease.ticket for lease, wait in later if wait.key_order == "due"])
+    waits.put(tx, [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=wait.error[:1000]) for lease, wait in later])
+
+
+def _hand_back(tx: Transaction, back: Sequence[tuple[Lease, HandBack]]) -> None:
+    events.record(
+        tx,
+        [
+            Event(
+                run_id=lease.run_id,
+                kind="RUN_HANDED_BACK",
+                attempt=lease.attempt,
+                data={"because": returned.because, **_when(lease)},
+            )
+            for lease, returned in back
+        ],
+    )
+    ready.put(tx, [lease.ticket.changed(tries=lease.ticket.tries - 1) for lease, _ in back])
+
+
+def _when(lease: Lease) -> dict[str, str]:
+    return {"holder": lease.holder, "started_at": lease.started_at.isoformat()}
+
+
+def _row(ending: Ending, now: datetime) -> Row:
+    state, failure_type, error, result = _columns(ending.outcome)
+    row: Row = {
+        "run_id": ending.ticket.run_id,
+        "state": state,
+        "failure_type": failure_type,
+        "error": error,
+        "result": result,
+        "attempt": ending.ticket.attempt,
+        "tries": ending.ticket.tries,
+        "takeovers": ending.ticket.takeovers,
+        "holder": ending.holder,
+        "started_at": ending.started_at,
+        "finished_at": now,
+    }
+    return row | {"seal": seal(row)}
+
+
+def _columns(outcome: Final) -> tuple[State, str | None, str | None, str | None]:
+    match outcome:
+        case Succeeded(result):
+            return "succeeded", None, None, result
+        case Failed(failure_type, error):
+            return "failed", failure_type, error, None
+        case TimedOut(error):
+            return "timed_out", "TIMED_OUT", error, None
+        case Cancelled(reason):
+            return "cancelled", "CANCELLED", reason, None

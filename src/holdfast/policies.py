@@ -1,0 +1,86 @@
+"""Policies: what a run may do and what its misfortunes mean; stored with the run, so any process can judge it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Literal
+
+from holdfast import codec
+from holdfast.errors import InvalidPolicy
+from holdfast.retries import Retry
+
+OnCrash = Literal["requeue", "retry", "fail"]
+OnTimeout = Literal["end", "retry"]
+KeyOrder = Literal["due", "strict"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """
+    max_attempts   how often the work may fail before the run fails
+    timeout        wall clock of one attempt, from its start
+    on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
+    on_crash       when its worker is gone: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
+    max_takeovers  how many workers may be lost with it before it is failed as poison
+    key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
+    """
+
+    max_attempts: int = 1
+    timeout: timedelta | None = timedelta(seconds=120)
+    on_timeout: OnTimeout = "end"
+    on_crash: OnCrash = "requeue"
+    max_takeovers: int = 5
+    key_order: KeyOrder = "due"
+    retry: Retry = Retry()
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise InvalidPolicy("max_attempts is at least 1")
+        if self.timeout is not None and self.timeout <= timedelta(0):
+            raise InvalidPolicy("timeout must be positive, or None for no limit")
+        if self.max_takeovers < 0:
+            raise InvalidPolicy("max_takeovers can't be negative")
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+
+    def override(self, **changes: Any) -> Policy:
+        return replace(self, **changes) if changes else self
+
+    def deadline(self, started_at: datetime) -> datetime | None:
+        return None if self.timeout is None else started_at + self.timeout
+
+    def to_json(self) -> str:
+        return _to_json(self)
+
+
+_CHOICES = {"on_timeout": ("end", "retry"), "on_crash": ("requeue", "retry", "fail"), "key_order": ("due", "strict")}
+
+
+@lru_cache(maxsize=1024)
+def _to_json(policy: Policy) -> str:
+    """Every field is written, so that a stored run keeps its policy when a default changes."""
+    values = asdict(policy)
+    values["timeout"] = None if policy.timeout is None else policy.timeout.total_seconds()
+    # Which errors retry is code and stays with the job; the times are data.
+    values["retry"] = {
+        "steps": policy.retry.steps,
+        "delay": policy.retry.delay.total_seconds(),
+        "factor": policy.retry.factor,
+        "max_delay": policy.retry.max_delay.total_seconds(),
+        "jitter": policy.retry.jitter,
+    }
+    return codec.compact(values)
+
+
+@lru_cache(maxsize=1024)
+def from_json(text: str) -> Policy:
+    values = codec.load(text)
+    retry = values["retry"]
+    retry["delay"] = timedelta(seconds=retry["delay"])
+    retry["max_delay"] = timedelta(seconds=retry["max_delay"])
+    values["retry"] = Retry(**retry)
+    values["timeout"] = None if values["timeout"] is None else timedelta(seconds=values["timeout"])
+    return Policy(**values)

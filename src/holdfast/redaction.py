@@ -1,0 +1,44 @@
+"""Redaction: secrets are taken out of errors and logs before they are stored."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable
+
+HIDDEN = "[redacted]"
+MAX_ERROR = 20_000
+
+# (pattern, which group is the secret)
+_DEFAULTS = (
+    r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|authorization)\b[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?([^\s\"',;&]+)",
+    r"(?i)\bbearer\s+([a-z0-9._~+/=-]{8,})",
+    r"://[^/\s:@]*:([^/\s@]+)@",
+)
+
+
+class Redactor:
+    """The default rules and the user's own; a rule is a regular expression whose first group (or all of it) is hidden."""
+
+    def __init__(self, rules: Iterable[str] = ()) -> None:
+        self._rules = [re.compile(rule) for rule in (*_DEFAULTS, *rules)]
+
+    def text(self, text: str) -> str:
+        for rule in self._rules:
+            text = rule.sub(_hide, text)
+        return text
+
+    def error(self, error: BaseException) -> str:
+        """An error with its causes and the places they were raised at, without secrets, bounded."""
+        text = self.text("".join(traceback.format_exception(error)))
+        if len(text) > MAX_ERROR:
+            half = MAX_ERROR // 2
+            text = f"{text[:half]}\n… {len(text) - MAX_ERROR:,} characters left out …\n{text[-half:]}"
+        return text
+
+
+def _hide(match: re.Match[str]) -> str:
+    if not match.re.groups or match[1] is None:
+        return HIDDEN
+    start = match.start(1) - match.start()
+    return match[0][:start] + HIDDEN + match[0][start + len(match[1]) :]

@@ -1,0 +1,215 @@
+"""Runs: one row per submission of a job, from submitted to finished.
+
+    submit ──▶ ready                      nothing to wait for
+           ──▶ waits                      a time, other runs, or a key that is not free
+
+A submission is inserted once and never updated; where the run stands now is a row in exactly one other table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from holdfast import codec, events, holds, outcomes, policies, ready, waits
+from holdfast.errors import HoldfastError, IdempotencyConflict, RunNotFound, UnknownNeed
+from holdfast.events import Event
+from holdfast.outcomes import Ending
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+from holdfast.waits import Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a submitter asks for. `after` maps the runs it needs to whether they must have succeeded."""
+
+    run_id: str
+    job: str
+    queue: str
+    priority: int
+    key: str | None
+    args: str
+    policy: Policy
+    tags: str = "{}"
+    idempotency_key: str | None = None
+    again_of: str | None = None
+    due_at: datetime | None = None
+    after: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(run_id=self.run_id, job=self.job, queue=self.queue, rank=-self.priority, key=self.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A run as it stood when it was read."""
+
+    id: str
+    job: str
+    queue: str
+    priority: int
+    key: str | None
+    args: Any
+    tags: dict[str, str]
+    idempotency_key: str | None
+    again_of: str | None
+    created_at: datetime
+    state: str
+    place: str | None
+    attempt: int
+    tries: int
+    takeovers: int
+    holder: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    expires_at: datetime | None
+    deadline_at: datetime | None
+    cancel_requested_at: datetime | None
+    due_at: datetime | None
+    because: str | None
+    failure_type: str | None
+    error: str | None
+    result: str | None
+    policy: Policy
+
+    @property
+    def ended(self) -> bool:
+        return self.place == "outcomes"
+
+
+def submit(tx: Transaction, submissions: Sequence[Submission]) -> list[str | HoldfastError]:
+    """For each submission its run's id, or why it was refused; a refused one has written nothing."""
+    answers: dict[int, str | HoldfastError] = {}
+    unknown = _unknown_needs(tx, submissions)
+    accepted = [s for s in submissions if not unknown & s.after.keys()]
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in accepted])} if accepted else set()
+    place(tx, [s for s in accepted if s.run_id in inserted])
+    existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
+    for index, submission in enumerate(submissions):
+        if submission.run_id in inserted:
+            answers[index] = submission.run_id
+        elif missing := unknown & submission.after.keys():
+            answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for")
+        else:
+            answers[index] = existing[submission.run_id]
+    return [answers[index] for index in range(len(submissions))]
+
+
+def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
+    """Put new runs where they belong: in `ready` if nothing stands in their way, else in `waits`."""
+    needy = [s for s in submissions if s.after]
+    if needy:
+        needs = sorted((needed, s.run_id, int(must)) for s in needy for needed, must in s.after.items())
+        tx.run("insert_needs", rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs])
+    free = [s for s in submissions if not s.after and (s.due_at is None or s.due_at <= tx.now)]
+    # Joined to a caller's transaction we take no key: its open transaction would block every other submitter of it.
+    wanted: dict[str, str] = {}
+    for submission in free if tx.owned else ():
+        if submission.key is not None:
+            wanted.setdefault(submission.key, submission.run_id)
+    may_start = {s.run_id for s in free if s.key is None} | holds.take(tx, wanted)
+    ready.put(tx, [s.ticket for s in submissions if s.run_id in may_start])
+    waits.put(tx, [_wait(s, tx.now) for s in submissions if s.run_id not in may_start])
+
+
+def cancel(tx: Transaction, run_id: str, *, reason: str) -> str:
+    """End a run that has not started, ask a running one to stop; its state afterwards.
+
+    A run may move while we look for it, so we go round its places until we touch it or see its outcome.
+    """
+    for _ in range(100):
+        if found := waits.remove(tx, [run_id]) or ready.remove(tx, [run_id]):
+            tx.run("delete_needs_of", ids=[run_id])
+            outcomes.end(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
+            return "cancelled"
+        if tx.run("request_cancel", run_id=run_id, reason=reason, now=tx.now):
+            events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
+            tx.ring("cancels")
+            return "running"
+        if ended := tx.one("find_outcomes", ids=[run_id]):
+            return str(ended["state"])
+        if not tx.all("find_runs", ids=[run_id]):
+            raise RunNotFound(f"there is no run {run_id}")
+    raise AssertionError(f"run {run_id} is in no place; 'holdfast verify' says more")
+
+
+def get(tx: Transaction, run_id: str) -> Snapshot:
+    """The run as it stands now, or RunNotFound."""
+    row = tx.one("get_run", id=run_id)
+    if row is None:
+        raise RunNotFound(f"there is no run {run_id}")
+    return snapshot(row)
+
+
+def snapshot(row: Row) -> Snapshot:
+    values = {
+        **row,
+        "args": codec.load(row["args"]),
+        "tags": codec.load(row["tags"]),
+        "policy": policies.from_json(row["policy"]),
+    }
+    return Snapshot(**values)
+
+
+def _unknown_needs(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
+    needed = {needed for submission in submissions for needed in submission.after}
+    if not needed:
+        return set()
+    return needed - {row["id"] for row in tx.all("find_runs", ids=sorted(needed))}
+
+
+def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, str | HoldfastError]:
+    """For submissions that were not inserted: the run that was there before, or a conflict.
+
+    A run with the very same id is our own: the commit went through and its reply was lost.
+    """
+    if not submissions:
+        return {}
+    own = {row["id"] for row in tx.all("find_runs", ids=[s.run_id for s in submissions])}
+    keys = [{"job": s.job, "idempotency_key": s.idempotency_key} for s in submissions]
+    before = {(row["job"], row["idempotency_key"]): row for row in tx.all("find_idempotent", rows=keys)}
+    found: dict[str, str | HoldfastError] = {}
+    for submission in submissions:
+        earlier = before.get((submission.job, submission.idempotency_key))
+        if submission.run_id in own:
+            found[submission.run_id] = submission.run_id
+        elif earlier is not None and earlier["args"] == submission.args:
+            found[submission.run_id] = earlier["id"]
+        else:
+            found[submission.run_id] = IdempotencyConflict(
+                f"idempotency key {submission.idempotency_key!r} of job {submission.job} was used "
+                f"{'by run ' + earlier['id'] + ' with other arguments' if earlier else 'by a run that is being removed; try again'}"
+            )
+    return found
+
+
+def _wait(submission: Submission, now: datetime) -> Wait:
+    due_at = submission.due_at if submission.due_at is not None and submission.due_at > now else None
+    if submission.after:
+        because = f"needs {len(submission.after)} other run{'s' if len(submission.after) > 1 else ''}"
+    elif due_at is not None:
+        because = "delayed"
+    else:
+        because = f"its turn for key {submission.key}"
+    return Wait(ticket=submission.ticket, missing=len(submission.after), due_at=due_at, because=because)
+
+
+def _row(submission: Submission, now: datetime) -> Row:
+    return {
+        "id": submission.run_id,
+        "job": submission.job,
+        "queue": submission.queue,
+        "priority": submission.priority,
+        "key": submission.key,
+        "args": submission.args,
+        "policy": submission.policy.to_json(),
+        "tags": submission.tags,
+        "idempotency_key": submission.idempotency_key,
+        "again_of": submission.again_of,
+        "created_at": now,
+    }

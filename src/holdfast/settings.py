@@ -1,0 +1,94 @@
+"""Settings: every knob with its default, from arguments or `HOLDFAST_*` variables, checked at start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from holdfast.errors import InvalidSetting
+
+
+def _seconds(value: Any) -> Any:
+    """A bare number is seconds; a string of digits (from the environment) too."""
+    if isinstance(value, str):
+        try:
+            return timedelta(seconds=float(value))
+        except ValueError:
+            return value
+    return timedelta(seconds=value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+
+
+class Settings(BaseModel):
+    """What can be set. Durations are timedeltas or seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str = Field("sqlite:///holdfast.db", description="Where the runs live.")
+    prefix: str = Field("holdfast_", pattern=r"^[a-z][a-z0-9_]{0,29}$", description="What table names begin with.")
+    schema_name: str | None = Field(
+        None, pattern=r"^[a-z_][a-z0-9_]{0,59}$", description="The database schema of the tables, where there are schemas."
+    )
+    migrate: bool = Field(True, description="Create or update the tables on first use.")
+    solo: bool = Field(
+        False, description="One process only: an exclusive lock, and runs that a crash left behind are failed at start-up."
+    )
+    lease: Seconds = Field(timedelta(seconds=15), description="How long a worker may be silent before its runs are taken over.")
+    tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
+    kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
+    shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")
+    concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
+    max_args_bytes: int = Field(1_000_000, ge=1, description="Largest arguments of a run, as JSON.")
+    max_result_bytes: int = Field(10_000_000, ge=1, description="Largest result of a run or a step, as JSON.")
+    artifacts: Path = Field(Path("artifacts"), description="The folder in which artifacts are kept.")
+    sqlite_module: Literal["pysqlite3", "sqlite3"] = Field(
+        "pysqlite3", description="Which SQLite library to use; one only per process."
+    )
+    synchronous: Literal["full", "normal"] = Field(
+        "full", description="SQLite: 'normal' is faster and can lose the last commits at power loss."
+    )
+    busy_timeout: Seconds = Field(timedelta(seconds=10), description="How long to wait for a locked database.")
+    statement_timeout: Seconds = Field(
+        timedelta(seconds=30), description="How long one of the engine's own statements may take."
+    )
+    listen: bool = Field(True, description="PostgreSQL: hold a connection that listens for wake-ups.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Which log records made during a run are kept with it."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Settings:
+        if not timedelta(seconds=1) <= self.lease <= timedelta(hours=24):
+            raise ValueError("lease must be between 1 s and 24 h")
+        if not timedelta(milliseconds=10) <= self.tick <= self.lease / 3:
+            raise ValueError("tick must be between 10 ms and a third of the lease")
+        if min(self.kill_grace, self.shutdown_grace, self.busy_timeout, self.statement_timeout) < timedelta(0):
+            raise ValueError("durations can't be negative")
+        return self
+
+    @property
+    def renew_every(self) -> timedelta:
+        return self.lease / 3
+
+
+def load(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings from what was given and, below it, the environment; InvalidSetting names each fault."""
+    environ = os.environ if environ is None else environ
+    from_environment = {
+        name: environ[variable] for name in Settings.model_fields if (variable := f"HOLDFAST_{name.upper()}") in environ
+    }
+    values = from_environment | {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in fault['loc']) or 'settings'}: {fault['msg']}" for fault in error.errors()
+        )
+        raise InvalidSetting(faults) from None

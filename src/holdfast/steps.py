@@ -1,0 +1,31 @@
+"""Steps: parts of a run that are remembered, so that a later attempt does not do them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.leases import Lease
+from holdfast.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    name: str
+    result: str
+    attempt: int
+    tries: int
+    started_at: datetime
+    finished_at: datetime
+
+
+def insert(tx: Transaction, finished: Sequence[tuple[Lease, Step]]) -> None:
+    """Keep the results of finished steps; the caller has guarded the leases in this transaction."""
+    rows = [{name: getattr(step, name) for name in Step.__slots__} | {"run_id": lease.run_id} for lease, step in finished]
+    if rows:
+        tx.run("insert_steps", rows=rows)
+
+
+def of(tx: Transaction, run_id: str) -> list[Step]:
+    return [Step(**row) for row in tx.all("find_steps", run_id=run_id)]

@@ -1,0 +1,1 @@
+"""Dialects: what differs between databases, and the only files that import a driver."""

@@ -1,0 +1,120 @@
+"""What every dialect answers, and what it may leave as it is."""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from holdfast.clock import Clock
+from holdfast.errors import WrongConnection
+from holdfast.store.queries import Style
+
+if TYPE_CHECKING:
+    from holdfast.store.transaction import Transaction
+
+Result = tuple[Sequence[Sequence[Any]], list[str], int]
+
+
+class Conflict(Exception):
+    """The database undid the transaction to resolve a deadlock or a race: doing it again is right."""
+
+
+class Session(Protocol):
+    """One connection while a transaction is open on it."""
+
+    def execute(self, text: str, values: object) -> Result: ...
+
+
+class SqlAlchemySession:
+    """A SQLAlchemy Connection, which may sit on an async driver."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, text: str, values: object) -> Result:
+        result = self._connection.exec_driver_sql(text, values)
+        if not result.returns_rows:
+            return (), [], result.rowcount
+        rows = result.fetchall()
+        return rows, list(result.keys()), len(rows)
+
+
+class Dialect(ABC):
+    name: ClassVar[str]
+    style: ClassVar[Style]
+    parses_instants: ClassVar[bool] = True
+    one_writer: ClassVar[bool] = False
+    """Whether writers of one process should take turns on one connection."""
+
+    @abstractmethod
+    def connect(self) -> Any: ...
+
+    @abstractmethod
+    def begin(self, connection: Any, *, write: bool) -> Session: ...
+
+    def commit(self, connection: Any) -> None:
+        connection.commit()
+
+    def rollback(self, connection: Any) -> None:
+        connection.rollback()
+
+    def close(self, connection: Any) -> None:
+        connection.close()
+
+    @abstractmethod
+    def translate(self, error: Exception) -> Exception:
+        """The driver's error as one of ours, or itself."""
+
+    @abstractmethod
+    def server_time(self, connection: Any, clock: Clock) -> datetime: ...
+
+    @abstractmethod
+    def instant(self, value: datetime) -> object:
+        """An instant as a statement's parameter."""
+
+    @abstractmethod
+    def instant_text(self, value: datetime) -> str:
+        """An instant inside the JSON of a list."""
+
+    @abstractmethod
+    def parse_instant(self, value: Any) -> datetime | None: ...
+
+    announces: ClassVar[bool] = False
+    """Whether it can wake other processes."""
+
+    listens: ClassVar[bool] = False
+    """Whether it can be woken by other processes."""
+
+    def listen(self, connection: Any, stopping: threading.Event) -> Iterator[set[str]]:
+        """What other processes ring, until told to stop."""
+        return iter(())
+
+    def announce(self, connection: Any, names: set[str]) -> None:
+        """Wake other processes that wait for these names."""
+
+    def announce_joined(self, tx: Transaction) -> None:
+        """Wake them when the caller's transaction is committed."""
+
+    def joins_style(self, connection: Any) -> Style:
+        """How parameters are written for the async driver of a SQLAlchemy connection; refuses a wrong one."""
+        raise WrongConnection(f"{connection.dialect.name}+{connection.dialect.driver} can't be joined")
+
+    def join(self, connection: Any) -> Session:
+        """A caller's own connection, for writing inside its transaction."""
+        raise WrongConnection(f"{type(connection).__module__}.{type(connection).__qualname__} can't be joined")
+
+    def bind(self, value: object) -> object:
+        if isinstance(value, datetime):
+            return self.instant(value)
+        if isinstance(value, list):
+            return json.dumps(value, default=self._in_json, ensure_ascii=False, separators=(",", ":"))
+        return value
+
+    def _in_json(self, value: object) -> str:
+        if isinstance(value, datetime):
+            return self.instant_text(value)
+        raise TypeError(f"{type(value).__name__} in a list of rows")

@@ -1,0 +1,162 @@
+"""PostgreSQL 14 and newer, with psycopg 3; direct, or through a pooler in transaction mode."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreBusy, StoreUnavailable
+from holdfast.store.dialects.base import Conflict, Dialect, Result, Session
+from holdfast.store.queries import Style
+from holdfast.store.transaction import Transaction
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class PostgresDialect(Dialect):
+    name = "postgres"
+    style = "pyformat"
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        statement_timeout: timedelta = timedelta(seconds=30),
+        busy_timeout: timedelta = timedelta(seconds=10),
+        make: Callable[[], Any] | None = None,
+    ) -> None:
+        self.url = url
+        self._make = make or self._open
+        limits = {"statement_timeout": statement_timeout, "lock_timeout": busy_timeout}
+        # `set local` in the same message as `begin`: no session state, so a pooler may sit between, and no round trip more.
+        self._begin = "begin; " + "; ".join(
+            f"set local {name} = {int(limit / timedelta(milliseconds=1))}" for name, limit in limits.items()
+        )
+
+    def connect(self) -> Connection:
+        try:
+            connection: Connection = self._make()
+            connection.autocommit = True
+            if self._is_pooled(connection):
+                connection.prepare_threshold = None
+            return connection
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+
+    def _open(self) -> Connection:
+        return psycopg.connect(self.url, autocommit=True, connect_timeout=10, application_name="holdfast")
+
+    def _is_pooled(self, connection: Connection) -> bool:
+        """A pooler makes up the process id that it tells its clients."""
+        row = connection.execute("select pg_backend_pid()").fetchone()
+        return row is None or row[0] != connection.info.backend_pid
+
+    def begin(self, connection: Connection, *, write: bool) -> Session:
+        connection.execute(self._begin if write else f"{self._begin}; set transaction read only")
+        return _Session(connection)
+
+    def commit(self, connection: Connection) -> None:
+        connection.execute("commit")
+
+    def rollback(self, connection: Connection) -> None:
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.execute("rollback")
+
+    def close(self, connection: Connection) -> None:
+        with contextlib.suppress(psycopg.Error):
+            connection.close()
+
+    def translate(self, error: Exception) -> Exception:
+        match error:
+            case errors.DeadlockDetected() | errors.SerializationFailure():
+                return Conflict(str(error))
+            case errors.LockNotAvailable():
+                return StoreBusy("the database did not give a lock in time; nothing was written")
+            case errors.QueryCanceled():
+                return StoreBusy("a statement took longer than statement_timeout; nothing was written")
+            case errors.AdminShutdown() | errors.CrashShutdown() | errors.CannotConnectNow() | errors.IdleInTransactionSessionTimeout():
+                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
+            case psycopg.OperationalError() | psycopg.InterfaceError():
+                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
+        return error
+
+    def server_time(self, connection: Connection, clock: Clock) -> datetime:
+        row = connection.execute("select clock_timestamp()").fetchone()
+        assert row is not None
+        return row[0].astimezone(UTC)  # type: ignore[no-any-return]
+
+    def instant(self, value: datetime) -> object:
+        return value
+
+    def instant_text(self, value: datetime) -> str:
+        return value.isoformat()
+
+    def parse_instant(self, value: Any) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    announces = True
+    listens = True
+
+    def listen(self, connection: Connection, stopping: threading.Event) -> Iterator[set[str]]:
+        if connection.prepare_threshold is None:
+            return  # a pooler is between us: it would lend our connection to others, and the tick has to do
+        connection.execute("listen holdfast")
+        yield {""}  # whatever was rung before we listened
+        while not stopping.is_set():
+            for notice in connection.notifies(timeout=0.5):
+                yield set(notice.payload.split(","))
+                if stopping.is_set():
+                    return
+
+    def announce(self, connection: Connection, names: set[str]) -> None:
+        # A hint need not be durable: without this, each would cost a flush to disk.
+        connection.execute("begin; set local synchronous_commit = off")
+        connection.execute("select pg_notify('holdfast', %s)", [_payload(names)])  # as in announce.sql
+        connection.execute("commit")
+
+    def announce_joined(self, tx: Transaction) -> None:
+        if tx.rung:
+            tx.all("announce", names=_payload(tx.rung))
+
+    def joins_style(self, connection: Any) -> Style:
+        match connection.dialect.name, connection.dialect.driver:
+            case "postgresql", "asyncpg":
+                return "dollar"
+            case "postgresql", "psycopg" | "psycopg_async":
+                return "pyformat"
+        return super().joins_style(connection)
+
+    def join(self, connection: Any) -> Session:
+        if not isinstance(connection, psycopg.Connection):
+            return super().join(connection)
+        return _Session(connection)
+
+
+class _Session:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, text: str, values: Any) -> Result:
+        cursor = self._connection.cursor(row_factory=psycopg.rows.tuple_row)
+        cursor.execute(text, values)
+        if cursor.description is None:
+            return (), [], cursor.rowcount
+        rows = cursor.fetchall()
+        return rows, [column.name for column in cursor.description], len(rows)
+
+
+def _payload(names: set[str]) -> str:
+    """At most what NOTIFY carries; an empty one means: look at everything."""
+    text = ",".join(sorted(names))
+    return text if len(text) < 4000 else ""
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

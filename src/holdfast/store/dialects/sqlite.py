@@ -1,0 +1,184 @@
+"""SQLite: embedded, one writer at a time, many processes on one file."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from holdfast import codec
+from holdfast.clock import Clock
+from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection, WrongSqliteLibrary
+from holdfast.store.dialects.base import Dialect, Result, Session
+from holdfast.store.queries import Style
+
+LOOK_OFTEN, LOOK_SELDOM = 0.003, 0.025
+PAUSE = timedelta(milliseconds=10)
+SAFE = (3, 51, 3)  # older ones can corrupt a WAL that several processes reset at once
+
+
+class SqliteDialect(Dialect):
+    name = "sqlite"
+    style = "named"
+    one_writer = True
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        module: str = "pysqlite3",
+        synchronous: str = "full",
+        busy_timeout: timedelta = timedelta(seconds=10),
+        make: Callable[[], Any] | None = None,
+    ) -> None:
+        if path in ("", ":memory:"):
+            raise InvalidSetting("url: an in-memory SQLite can't be shared by threads and processes; name a file")
+        self.path = Path(path).absolute()
+        self.module = _load(module)
+        self.synchronous, self.busy_timeout = synchronous, busy_timeout
+        self._make = make or self._open
+
+    def connect(self) -> Any:
+        try:
+            connection = self._make()
+            connection.isolation_level = None
+            connection.execute(f"pragma busy_timeout = {int(self.busy_timeout / timedelta(milliseconds=1))}")
+            self._use_wal(connection)
+            connection.execute(f"pragma synchronous = {self.synchronous}")
+            connection.execute("pragma temp_store = memory")
+            return connection
+        except self.module.Error as error:
+            raise self.translate(error) from error
+
+    def _open(self) -> Any:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreUnavailable(f"can't open {self.path}: {error.strerror}") from error
+        return self.module.connect(str(self.path), check_same_thread=False, isolation_level=None, cached_statements=256)
+
+    def _use_wal(self, connection: Any) -> None:
+        """Several processes may turn WAL on at once; SQLite then says 'locked' without waiting."""
+        for left in range(max(1, int(self.busy_timeout / PAUSE)), 0, -1):
+            try:
+                connection.execute("pragma journal_mode = wal")
+                return
+            except self.module.OperationalError:
+                if left == 1:
+                    raise
+                time.sleep(PAUSE.total_seconds())
+
+    def begin(self, connection: Any, *, write: bool) -> Session:
+        # Take the write lock at once: a deferred transaction that upgrades later
+        # fails with SQLITE_BUSY no matter how long the timeout is.
+        connection.execute("begin immediate" if write else "begin")
+        return _Session(connection)
+
+    def commit(self, connection: Any) -> None:
+        connection.execute("commit")
+
+    def rollback(self, connection: Any) -> None:
+        if connection.in_transaction:
+            connection.execute("rollback")
+
+    def translate(self, error: Exception) -> Exception:
+        if not isinstance(error, self.module.Error):
+            return error
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
+        if isinstance(error, self.module.OperationalError) and any(
+            sign in text for sign in ("unable to open", "disk I/O", "readonly", "is full", "not a database")
+        ):
+            return StoreUnavailable(f"{self.path.name}: {text}")
+        return error
+
+    def server_time(self, connection: Any, clock: Clock) -> datetime:
+        return clock.wall()
+
+    def instant(self, value: datetime) -> object:
+        return codec.instant_text(value)
+
+    instant_text = staticmethod(codec.instant_text)
+
+    def parse_instant(self, value: Any) -> datetime | None:
+        return None if value is None else codec.parse_instant(value)
+
+    listens = True
+
+    def listen(self, connection: Any, stopping: threading.Event) -> Iterator[set[str]]:
+        """`data_version` changes when another connection has committed. Asking takes microseconds and touches no table."""
+        seen, pause = None, LOOK_OFTEN
+        while not stopping.wait(pause):
+            version = connection.execute("pragma data_version").fetchone()[0]
+            if version != seen:
+                seen, pause = version, LOOK_OFTEN
+                yield {""}
+            else:
+                pause = min(pause * 1.1, LOOK_SELDOM)
+
+    def joins_style(self, connection: Any) -> Style:
+        if (connection.dialect.name, connection.dialect.driver) != ("sqlite", "aiosqlite"):
+            return super().joins_style(connection)
+        if not self.module.__name__.startswith("sqlite3"):
+            raise self._wrong_library("aiosqlite, which uses sqlite3")
+        files = [row[2] for row in connection.exec_driver_sql("pragma database_list") if row[1] == "main"]
+        self._same_file(files)
+        return "named"
+
+    def join(self, connection: Any) -> Session:
+        if not isinstance(connection, self.module.Connection):
+            if type(connection).__name__ == "Connection" and "sqlite" in type(connection).__module__:
+                raise self._wrong_library(type(connection).__module__)
+            return super().join(connection)
+        files = [row[2] for row in connection.execute("pragma database_list") if row[1] == "main"]
+        self._same_file(files)
+        if not connection.in_transaction:
+            if connection.isolation_level is None:
+                raise WrongConnection("no transaction is open on this connection: begin one with 'begin immediate'")
+            connection.execute("begin immediate")
+        return _Session(connection)
+
+
+    def _same_file(self, files: list[str]) -> None:
+        if not files or Path(files[0]) != self.path.resolve():
+            raise WrongConnection(f"this connection is to {files[0] or 'a temporary database'}, the store is {self.path}")
+
+    def _wrong_library(self, other: str) -> WrongSqliteLibrary:
+        return WrongSqliteLibrary(
+            f"this connection is of {other}, the store uses {self.module.__name__}: two SQLite libraries in one process "
+            "lose each other's locks. Use one for both: sqlite_module=… of Holdfast, or module=… of SQLAlchemy's create_engine"
+        )
+
+
+class _Session:
+    def __init__(self, connection: Any) -> None:
+        self._execute = connection.execute
+
+    def execute(self, text: str, values: object) -> Result:
+        cursor = self._execute(text, () if values is None else values)
+        if cursor.description is None:
+            return (), [], cursor.rowcount
+        rows = cursor.fetchall()
+        return rows, [column[0] for column in cursor.description], len(rows)
+
+
+def _load(name: str) -> Any:
+    try:
+        module = importlib.import_module("pysqlite3.dbapi2" if name == "pysqlite3" else "sqlite3.dbapi2")
+    except ImportError as error:
+        raise InvalidSetting(f"sqlite_module: {name} is not installed") from error
+    if module.sqlite_version_info < SAFE:
+        warnings.warn(
+            f"SQLite {module.sqlite_version} can corrupt a database that several processes write; "
+            f"3.51.3 or newer is safe (install pysqlite3)",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return module

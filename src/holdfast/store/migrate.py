@@ -1,0 +1,92 @@
+"""Migrations: numbered files, applied once, whoever comes first.
+
+The one row of `holdfast_schema` is both the version and the lock: whoever updates it has the floor until its commit.
+A migration is a file of statements with a line `go` between them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from importlib.resources import files
+
+from holdfast.errors import HoldfastError, SchemaMissing, SchemaTooNew
+from holdfast.store.queries import named
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+
+_NUMBER = re.compile(r"^(\d{4})_\w+\.sql$")
+
+
+def migrate(store: Store, *, prefix: str) -> int:
+    """Bring the tables up to this version of the code; the number of migrations applied."""
+    wanted = migrations(store.dialect.name, prefix)
+    latest = max(wanted)
+    current = version(store)
+    if current == latest:
+        return 0
+    if current is None:
+        _create_schema_table(store)
+
+    def apply(tx: Transaction) -> int:
+        found = tx.one("lock_schema")
+        assert found is not None
+        at: int = found["version"]
+        if at > latest:
+            raise _too_new(at, latest)
+        for number in range(at + 1, latest + 1):
+            for statement in wanted[number]:
+                tx.execute_ddl(statement)
+        tx.run("set_schema_version", version=latest)
+        return latest - at
+
+    return store.do(apply)
+
+
+def check(store: Store, *, prefix: str) -> None:
+    """Raise unless the tables are those of this version of the code."""
+    latest = max(migrations(store.dialect.name, prefix))
+    current = version(store)
+    if current is None or current < latest:
+        raise SchemaMissing(f"the tables are at version {current or 0}, this code needs {latest}: run 'holdfast migrate'")
+    if current > latest:
+        raise _too_new(current, latest)
+
+
+def version(store: Store) -> int | None:
+    """The version of the tables, or None where there are none."""
+    with store.reading() as tx:
+        if not tx.all("find_schema_table"):
+            return None
+        found = tx.one("schema_version")
+        return None if found is None else int(found["version"])
+
+
+def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
+    """Number → statements."""
+    found = {}
+    for entry in (files("holdfast.store") / "sql" / dialect / "migrations").iterdir():
+        if match := _NUMBER.match(entry.name):
+            text = named(entry.read_text("utf-8"), prefix)
+            found[int(match[1])] = [part.strip() for part in re.split(r"^go$", text, flags=re.MULTILINE) if part.strip()]
+    return found
+
+
+def _create_schema_table(store: Store) -> None:
+    # Two processes may both find no table; the one that comes second finds it made, or is told so by an error.
+    # Whichever it is, `lock_schema` decides afterwards.
+    with contextlib.suppress(Exception), store.transaction() as tx:
+        tx.run("create_schema_table")
+    try:
+        store.do(lambda tx: tx.run("insert_schema_row"))
+    except HoldfastError:
+        raise
+    except Exception:
+        if version(store) is None:
+            raise
+
+
+def _too_new(current: int, latest: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"the tables are at version {current}, this code knows up to {latest}: a newer Holdfast has been here; upgrade this one"
+    )

@@ -1,0 +1,3 @@
+-- Workers that went silent long ago.
+delete from holdfast_workers
+where expires_at < :before

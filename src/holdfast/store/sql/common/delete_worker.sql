@@ -1,0 +1,3 @@
+-- A worker stops.
+delete from holdfast_workers
+where id = :id

@@ -1,0 +1,16 @@
+-- Who holds an exclusive name.
+select
+    id,
+    host,
+    pid,
+    version,
+    queues,
+    jobs,
+    concurrency,
+    exclusive,
+    started_at,
+    seen_at,
+    expires_at,
+    stopping
+from holdfast_workers
+where exclusive = :exclusive

@@ -1,0 +1,10 @@
+-- Waits that no orchestrator has looked at since they were committed.
+select
+    run_id,
+    key,
+    missing,
+    due_at
+from holdfast_waits
+where look = 1
+order by run_id
+limit :limit

@@ -1,0 +1,7 @@
+-- A queue that has limits or is paused.
+select
+    name,
+    paused_at,
+    note
+from holdfast_queues
+where name = :name

@@ -1,0 +1,1 @@
+select version from holdfast_schema where id = 1

@@ -1,0 +1,1 @@
+update holdfast_schema set version = :version where id = 1

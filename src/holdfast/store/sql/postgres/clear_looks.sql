@@ -1,0 +1,22 @@
+-- Looked at, and it still has to wait: for a need that has not ended, for its time, or for a key that is held.
+update holdfast_waits
+set look = 0
+where
+    look = 1
+    and run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    and (
+        (
+            missing > 0
+            and not exists (
+                select 1
+                from holdfast_needs as n
+                inner join holdfast_outcomes as o on o.run_id = n.needed
+                where n.run_id = holdfast_waits.run_id
+            )
+        )
+        or (missing = 0 and due_at is not null)
+        or (
+            missing = 0
+            and exists (select 1 from holdfast_holds as h where h.key = holdfast_waits.key and h.run_id is not null)
+        )
+    )

@@ -1,0 +1,7 @@
+-- Keys between two turns.
+select key
+from holdfast_holds
+where run_id is null
+order by key
+limit :limit
+for update skip locked

@@ -1,0 +1,10 @@
+-- What was submitted.
+select
+    id,
+    args,
+    policy,
+    tags,
+    again_of,
+    created_at
+from holdfast_runs
+where id = any (array(select json_array_elements_text(cast(:ids as json))))

@@ -1,0 +1,19 @@
+-- Remember finished steps.
+insert into holdfast_steps (
+    run_id,
+    name,
+    result,
+    attempt,
+    tries,
+    started_at,
+    finished_at
+)
+select
+    run_id,
+    name,
+    result,
+    attempt,
+    tries,
+    started_at,
+    finished_at
+from json_to_recordset(cast(:rows as json)) as r (run_id text, name text, result text, attempt integer, tries integer, started_at timestamptz, finished_at timestamptz)

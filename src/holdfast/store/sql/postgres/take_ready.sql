@@ -1,0 +1,16 @@
+-- Claim, first half: the highest priority first, then the oldest.
+with chosen as (
+    select y.run_id
+    from holdfast_ready as y
+    where
+        y.queue = :queue
+        and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+        and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
+    order by y.rank, y.run_id
+    limit :limit
+    for update skip locked
+)
+delete from holdfast_ready as y
+using chosen
+where y.run_id = chosen.run_id
+returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers

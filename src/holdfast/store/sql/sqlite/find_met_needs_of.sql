@@ -1,0 +1,9 @@
+-- What these waiting runs need and has ended.
+select
+    n.needed,
+    n.run_id,
+    n.must_succeed,
+    o.state
+from holdfast_needs as n
+inner join holdfast_outcomes as o on o.run_id = n.needed
+where n.run_id in (select value from json_each(:ids))

@@ -1,0 +1,10 @@
+-- What was submitted.
+select
+    id,
+    args,
+    policy,
+    tags,
+    again_of,
+    created_at
+from holdfast_runs
+where id in (select value from json_each(:ids))

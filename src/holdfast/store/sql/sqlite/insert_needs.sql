@@ -1,0 +1,12 @@
+-- What runs need to have ended.
+insert into holdfast_needs (
+    needed,
+    run_id,
+    must_succeed
+)
+select
+    value ->> 'needed',
+    value ->> 'run_id',
+    value ->> 'must_succeed'
+from json_each(:rows)
+where true

@@ -1,0 +1,32 @@
+-- Let runs wait.
+insert into holdfast_waits (
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    missing,
+    due_at,
+    because,
+    look,
+    since_at
+)
+select
+    value ->> 'run_id',
+    value ->> 'job',
+    value ->> 'queue',
+    value ->> 'rank',
+    value ->> 'key',
+    value ->> 'attempt',
+    value ->> 'tries',
+    value ->> 'takeovers',
+    value ->> 'missing',
+    value ->> 'due_at',
+    value ->> 'because',
+    value ->> 'look',
+    value ->> 'since_at'
+from json_each(:rows)
+where true

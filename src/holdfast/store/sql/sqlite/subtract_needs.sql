@@ -1,0 +1,8 @@
+-- So many needs fewer.
+update holdfast_waits
+set
+    missing = missing - (r.value ->> 'count'),
+    look = 1
+from json_each(:rows) as r
+where holdfast_waits.run_id = r.value ->> 'run_id'
+returning run_id, key, missing, due_at

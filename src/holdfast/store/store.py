@@ -1,0 +1,174 @@
+"""Store: opens transactions, keeps connections, and turns a driver's errors into ours.
+
+On an embedded database the writers of one process take turns on one connection (they would only wait for each other
+in the file's lock, unfairly); elsewhere each transaction has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from holdfast.clock import Clock
+from holdfast.errors import HoldfastError, StoreUnavailable
+from holdfast.ids import Ids
+from holdfast.store.dialects.base import Conflict, Dialect, Session, SqlAlchemySession
+from holdfast.store.queries import Queries
+from holdfast.store.transaction import Transaction
+
+T = TypeVar("T")
+
+CONFLICTS = 8  # how often the same transaction may lose a deadlock before we say so
+
+
+class Store:
+    def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
+        self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
+        self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self._reset()
+
+    def do(self, verb: Callable[[Transaction], T]) -> T:
+        """Run `verb` in a transaction of its own; again if the database undid it to resolve a deadlock."""
+        for left in range(CONFLICTS, 0, -1):
+            try:
+                with self.transaction() as tx:
+                    return verb(tx)
+            except Conflict:
+                if left == 1:
+                    raise
+        raise AssertionError
+
+    def read(self, verb: Callable[[Transaction], T]) -> T:
+        """Run `verb` in a transaction that only reads."""
+        with self.reading() as tx:
+            return verb(tx)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """All of it or nothing; what it rang is passed on after the commit."""
+        with self._writing(), self._open(write=True) as tx:
+            yield tx
+        if tx.rung or tx.ended:
+            self.on_commit(tx.rung, tx.ended)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that only reads; never waits for a writer."""
+        with self._open(write=False) as tx:
+            yield tx
+
+    def join(self, connection: Any, verb: Callable[[Transaction], T]) -> T:
+        """Run `verb` in a transaction that the caller began, on its connection, and will end."""
+        return self._within(lambda: self.dialect.join(connection), self.queries, verb)
+
+    def join_sqlalchemy(self, connection: Any, verb: Callable[[Transaction], T]) -> T:
+        """The same on a SQLAlchemy Connection whose driver is async: SQLAlchemy itself speaks to it."""
+        style = self.dialect.joins_style(connection)
+        return self._within(lambda: SqlAlchemySession(connection), self.queries.styled(style), verb)
+
+    def _within(self, session: Callable[[], Session], queries: Queries, verb: Callable[[Transaction], T]) -> T:
+        try:
+            opened = session()
+            tx = Transaction(opened, queries, self.dialect, now=self.clock.now(), ids=self.ids, owned=False)
+            answer = verb(tx)
+            self.dialect.announce_joined(tx)
+            return answer
+        except Exception as error:
+            translated = self.dialect.translate(error)
+            if translated is error:
+                raise
+            raise translated from error
+
+    def follow_clock(self) -> None:
+        """Measure the offset between this host's clock and the database's."""
+        with self._connection(write=False) as connection:
+            asked = self.clock.elapsed()
+            theirs = self.dialect.server_time(connection, self.clock)
+            self.clock.follow(theirs, asked=asked, answered=self.clock.elapsed())
+
+    def announce(self, names: set[str]) -> None:
+        """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""
+        with contextlib.suppress(HoldfastError), self._connection(write=False) as connection:
+            self.dialect.announce(connection, names)
+
+    def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
+        """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
+        connection = self.dialect.connect()
+        try:
+            yield from self.dialect.listen(connection, stopping)
+        except Exception as error:
+            raise self.dialect.translate(error) from error
+        finally:
+            self.dialect.close(connection)
+
+    def close(self) -> None:
+        for connection in self._idle + ([self._writer] if self._writer is not None else []):
+            self.dialect.close(connection)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._idle: list[Any] = []
+        self._writer: Any = None
+        self._turn = threading.Lock()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._after_fork()
+        if not self.dialect.one_writer:
+            yield
+            return
+        with self._turn:
+            yield
+
+    @contextlib.contextmanager
+    def _open(self, *, write: bool) -> Iterator[Transaction]:
+        with self._connection(write=write) as connection:
+            now = self.clock.now()
+            session = self.dialect.begin(connection, write=write)
+            tx = Transaction(session, self.queries, self.dialect, now=now, ids=self.ids)
+            try:
+                yield tx
+            except BaseException:
+                self.dialect.rollback(connection)
+                raise
+            self.dialect.commit(connection)
+
+    @contextlib.contextmanager
+    def _connection(self, *, write: bool) -> Iterator[Any]:
+        """A connection that goes back to where it came from, unless it broke."""
+        self._after_fork()
+        alone = write and self.dialect.one_writer
+        connection: Any = None
+        try:
+            if alone:
+                connection, self._writer = self._writer, None
+            elif self._idle:
+                with contextlib.suppress(IndexError):
+                    connection = self._idle.pop()
+            if connection is None:
+                connection = self.dialect.connect()
+            yield connection
+        except Exception as error:
+            translated = self.dialect.translate(error)
+            if isinstance(translated, StoreUnavailable) and connection is not None:
+                self.dialect.close(connection)
+                connection = None
+            if translated is error:
+                raise
+            raise translated from error
+        finally:
+            if connection is not None:
+                if alone:
+                    self._writer = connection
+                else:
+                    self._idle.append(connection)
+
+    def _after_fork(self) -> None:
+        """A child process must not speak on its parent's connections, nor close them."""
+        if self._pid != os.getpid():
+            self._inherited = (self._idle, self._writer)
+            self._reset()

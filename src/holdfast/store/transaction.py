@@ -1,0 +1,66 @@
+"""Transactions: named statements under one reading of the clock.
+
+    with store.transaction() as tx:
+        changed = tx.run("delete_something", ids=[...])     how many rows
+        rows = tx.all("take_something", limit=10)           the rows
+
+A list is bound as JSON text, an instant as the dialect wants it. Columns that end in `_at` come back as instants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.ids import Ids
+from holdfast.store.queries import Queries
+
+if TYPE_CHECKING:
+    from holdfast.store.dialects.base import Dialect, Session
+
+Row: TypeAlias = dict[str, Any]
+
+
+class Transaction:
+    """`owned` says whether the engine began it, or a caller did and we have joined."""
+
+    def __init__(
+        self, session: Session, queries: Queries, dialect: Dialect, *, now: datetime, ids: Ids, owned: bool = True
+    ) -> None:
+        self._session, self._queries, self._dialect = session, queries, dialect
+        self.now, self.ids, self.owned = now, ids, owned
+        self.rung: set[str] = set()
+        self.ended: list[str] = []
+
+    def run(self, name: str, /, **values: object) -> int:
+        """Execute a statement; the number of rows that it touched."""
+        return self._execute(name, values)[2]
+
+    def all(self, name: str, /, **values: object) -> list[Row]:
+        """Execute a statement; the rows that it gave."""
+        rows, columns, _ = self._execute(name, values)
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        if self._dialect.parses_instants:
+            instants = [column for column in columns if column.endswith("_at")]
+            for row in found:
+                for column in instants:
+                    row[column] = self._dialect.parse_instant(row[column])
+        return found
+
+    def one(self, name: str, /, **values: object) -> Row | None:
+        rows = self.all(name, **values)
+        return rows[0] if rows else None
+
+    def ring(self, *names: str) -> None:
+        """Wake whoever waits for these names (queues, or `waits`), once this has been committed."""
+        self.rung.update(names)
+
+    def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
+        query = self._queries[name]
+        bound = {key: self._dialect.bind(value) for key, value in values.items()}
+        return self._session.execute(query.text, query.bind(bound))
+
+    def execute_ddl(self, statement: str) -> None:
+        """One statement of a migration, which has no parameters and no name."""
+        self._session.execute(statement, None)

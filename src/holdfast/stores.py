@@ -1,0 +1,89 @@
+"""Stores: from a URL (or a SQLAlchemy engine) to the store behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from holdfast.clock import Clock
+from holdfast.errors import InvalidSetting
+from holdfast.ids import Ids
+from holdfast.settings import Settings
+from holdfast.store.dialects.base import Dialect
+from holdfast.store.queries import Queries
+from holdfast.store.store import Store
+
+
+def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> Store:
+    """A store that has not connected yet."""
+    url, make = (settings.url, None) if engine is None else _from_engine(engine)
+    dialect = _dialect(url, settings, make)
+    queries = Queries(dialect.name, prefix=prefix(settings, dialect), style=dialect.style)
+    return Store(dialect, queries, clock=clock, ids=ids)
+
+
+def prefix(settings: Settings, dialect: Dialect) -> str:
+    """What stands in place of `holdfast_` in every statement."""
+    if settings.schema_name is None:
+        return settings.prefix
+    if dialect.name == "sqlite":
+        raise InvalidSetting("schema_name: SQLite has no schemas; use prefix")
+    return f"{settings.schema_name}.{settings.prefix}"
+
+
+def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Dialect:
+    scheme, separator, rest = url.partition("://")
+    match scheme.split("+")[0] if separator else "":
+        case "sqlite":
+            from holdfast.store.dialects.sqlite import SqliteDialect
+
+            return SqliteDialect(
+                unquote(rest.removeprefix("/").partition("?")[0]),
+                module=settings.sqlite_module,
+                synchronous=settings.synchronous,
+                busy_timeout=settings.busy_timeout,
+                make=make,
+            )
+        case "postgresql" | "postgres":
+            postgres = _import("postgres", "postgres")
+            timeouts = {"statement_timeout": settings.statement_timeout, "busy_timeout": settings.busy_timeout}
+            return postgres.PostgresDialect(f"postgresql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
+        case "mssql" | "sqlserver":
+            sqlserver = _import("sqlserver", "sqlserver")
+            timeouts = {"statement_timeout": settings.statement_timeout, "busy_timeout": settings.busy_timeout}
+            return sqlserver.SqlServerDialect(f"mssql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
+    raise InvalidSetting(f"url: {_hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
+
+
+def _import(module: str, extra: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(f"holdfast.store.dialects.{module}")
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("holdfast"):
+            raise
+        raise InvalidSetting(f"url: this database needs {error.name}: pip install 'holdfast[{extra}]'") from error
+
+
+def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:
+    """A SQLAlchemy engine's own connections, taken out of its pool; an async engine lends only its URL."""
+    sync = getattr(engine, "sync_engine", None)
+    url = (sync or engine).url.render_as_string(hide_password=False)
+    if sync is not None:
+        return url, None
+
+    def make() -> Any:
+        pooled = engine.raw_connection()
+        raw = pooled.driver_connection
+        pooled.detach()
+        return raw
+
+    return url, make
+
+
+def _hidden(url: str) -> str:
+    """The URL without what stands before the @."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else url

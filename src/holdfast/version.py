@@ -1,0 +1,5 @@
+"""The version of this Holdfast."""
+
+from importlib.metadata import version
+
+VERSION = version("holdfast")

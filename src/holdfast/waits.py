@@ -1,0 +1,47 @@
+"""Waits: runs that can't start yet, each with one row that says why.
+
+A run waits for its time (`due_at`), for other runs (`missing` counts them), or for its turn with a key. `look` means
+that no orchestrator has examined the row since its commit; it is cleared only after seeing, in a later snapshot, that
+the run really has to wait. So no wake-up between a submit and a finish is ever lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    ticket: Ticket
+    missing: int = 0
+    due_at: datetime | None = None
+    because: str | None = None
+    look: bool = True
+
+
+def put(tx: Transaction, waits: Iterable[Wait]) -> None:
+    """Let these runs wait, and have an orchestrator look at them."""
+    waits = list(waits)
+    if waits:
+        tx.run("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
+        tx.ring("waits")
+
+
+def remove(tx: Transaction, run_ids: Sequence[str]) -> list[Ticket]:
+    """Those of these runs that were waiting and are now ours to move."""
+    return [Ticket.of(row) for row in tx.all("delete_waits", ids=sorted(run_ids))]
+
+
+def _row(wait: Wait, now: datetime) -> Row:
+    return wait.ticket.row() | {
+        "missing": wait.missing,
+        "due_at": wait.due_at,
+        "because": wait.because,
+        "look": int(wait.look),
+        "since_at": now,
+    }

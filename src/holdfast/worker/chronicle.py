@@ -1,0 +1,54 @@
+"""Chronicle: events of running runs, written with the next transaction, through the fence."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from typing import Any
+
+from holdfast import events, leases
+from holdfast.events import Event
+from holdfast.leases import Lease
+from holdfast.store.transaction import Transaction
+
+MOST = 20_000  # a job that logs without end loses its oldest records, not the worker's memory
+
+
+class Chronicle:
+    def __init__(self, holder: str) -> None:
+        self._holder = holder
+        self._lock = threading.Lock()
+        self._told: list[tuple[Lease, Event]] = []
+        self._general: list[Event] = []
+
+    def tell(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
+        event = Event(run_id=lease.run_id, kind=kind, attempt=lease.attempt, data=data, happened_at=at)
+        with self._lock:
+            self._told.append((lease, event))
+            del self._told[:-MOST]
+
+    def note(self, kind: str, data: dict[str, Any], *, at: datetime) -> None:
+        """Something that happened to no run in particular."""
+        with self._lock:
+            self._general.append(Event(run_id=None, kind=kind, data=data, happened_at=at))
+            del self._general[:-1000]
+
+    def __bool__(self) -> bool:
+        return bool(self._told or self._general)
+
+    def take(self) -> tuple[list[tuple[Lease, Event]], list[Event]]:
+        with self._lock:
+            told, self._told = self._told, []
+            general, self._general = self._general, []
+            return told, general
+
+    def put_back(self, taken: tuple[list[tuple[Lease, Event]], list[Event]]) -> None:
+        """The transaction that was to write these did not happen."""
+        with self._lock:
+            self._told[:0], self._general[:0] = taken
+
+    def write(self, tx: Transaction, taken: tuple[list[tuple[Lease, Event]], list[Event]]) -> None:
+        """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
+        told, general = taken
+        ours = leases.guard(tx, {lease.run_id: lease for lease, _ in told}.values(), holder=self._holder) if told else set()
+        events.record(tx, [event for lease, event in told if (lease.run_id, lease.attempt) in ours] + general)

@@ -1,0 +1,168 @@
+"""Context, as a running job sees it: each write goes through the fence."""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from holdfast import codec
+from holdfast.arguments import decode_value, encode_value, result_adapter
+from holdfast.context import Context, RunInfo
+from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
+from holdfast.leases import Claim
+from holdfast.retries import Retry
+from holdfast.steps import Step
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("holdfast_run", default=None)
+
+
+class Desk(Protocol):
+    """What a context asks of its worker; in an isolated process, of the worker at the other end of a pipe."""
+
+    def now(self) -> datetime: ...
+    def fraction(self) -> float: ...
+    def stopped(self) -> str | None: ...
+    def wait(self, seconds: float) -> None:
+        """Sleep, but wake up when the run is told to stop."""
+        ...
+
+    def steps(self) -> dict[str, str]: ...
+    def remember(self, step: Step) -> None: ...
+    def tell(self, kind: str, data: dict[str, Any]) -> None: ...
+    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]: ...
+
+
+class RunContext(Context):
+    def __init__(self, info: RunInfo, desk: Desk, *, retry: Retry, max_result_bytes: int, first: bool) -> None:
+        self.run = info
+        self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{info.job}"), {})
+        self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
+        self._remembered: dict[str, str] | None = {} if first else None
+        self._used: set[str] = set()
+        self._lock = threading.Lock()
+        self._told_at: float | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        return self._desk.stopped() is not None
+
+    def check(self) -> None:
+        match self._desk.stopped():
+            case None:
+                return
+            case "lost":
+                raise LeaseLost(f"run {self.run.id}: attempt {self.run.attempt} no longer holds its lease")
+            case stopped:
+                raise Cancelled(f"run {self.run.id} was told to stop: {stopped}")
+
+    def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if inspect.iscoroutinefunction(fn):
+            return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
+        adapter = result_adapter(fn)
+        found = self._recall(name)
+        if found is not None:
+            return decode_value(adapter, found)  # type: ignore[no-any-return]
+        for number in range(1, self._retry.steps + 1):
+            self.check()
+            started_at = self._desk.now()
+            try:
+                value = fn(*args, **kwargs)
+            except Exception as error:
+                self._desk.wait(self._before_next(name, number, error).total_seconds())
+                continue
+            return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
+        raise AssertionError
+
+    async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        import asyncio
+
+        adapter = result_adapter(fn)
+        found = await asyncio.to_thread(self._recall, name)
+        if found is not None:
+            return decode_value(adapter, found)
+        for number in range(1, self._retry.steps + 1):
+            self.check()
+            started_at = self._desk.now()
+            try:
+                value = await fn(*args, **kwargs)
+            except Exception as error:
+                await asyncio.sleep(self._before_next(name, number, error).total_seconds())
+                continue
+            text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
+            return decode_value(adapter, text)
+        raise AssertionError
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        now = self._desk.now().timestamp()
+        if self._told_at is not None and now - self._told_at < 0.5 and done != total:
+            return
+        self._told_at = now
+        self._desk.tell("PROGRESS", {"done": done, "total": total, "note": note})
+
+    def artifact(self, name: str, content: bytes | str | Path) -> Any:
+        return self._desk.keep(name, content.encode() if isinstance(content, str) else content)
+
+    def logged(self, record: logging.LogRecord) -> None:
+        """Keep a log record with the run."""
+        self._desk.tell("LOG", {"level": record.levelname, "logger": record.name, "message": record.getMessage()[:10_000]})
+
+    def _recall(self, name: str) -> str | None:
+        with self._lock:
+            if name in self._used:
+                raise DuplicateStep(f"step {name!r} was used before in this run; every step needs a name of its own")
+            self._used.add(name)
+            if self._remembered is None:
+                self._remembered = self._desk.steps()
+            return self._remembered.get(name)
+
+    def _remember(self, name: str, adapter: Any, value: Any, tries: int, started_at: datetime) -> str:
+        text = encode_value(adapter, value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
+        finished_at = self._desk.now()
+        self._desk.remember(
+            Step(
+                name=name, result=text, attempt=self.run.attempt, tries=tries, started_at=started_at, finished_at=finished_at
+            )
+        )
+        return text
+
+    def _before_next(self, name: str, number: int, error: Exception) -> Any:
+        """How long to wait before the step is tried again; raises when it is not."""
+        if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
+            raise error
+        self._desk.tell("STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]})
+        return self._retry.wait_before(number + 1, fraction=self._desk.fraction())
+
+
+def info_of(claim: Claim) -> RunInfo:
+    ticket = claim.lease.ticket
+    return RunInfo(
+        id=ticket.run_id,
+        job=ticket.job,
+        queue=ticket.queue,
+        key=ticket.key,
+        tags=codec.load(claim.tags),
+        attempt=ticket.attempt,
+        tries=ticket.tries,
+        created_at=claim.created_at,
+        started_at=claim.lease.started_at,
+        deadline_at=claim.lease.deadline_at,
+        again_of=claim.again_of,
+    )
+
+
+class RunLog(logging.Handler):
+    """Gives the records made during a run to that run."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        context = current.get()
+        if context is not None and not record.name.startswith("holdfast.worker"):
+            context.logged(record)

@@ -1,0 +1,81 @@
+"""Desk: what a running job's context may ask of its worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast import artifacts, leases, steps
+from holdfast.engine import Holdfast
+from holdfast.errors import LeaseLost
+from holdfast.gather import Gather
+from holdfast.leases import Lease
+from holdfast.steps import Step
+from holdfast.store.transaction import Transaction
+from holdfast.worker.chronicle import Chronicle
+from holdfast.worker.running import Running
+
+
+class StepWriter:
+    """Steps of many runs, remembered in one commit; each through its own fence."""
+
+    def __init__(self, hf: Holdfast, holder: str) -> None:
+        self._hf, self._holder = hf, holder
+        self._gather: Gather[tuple[Lease, Step], None] = Gather(self._write)
+
+    def remember(self, lease: Lease, step: Step) -> None:
+        self._gather.do((lease, step))
+
+    def _write(self, batch: Sequence[tuple[Lease, Step]]) -> Sequence[None | Exception]:
+        def write(tx: Transaction) -> list[None | Exception]:
+            ours = leases.guard(tx, {lease.run_id: lease for lease, _ in batch}.values(), holder=self._holder)
+            steps.insert(tx, [(lease, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
+            return [
+                None if (lease.run_id, lease.attempt) in ours else LeaseLost(f"run {lease.run_id}: step not kept, lease lost")
+                for lease, _ in batch
+            ]
+
+        return self._hf.do(write)
+
+
+class RunDesk:
+    """The desk of one run in this process."""
+
+    def __init__(self, hf: Holdfast, running: Running, chronicle: Chronicle, writer: StepWriter) -> None:
+        self._hf, self._running, self._chronicle, self._writer = hf, running, chronicle, writer
+        self._told = threading.Event()
+
+    def interrupted(self) -> None:
+        self._told.set()
+
+    def now(self) -> datetime:
+        return self._hf.clock.now()
+
+    def fraction(self) -> float:
+        return self._hf.ids.fraction()
+
+    def stopped(self) -> str | None:
+        if self._running.stopped is None and self._running.ended:
+            return "lost"
+        return self._running.stopped
+
+    def wait(self, seconds: float) -> None:
+        self._told.wait(seconds)
+
+    def steps(self) -> dict[str, str]:
+        return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
+
+    def remember(self, step: Step) -> None:
+        self._writer.remember(self._running.lease, step)
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "LOG":
+            data = {**data, "message": self._hf.redactor.text(data["message"])}
+        self._chronicle.tell(self._running.lease, kind, data, at=self._hf.clock.now())
+
+    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
+        folder = self._hf.settings.artifacts
+        return artifacts.keep(self._hf.store, folder, self._running.lease, name, content).told()

@@ -1,0 +1,84 @@
+"""Execute: one run, from its arguments to an outcome. Every road returns an Outcome; only the worker's loop writes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from holdfast import errors
+from holdfast.ids import Ids
+from holdfast.jobs import Job
+from holdfast.leases import Claim
+from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater
+from holdfast.redaction import Redactor
+from holdfast.retries import TryAgain
+from holdfast.worker.context import RunContext, current
+
+
+def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
+    """Call a plain function."""
+    token = current.set(context)
+    try:
+        return judge.success(job, job.fn(**_arguments(job, claim, context)))
+    except BaseException as error:
+        return judge.failure(job, claim, error)
+    finally:
+        current.reset(token)
+
+
+async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
+    """Await an async function."""
+    token = current.set(context)
+    try:
+        work: Callable[..., Awaitable[Any]] = job.fn
+        return judge.success(job, await work(**_arguments(job, claim, context)))
+    except BaseException as error:
+        return judge.failure(job, claim, error)
+    finally:
+        current.reset(token)
+
+
+class ArgumentsChanged(Exception):
+    """The stored arguments no longer fit the function."""
+
+
+def _arguments(job: Job[..., Any], claim: Claim, context: RunContext) -> dict[str, Any]:
+    try:
+        arguments = job.decode_arguments(claim.args)
+    except Exception as error:
+        raise ArgumentsChanged(str(error)) from error
+    if job.arguments.context_name is not None:
+        arguments[job.arguments.context_name] = context
+    return arguments
+
+
+class Judge:
+    """What a result or an error means for a run."""
+
+    def __init__(self, redactor: Redactor, ids: Ids, *, max_result_bytes: int) -> None:
+        self._redactor, self._ids, self._max_result_bytes = redactor, ids, max_result_bytes
+
+    def success(self, job: Job[..., Any], value: Any) -> Outcome:
+        try:
+            return Succeeded(job.arguments.encode_result(value, max_bytes=self._max_result_bytes))
+        except errors.HoldfastError as error:
+            return Failed("RESULT_NOT_STORABLE", str(error))
+
+    def failure(self, job: Job[..., Any], claim: Claim, error: BaseException) -> Outcome:
+        match error:
+            case ArgumentsChanged():
+                return Failed("ARGUMENTS_CHANGED", str(error))
+            case errors.Cancelled():
+                return Cancelled(str(error) or "the job stopped itself")
+        text = self._redactor.error(error)
+        may_retry = claim.lease.ticket.tries < claim.policy.max_attempts
+        if may_retry and (isinstance(error, TryAgain) or job.options.policy.retry.applies_to(error)):
+            return self.later(claim, text, after=error.after if isinstance(error, TryAgain) else None)
+        return Failed("ERROR", text)
+
+    def later(self, claim: Claim, error: str, *, after: timedelta | None = None) -> TryLater:
+        """Another try, after the pause that the policy says."""
+        if after is None:
+            after = claim.policy.retry.wait_before(claim.lease.ticket.tries + 1, fraction=self._ids.fraction())
+        return TryLater(error, after, key_order=claim.policy.key_order)

@@ -1,0 +1,84 @@
+"""Heartbeat: renews this worker's leases in a thread of its own, so that no job's code can stop it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from holdfast import leases, workers
+from holdfast.clock import Clock
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+from holdfast.worker.running import Hand, Running
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Heartbeat:
+    def __init__(self, store: Store, hand: Hand, settings: Settings, clock: Clock, *, holder: str) -> None:
+        self._store, self._hand, self._settings, self._clock, self._holder = store, hand, settings, clock, holder
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
+        self.beaten_at = clock.elapsed()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=5)
+
+    def fresh(self) -> bool:
+        """Whether we ourselves have been heard within one renew interval, so that we may judge others."""
+        return self._clock.elapsed() - self.beaten_at <= 2 * self._settings.renew_every.total_seconds()
+
+    def beat(self) -> None:
+        """Renew every lease in hand, once."""
+        held = self._hand.all()
+        # Read before we ask: whatever the database takes to answer counts against us.
+        asked = self._clock.elapsed()
+
+        def renew(tx: Transaction) -> list[leases.Renewal]:
+            workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=False)
+            return leases.renew(
+                tx,
+                [running.lease for running in held],
+                holder=self._holder,
+                lease_for=self._settings.lease,
+                kill_grace=self._settings.kill_grace,
+            )
+
+        renewed = {(renewal.run_id, renewal.attempt): renewal for renewal in self._store.do(renew)}
+        self.beaten_at = asked
+        for running in held:
+            renewal = renewed.get((running.lease.run_id, running.lease.attempt))
+            if renewal is None:
+                self._lost(running)
+                continue
+            running.lease_until = asked + self._settings.lease.total_seconds()
+            running.renewed()
+            if renewal.cancelled:
+                running.stop("cancel", renewal.reason or "cancelled")
+
+    def _lost(self, running: Running) -> None:
+        # Its finish may have been committed while we asked: then it is not lost but done.
+        if not running.ended and running.stop("lost", "its lease was taken away"):
+            log.warning("run %s: lease lost, the work is stopped", running.lease.run_id)
+
+    def _run(self) -> None:
+        interval = self._settings.renew_every.total_seconds()
+        wait = interval
+        while not self._stopping.wait(wait):
+            try:
+                self._store.follow_clock()
+                if len(self._hand):
+                    self.beat()
+                wait = interval
+            except HoldfastError as error:
+                log.warning("heartbeat failed, trying again: %s", error)
+                wait = interval / 10
+            except Exception:
+                log.exception("heartbeat failed, trying again")
+                wait = interval / 10

@@ -1,0 +1,122 @@
+"""Locks: one process only (`solo`), or one live worker of a name (`exclusive`); recovery comes after the lock."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast import workers
+from holdfast.engine import Holdfast
+from holdfast.errors import WorkerExists
+from holdfast.orchestrator import recover
+from holdfast.store.transaction import Transaction
+from holdfast.version import VERSION
+from holdfast.workers import WorkerInfo
+
+if TYPE_CHECKING:
+    from holdfast.worker.loop import Worker
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Lock:
+    """What was taken, to be given back."""
+
+    def __init__(self, file: Any = None) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def take(hf: Holdfast, worker: Worker) -> Lock:
+    """Register the worker; WorkerExists names the live one that stands in the way."""
+    solo = hf.settings.solo
+    file = _lock_file(hf) if solo else None
+    try:
+        _register(hf, worker, exclusive="solo" if solo else worker.exclusive, take_over=file is not None)
+        if solo:
+            _end_orphans(hf)
+    except BaseException:
+        if file is not None:
+            file.close()
+        raise
+    return Lock(file)
+
+
+def _lock_file(hf: Holdfast) -> Any:
+    """The operating system's lock on a file beside the database; gone with its process, however that ends."""
+    path: Path | None = getattr(hf.store.dialect, "path", None)
+    if path is None:
+        return None
+    import fcntl
+
+    file = open(path.with_name(path.name + ".solo"), "a+")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        who = file.read().strip() or "unknown"
+        file.close()
+        raise WorkerExists(f"{path.name} is worked by another process ({who}); solo means one") from None
+    file.truncate(0)
+    file.write(f"{socket.gethostname()} pid {os.getpid()}")
+    file.flush()
+    return file
+
+
+def _register(hf: Holdfast, worker: Worker, *, exclusive: str | None, take_over: bool) -> None:
+    """Write the worker's row. Whoever has its exclusive name is waited for one lease at most, and named if it lives."""
+    first_seen: dict[str, Any] = {}
+    pause = threading.Event()
+    while True:
+
+        def attempt(tx: Transaction) -> WorkerInfo | None:
+            if take_over:
+                tx.run("delete_exclusive", exclusive=exclusive)
+            now = tx.now
+            return workers.register(
+                tx,
+                WorkerInfo(
+                    id=worker.id,
+                    host=socket.gethostname(),
+                    pid=os.getpid(),
+                    version=VERSION,
+                    queues=worker.queues,
+                    jobs=hf.jobs.names(),
+                    concurrency=worker.concurrency,
+                    exclusive=exclusive,
+                    started_at=now,
+                    seen_at=now,
+                    expires_at=now + hf.settings.lease,
+                    stopping=False,
+                ),
+            )
+
+        other = hf.do(attempt)
+        if other is None:
+            return
+        if first_seen.setdefault(other.id, other.seen_at) != other.seen_at:
+            raise WorkerExists(f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}")
+        log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
+        pause.wait(hf.settings.tick.total_seconds() / 2)
+
+
+def _end_orphans(hf: Holdfast) -> None:
+    """We are alone, so whatever still runs was left behind by a process that is gone."""
+
+    def end(tx: Transaction) -> int:
+        return recover.take_away(tx, tx.all("find_all_leases", limit=1000), because="its process is gone")
+
+    total = 0
+    while ended := hf.do(end):
+        total += ended
+    if total:
+        log.warning("%d runs that a lost process left behind were recovered", total)
+
+

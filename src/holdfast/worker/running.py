@@ -1,0 +1,80 @@
+"""Running: what this worker has in hand, and how each of it is told to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.jobs import Job
+from holdfast.leases import Claim, Lease
+
+Stop = Literal["timeout", "cancel", "lost", "shutdown"]
+
+
+@dataclass(eq=False)
+class Running:
+    """One claimed run. It ends once: by its work, by its deadline, by a cancel, or by losing its lease."""
+
+    claim: Claim
+    job: Job[..., Any]
+    lease_until: float
+    """On the clock that never stops: after this, someone else may have the run."""
+    deadline: float | None
+    stopped: Stop | None = None
+    reason: str = ""
+    interrupt: Callable[[], None] = lambda: None
+    """How to reach the work itself; set by whatever executes it."""
+    renewed: Callable[[], None] = lambda: None
+    """Called when the lease was extended."""
+    ended: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def lease(self) -> Lease:
+        return self.claim.lease
+
+    def stop(self, stop: Stop, reason: str) -> bool:
+        """Tell the work to stop; False if it was told before or has ended."""
+        with self._lock:
+            if self.stopped is not None or self.ended:
+                return False
+            self.stopped, self.reason = stop, reason
+        self.interrupt()
+        return True
+
+    def end(self) -> bool:
+        """Whether we are the first to end it."""
+        with self._lock:
+            first, self.ended = not self.ended, True
+            return first
+
+
+class Hand:
+    """All that this worker has in hand, by run. Safe to read from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, Running] = {}
+
+    def take(self, running: Running) -> None:
+        with self._lock:
+            self._running[running.lease.run_id] = running
+
+    def drop(self, running: Running) -> None:
+        with self._lock:
+            if self._running.get(running.lease.run_id) is running:
+                del self._running[running.lease.run_id]
+
+    def get(self, run_id: str, attempt: int) -> Running | None:
+        with self._lock:
+            running = self._running.get(run_id)
+        return running if running is not None and running.lease.attempt == attempt else None
+
+    def all(self) -> list[Running]:
+        with self._lock:
+            return list(self._running.values())
+
+    def __len__(self) -> int:
+        return len(self._running)

@@ -1,0 +1,136 @@
+"""Start: hands a claimed run to a thread, the event loop or a process, and says what stopping means for each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdfast.engine import Holdfast
+from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
+from holdfast.retries import Retry
+from holdfast.worker.chronicle import Chronicle
+from holdfast.worker.context import RunContext, info_of
+from holdfast.worker.desk import RunDesk, StepWriter
+from holdfast.worker.execute import Judge, aexecute, execute
+from holdfast.worker.pool import Loop, Threads
+from holdfast.worker.running import Running
+
+Settle = Callable[[Running, Outcome | None], None]
+
+
+class Starter:
+    def __init__(self, hf: Holdfast, chronicle: Chronicle, writer: StepWriter, *, settle: Settle) -> None:
+        self._hf, self._chronicle, self._writer, self._settle = hf, chronicle, writer, settle
+        self._judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
+        self._threads = Threads("holdfast-run")
+        self._loop = Loop("holdfast-loop")
+
+    def begin(self, running: Running) -> None:
+        match running.job.isolation:
+            case "thread":
+                self._in_thread(running)
+            case "async":
+                self._in_loop(running)
+            case "process":
+                self._in_process(running)
+
+    def close(self) -> None:
+        self._threads.close()
+        self._loop.close(wait=self._hf.settings.kill_grace.total_seconds())
+
+    def _in_thread(self, running: Running) -> None:
+        desk, context = self._context(running)
+
+        def interrupt() -> None:
+            # A thread can't be killed: it is told, and its run ends without it.
+            desk.interrupted()
+            self._settle(running, self._told(running, "its thread was told to stop and may linger; it can write no more"))
+
+        def work() -> None:
+            outcome = execute(running.job, running.claim, context, self._judge)
+            self._settle(running, self._or_told(running, outcome))
+
+        running.interrupt = interrupt
+        self._threads.run(work)
+
+    def _in_loop(self, running: Running) -> None:
+        desk, context = self._context(running)
+        task: asyncio.Task[Outcome] | None = None
+
+        async def work() -> None:
+            nonlocal task
+            task = asyncio.ensure_future(aexecute(running.job, running.claim, context, self._judge))
+            if running.stopped is not None:
+                task.cancel()
+            self._settle(running, self._or_told(running, await task))
+
+        def cancel() -> None:
+            if task is not None:
+                task.cancel()
+
+        def interrupt() -> None:
+            desk.interrupted()
+            self._loop.call(cancel)
+            lingering = threading.Timer(self._hf.settings.kill_grace.total_seconds(), linger)
+            lingering.daemon = True
+            lingering.start()
+
+        def linger() -> None:
+            self._settle(running, self._told(running, "its task was cancelled and does not end; it can write no more"))
+
+        running.interrupt = interrupt
+        self._loop.run(work())
+
+    def _in_process(self, running: Running) -> None:
+        from holdfast.worker.process import Child
+
+        desk, _ = self._context(running)
+        child = Child(self._hf, running, desk, self._judge)
+
+        def work() -> None:
+            outcome, what = child.run()
+            self._settle(running, self._or_told(running, outcome, what))
+
+        running.interrupt = child.stop
+        running.renewed = child.renewed
+        self._threads.run(work)
+
+    def _context(self, running: Running) -> tuple[RunDesk, RunContext]:
+        desk = RunDesk(self._hf, running, self._chronicle, self._writer)
+        claim = running.claim
+        retry = _merged(running)
+        first = claim.lease.attempt == 1
+        context = RunContext(
+            info_of(claim), desk, retry=retry, max_result_bytes=self._hf.settings.max_result_bytes, first=first
+        )
+        return desk, context
+
+    def _or_told(self, running: Running, outcome: Outcome, what: str = "it stopped when told") -> Outcome | None:
+        """What the work itself came to, unless it was stopped from outside and has no result."""
+        if running.stopped is None or (running.stopped in ("cancel", "shutdown") and isinstance(outcome, Succeeded)):
+            return outcome
+        return self._told(running, what)
+
+    def _told(self, running: Running, what: str) -> Outcome | None:
+        """What being told to stop means for the run."""
+        claim = running.claim
+        match running.stopped:
+            case "timeout":
+                error = f"{running.reason}; {what}"
+                if claim.policy.on_timeout == "retry" and claim.lease.ticket.tries < claim.policy.max_attempts:
+                    return self._judge.later(claim, error)
+                return TimedOut(error)
+            case "cancel":
+                return Cancelled(f"{running.reason}; {what}")
+            case "shutdown":
+                return HandBack(running.reason)
+            case _:
+                return None
+
+
+def _merged(running: Running) -> Retry:
+    """The stored times with the code's error classes."""
+    code = running.job.options.policy.retry
+    return replace(running.claim.policy.retry, on=code.on, never_on=code.never_on)

@@ -1,0 +1,57 @@
+"""Watch: stops work whose time is up, or whose lease could run out before it can be renewed. It asks no database."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from holdfast.clock import Clock
+from holdfast.worker.running import Hand, Running
+
+IDLE = 1.0
+
+
+class Watch:
+    def __init__(self, hand: Hand, clock: Clock, *, lease: timedelta) -> None:
+        self._hand, self._clock = hand, clock
+        # The work must be gone before the lease is: a tenth of it is for stopping.
+        self._margin = lease.total_seconds() / 10
+        self._changed = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="holdfast-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._changed.set()
+        self._thread.join(timeout=5)
+
+    def look(self) -> None:
+        """A run with an earlier end has come in."""
+        self._changed.set()
+
+    def check(self) -> float:
+        """Stop what must be stopped; how many seconds until the next look."""
+        now = self._clock.elapsed()
+        next_at = now + IDLE
+        for running in self._hand.all():
+            if running.ended:
+                continue
+            if running.deadline is not None and now >= running.deadline:
+                running.stop("timeout", f"over its window of {running.claim.policy.timeout}")
+            elif now >= running.lease_until - self._margin:
+                running.stop("lost", "its lease could not be renewed in time")
+            else:
+                next_at = min(next_at, self._next(running))
+        return max(0.001, next_at - now)
+
+    def _next(self, running: Running) -> float:
+        lease_end = running.lease_until - self._margin
+        return lease_end if running.deadline is None else min(lease_end, running.deadline)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._changed.wait(self.check())
+            self._changed.clear()

@@ -1,0 +1,96 @@
+"""Workers: who is alive, what they serve, and who holds an exclusive name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast import codec
+from holdfast.errors import WorkerExists
+from holdfast.store.transaction import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerInfo:
+    id: str
+    host: str
+    pid: int
+    version: str
+    queues: Sequence[str]
+    jobs: Sequence[str]
+    concurrency: int
+    exclusive: str | None
+    started_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+    stopping: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pulse:
+    """Whether there is anything to do, answered in one query."""
+
+    ready: bool
+    looks: bool
+    open_holds: bool
+    needs: bool
+    cancels: bool
+    expires_at: datetime | None
+    due_at: datetime | None
+
+
+def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
+    """Write this worker down; the one that holds its exclusive name, if that stands in the way."""
+    if worker.exclusive is not None:
+        tx.run("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
+    if tx.run("insert_worker", **_row(worker)):
+        return None
+    holding = tx.one("find_exclusive", exclusive=worker.exclusive)
+    return None if holding is None else info(holding)
+
+
+def beat(tx: Transaction, worker_id: str, *, lease_for: timedelta, stopping: bool) -> bool:
+    """Say that this worker is alive; False if it has been declared dead."""
+    expires_at = tx.now + lease_for
+    return tx.run("beat_worker", id=worker_id, now=tx.now, expires_at=expires_at, stopping=int(stopping)) == 1
+
+
+def require(tx: Transaction, worker_id: str) -> None:
+    """Raise unless this worker's row still stands: an exclusive worker that lost it may start nothing."""
+    if not tx.run("guard_worker", id=worker_id):
+        raise WorkerExists(f"worker {worker_id} has been replaced by another of its name")
+
+
+def remove(tx: Transaction, worker_id: str) -> None:
+    tx.run("delete_worker", id=worker_id)
+
+
+def forget(tx: Transaction, *, before: datetime) -> int:
+    """Remove workers that have not been seen since then."""
+    return tx.run("delete_lost_workers", before=before)
+
+
+def live(tx: Transaction) -> list[WorkerInfo]:
+    return [info(row) for row in tx.all("find_workers", now=tx.now)]
+
+
+def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
+    row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)
+    assert row is not None
+    flags = {name: bool(row[name]) for name in ("ready", "looks", "open_holds", "needs", "cancels")}
+    return Pulse(**flags, expires_at=row["expires_at"], due_at=row["due_at"])
+
+
+def info(row: Row) -> WorkerInfo:
+    lists = {"queues": codec.load(row["queues"]), "jobs": codec.load(row["jobs"]), "stopping": bool(row["stopping"])}
+    return WorkerInfo(**{**row, **lists})
+
+
+def _row(worker: WorkerInfo) -> Row:
+    row = {name: getattr(worker, name) for name in WorkerInfo.__dataclass_fields__}
+    return row | {
+        "queues": codec.compact(list(worker.queues)),
+        "jobs": codec.compact(list(worker.jobs)),
+        "stopping": int(worker.stopping),
+    }
