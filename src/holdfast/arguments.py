@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, NotRequired, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from holdfast import codec
 from holdfast.context import Context
@@ -35,10 +35,12 @@ class Arguments:
         self.names = tuple(parameters)
         self._signature = inspect.Signature(list(parameters.values()))
         fields = {
-            name: hints.get(name, Any) if parameter.default is inspect.Parameter.empty else NotRequired[hints.get(name, Any)]
+            name: hints.get(name, Any)
+            if parameter.default is inspect.Parameter.empty
+            else NotRequired[hints.get(name, Any)]
             for name, parameter in parameters.items()
         }
-        shape = TypedDict("Arguments", fields)  # type: ignore[operator]
+        shape: Any = TypedDict("Arguments", fields)  # type: ignore[misc]
         shape.__pydantic_config__ = ConfigDict(extra="forbid")
         try:
             self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
@@ -69,7 +71,9 @@ class Arguments:
                     f"({type(value).__name__} → {type(again.get(name)).__name__}); annotate the parameter with its type"
                 )
         if len(text.encode()) > max_bytes:
-            raise TooLarge(f"job {self.job}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed")
+            raise TooLarge(
+                f"job {self.job}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed"
+            )
         return text, values
 
     def decode(self, text: str) -> dict[str, Any]:

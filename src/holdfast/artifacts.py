@@ -48,7 +48,14 @@ def keep(store: Store, folder: Path, lease: Lease, name: str, content: bytes | P
 
         def record(tx: Transaction) -> Artifact:
             leases.require(tx, lease)
-            made = Artifact(run_id=lease.run_id, name=name, attempt=lease.attempt, size=size, sha256=sha256, made_at=tx.now)
+            made = Artifact(
+                run_id=lease.run_id,
+                name=name,
+                attempt=lease.attempt,
+                size=size,
+                sha256=sha256,
+                made_at=tx.now,
+            )
             tx.run("delete_artifact", run_id=lease.run_id, name=name)
             tx.run("insert_artifact", **{field: getattr(made, field) for field in Artifact.__slots__})
             os.replace(temporary, target)
@@ -67,7 +74,9 @@ def of(tx: Transaction, run_id: str) -> list[Artifact]:
 def path_of(folder: Path, run_id: str, name: str) -> Path:
     """Where an artifact lies; a name can't leave its folder."""
     if not _NAME.fullmatch(name):
-        raise InvalidArguments(f"artifact name {name!r}: letters, digits, '_', '-' and '.', at most 120, not first a '.' or '-'")
+        raise InvalidArguments(
+            f"artifact name {name!r}: letters, digits, '_', '-' and '.', at most 120, not first a '.' or '-'"
+        )
     return folder / run_id[-2:] / run_id / name
 
 

@@ -15,7 +15,18 @@ from holdfast.events import Event
 from holdfast.gather import Gather
 from holdfast.ids import Ids
 from holdfast.inspections import Finding, Why
-from holdfast.jobs import Decorator, Isolation, Job, KeySpec, Options, Registry, as_duration, checked_policy, isolation_of, name_of
+from holdfast.jobs import (
+    Decorator,
+    Isolation,
+    Job,
+    KeySpec,
+    Options,
+    Registry,
+    as_duration,
+    checked_policy,
+    isolation_of,
+    name_of,
+)
 from holdfast.policies import Policy
 from holdfast.redaction import Redactor
 from holdfast.retries import Retry
@@ -128,7 +139,9 @@ class Holdfast:
         """Queue a run of a job by its name."""
         return self.jobs[job].submit(**kwargs)
 
-    def submit_job(self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Run[R]:
+    def submit_job(
+        self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Run[R]:
         submission = self._submission(job, options, args, kwargs)
         if options.connection is not None:
             return self._run(self._submit_joined(options.connection, [submission])[0], job)
@@ -163,13 +176,19 @@ class Holdfast:
     def get(self, run_id: str) -> Run[Any]:
         """A run by its id, or RunNotFound."""
         snapshot = self.snapshot(run_id)
-        return Run(self, snapshot.id, self.jobs[snapshot.job] if snapshot.job in self.jobs else None, snapshot)
+        return Run(self, snapshot.id, self.jobs.get(snapshot.job), snapshot)
 
     def snapshot(self, run_id: str) -> Snapshot:
         return self.read(lambda tx: runs.get(tx, run_id))
 
     def list_runs(
-        self, *, state: str | None = None, job: str | None = None, queue: str | None = None, limit: int = 50, before: str | None = None
+        self,
+        *,
+        state: str | None = None,
+        job: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
     ) -> list[Snapshot]:
         """The newest runs first; `before` continues after the last id of the page before."""
         return self.read(
@@ -242,10 +261,14 @@ class Holdfast:
         from holdfast.inline import InlineContext
 
         if job.arguments.context_name is not None:
-            kwargs[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
+            kwargs[job.arguments.context_name] = InlineContext(
+                job, now=self.clock.now(), retry=job.options.policy.retry
+            )
         return job.fn(*args, **kwargs)
 
-    def _submission(self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Submission:
+    def _submission(
+        self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Submission:
         self.start()
         now = self.clock.now()
         return job.submission(self.ids.new(now), options, args, kwargs, now=now)
@@ -356,5 +379,3 @@ def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:
             raise answer
         ids.append(answer)
     return ids
-
-

@@ -68,15 +68,24 @@ def story(tx: Transaction, run_id: str) -> list[Event]:
     return sorted(told, key=lambda event: (event.happened_at or run.created_at, _ORDER.get(event.kind, 5)))
 
 
-_ORDER = {"RUN_QUEUED": 0, "RUN_STARTED": 1, "STEP_STARTED": 2, "STEP_FINISHED": 4, "RUN_RETRIED": 6, "RUN_HANDED_BACK": 6}
-_ORDER |= {kind: 7 for kind in ("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED")}
+_ORDER = {
+    "RUN_QUEUED": 0,
+    "RUN_STARTED": 1,
+    "STEP_STARTED": 2,
+    "STEP_FINISHED": 4,
+    "RUN_RETRIED": 6,
+    "RUN_HANDED_BACK": 6,
+}
+_ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED"), 7)
 
 
 def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
     yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
     for event in told:
         if "started_at" in event.data and event.kind in ("RUN_RETRIED", "RUN_HANDED_BACK", "RUN_TAKEN_OVER"):
-            yield _started(run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"]))
+            yield _started(
+                run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"])
+            )
     ended_by_recovery = any(event.kind == "RUN_TAKEN_OVER" and event.attempt == run.attempt for event in told)
     if run.started_at is not None and not ended_by_recovery:
         yield _started(run.id, run.attempt, run.holder, run.started_at)
@@ -167,14 +176,18 @@ def _turn(tx: Transaction, run: Snapshot) -> str:
     hold = tx.one("find_hold", key=run.key, run_id=run.id)
     if hold is None or hold["run_id"] is None:
         return f"key {run.key} is between two turns; an orchestrator hands it on within a tick"
-    before = f"; {hold['ahead']} older run{'s wait' if hold['ahead'] > 1 else ' waits'} for it too" if hold["ahead"] else ""
+    before = (
+        f"; {hold['ahead']} older run{'s wait' if hold['ahead'] > 1 else ' waits'} for it too" if hold["ahead"] else ""
+    )
     if hold["holder"] is None:
         return f"key {run.key} is held by run {hold['run_id']}, which is ready but has not started{before}"
-    return f"key {run.key} is held by run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}{before}"
+    return (
+        f"key {run.key} is held by run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}{before}"
+    )
 
 
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:
-    """What must never be, found on the live database in one snapshot; what moves is looked at again before it is told."""
+    """What must never be, found on the live database in one snapshot, and still there at a second look."""
     with store.reading() as tx:
         first = {_finding(row) for row in tx.all("verify", late_at=tx.now - 2 * lease - timedelta(seconds=10))}
     if first:
@@ -195,7 +208,11 @@ def _changed(store: Store) -> Iterator[Finding]:
             page = tx.all("read_outcomes", after=after, limit=5000)
         for row in page:
             if outcomes.seal(row) != row["seal"]:
-                yield Finding(problem="outcome_changed", run_id=row["run_id"], detail="the outcome is not as it was written")
+                yield Finding(
+                    problem="outcome_changed",
+                    run_id=row["run_id"],
+                    detail="the outcome is not as it was written",
+                )
         if len(page) < 5000:
             return
         after = page[-1]["run_id"]

@@ -59,7 +59,9 @@ class Options:
 class Job(Generic[P, R]):
     """A job of one Holdfast. Calling it runs the function here and now; `submit` has a worker run it."""
 
-    def __init__(self, hf: Holdfast, fn: Callable[..., Any], *, name: str, options: Options, isolation: Isolation) -> None:
+    def __init__(
+        self, hf: Holdfast, fn: Callable[..., Any], *, name: str, options: Options, isolation: Isolation
+    ) -> None:
         self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
         self.arguments = Arguments(fn, job=name)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
@@ -139,10 +141,18 @@ class Job(Generic[P, R]):
         except InvalidArguments:
             if self.migrate_arguments is None:
                 raise
-            return self.arguments.decode(codec.dump(self.migrate_arguments(codec.load(text)), what="migrated arguments"))
+            return self.arguments.decode(
+                codec.dump(self.migrate_arguments(codec.load(text)), what="migrated arguments")
+            )
 
     def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
+        self,
+        run_id: str,
+        options: Options,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        now: datetime,
     ) -> Submission:
         """A checked submission; nothing has been written yet."""
         text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
@@ -183,8 +193,8 @@ class Registry:
             known = ", ".join(sorted(self._jobs)) or "none"
             raise UnknownJob(f"no job named {name!r} is registered here; known: {known}") from None
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._jobs
+    def get(self, name: str) -> Job[..., Any] | None:
+        return self._jobs.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._jobs))
@@ -228,7 +238,9 @@ def isolation_of(fn: Callable[..., Any], asked: Isolation | None, *, name: str) 
     if asked not in ("thread", "async", "process"):
         raise InvalidPolicy(f"job {name}: isolation is 'thread', 'async' or 'process', not {asked!r}")
     if (asked == "async") != is_async and asked != "process":
-        raise InvalidPolicy(f"job {name}: isolation={asked!r} does not fit {'an async' if is_async else 'a plain'} function")
+        raise InvalidPolicy(
+            f"job {name}: isolation={asked!r} does not fit {'an async' if is_async else 'a plain'} function"
+        )
     return asked
 
 
@@ -243,7 +255,9 @@ def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
     """Policy fields as a user writes them, with seconds made durations and unknown names refused."""
     unknown = given.keys() - set(Policy.__dataclass_fields__)
     if unknown:
-        raise InvalidPolicy(f"unknown option {', '.join(sorted(unknown))}; a policy has {', '.join(Policy.__dataclass_fields__)}")
+        raise InvalidPolicy(
+            f"unknown option {', '.join(sorted(unknown))}; a policy has {', '.join(Policy.__dataclass_fields__)}"
+        )
     if isinstance(given.get("timeout"), int | float):
         given = given | {"timeout": timedelta(seconds=given["timeout"])}
     if not isinstance(given.get("retry", Retry()), Retry):
@@ -254,7 +268,9 @@ def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
 def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str, bool] | None:
     if after is None:
         return None
-    pairs: Sequence[tuple[Any, bool]] = list(after.items()) if isinstance(after, Mapping) else [(run, True) for run in after]
+    pairs: Sequence[tuple[Any, bool]] = (
+        list(after.items()) if isinstance(after, Mapping) else [(run, True) for run in after]
+    )
     return {run if isinstance(run, str) else run.id: must for run, must in pairs}
 
 
@@ -262,7 +278,7 @@ def _check_key(key: KeySpec | None, names: tuple[str, ...], job: str) -> None:
     if isinstance(key, str) and "{" not in key and key not in names:
         known = ", ".join(names) or "none"
         raise InvalidPolicy(
-            f"job {job}: key={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}/{{id}}'"
+            f"job {job}: key={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"
         )
 
 
@@ -283,5 +299,3 @@ def _key(spec: KeySpec | None, values: Mapping[str, Any], job: str) -> str | Non
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise InvalidArguments(f"job {job}: a key has 1 to {MAX_KEY} characters, this one has {len(key)}")
     return key
-
-

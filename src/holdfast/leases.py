@@ -88,7 +88,14 @@ def claim(
         return []
     submitted = {row["id"]: row for row in tx.all("get_submissions", ids=[ticket.run_id for ticket in tickets])}
     claims = [
-        _start(ticket, submitted[ticket.run_id], holder=holder, now=tx.now, lease_for=lease_for, kill_grace=kill_grace)
+        _start(
+            ticket,
+            submitted[ticket.run_id],
+            holder=holder,
+            now=tx.now,
+            lease_for=lease_for,
+            kill_grace=kill_grace,
+        )
         for ticket in tickets
     ]
     inserted = {row["run_id"] for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims])}
@@ -122,7 +129,10 @@ def renew(
 
 def guard(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> set[tuple[str, int]]:
     """Which of these leases are still ours; no one can take them before this transaction ends."""
-    rows = sorted(({"run_id": lease.run_id, "attempt": lease.attempt} for lease in leases), key=lambda row: str(row["run_id"]))
+    rows = sorted(
+        ({"run_id": lease.run_id, "attempt": lease.attempt} for lease in leases),
+        key=lambda row: str(row["run_id"]),
+    )
     return {(row["run_id"], row["attempt"]) for row in tx.all("guard_leases", rows=rows, holder=holder)}
 
 
@@ -142,9 +152,7 @@ def of_holder(tx: Transaction, holder: str) -> list[Lease]:
     return [Lease.of(row) for row in tx.all("find_leases_of", holder=holder)]
 
 
-def expiry(
-    now: datetime, deadline_at: datetime | None, *, lease_for: timedelta, kill_grace: timedelta
-) -> datetime:
+def expiry(now: datetime, deadline_at: datetime | None, *, lease_for: timedelta, kill_grace: timedelta) -> datetime:
     """A lease never outlives the run's deadline by more than it takes to kill it."""
     return now + lease_for if deadline_at is None else min(now + lease_for, deadline_at + kill_grace)
 
@@ -182,7 +190,10 @@ def _row(lease: Lease) -> Row:
 
 def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> None:
     """A lease stands against these runs' turn: someone wrote it by hand. They try again when it may be gone."""
-    events.record(tx, [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets])
+    events.record(
+        tx,
+        [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets],
+    )
     holds.open_those_of(tx, tickets)
     because = "a lease on its key stands against its turn"
     waits.put(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])

@@ -86,7 +86,9 @@ def finish(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: st
             case HandBack() as returned:
                 back.append((lease, returned))
             case final:
-                endings.append(Ending(ticket=lease.ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
+                endings.append(
+                    Ending(ticket=lease.ticket, outcome=final, holder=lease.holder, started_at=lease.started_at)
+                )
     end(tx, endings)
     _try_later(tx, later)
     _hand_back(tx, back)
@@ -137,7 +139,10 @@ def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None
         ],
     )
     holds.open_those_of(tx, [lease.ticket for lease, wait in later if wait.key_order == "due"])
-    waits.put(tx, [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=wait.error[:1000]) for lease, wait in later])
+    waits.put(
+        tx,
+        [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=wait.error[:1000]) for lease, wait in later],
+    )
 
 
 def _hand_back(tx: Transaction, back: Sequence[tuple[Lease, HandBack]]) -> None:

@@ -56,7 +56,11 @@ class Policy:
         return _to_json(self)
 
 
-_CHOICES = {"on_timeout": ("end", "retry"), "on_crash": ("requeue", "retry", "fail"), "key_order": ("due", "strict")}
+_CHOICES = {
+    "on_timeout": ("end", "retry"),
+    "on_crash": ("requeue", "retry", "fail"),
+    "key_order": ("due", "strict"),
+}
 
 
 @lru_cache(maxsize=1024)

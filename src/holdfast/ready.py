@@ -1,6 +1,6 @@
 """Ready: runs that may be claimed now.
 
-    waits ──orchestrator──▶ ready ──claim──▶ leases
+waits ──orchestrator──▶ ready ──claim──▶ leases
 """
 
 from __future__ import annotations

@@ -11,14 +11,15 @@ MAX_ERROR = 20_000
 
 # (pattern, which group is the secret)
 _DEFAULTS = (
-    r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|authorization)\b[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?([^\s\"',;&]+)",
+    r"(?i)\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|authorization)\b"
+    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?([^\s\"',;&]+)",
     r"(?i)\bbearer\s+([a-z0-9._~+/=-]{8,})",
     r"://[^/\s:@]*:([^/\s@]+)@",
 )
 
 
 class Redactor:
-    """The default rules and the user's own; a rule is a regular expression whose first group (or all of it) is hidden."""
+    """The default rules and the user's own; a rule is a regular expression whose first group is hidden."""
 
     def __init__(self, rules: Iterable[str] = ()) -> None:
         self._rules = [re.compile(rule) for rule in (*_DEFAULTS, *rules)]

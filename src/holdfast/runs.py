@@ -87,7 +87,9 @@ def submit(tx: Transaction, submissions: Sequence[Submission]) -> list[str | Hol
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
     accepted = [s for s in submissions if not unknown & s.after.keys()]
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in accepted])} if accepted else set()
+    inserted = (
+        {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in accepted])} if accepted else set()
+    )
     place(tx, [s for s in accepted if s.run_id in inserted])
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
     for index, submission in enumerate(submissions):
@@ -105,7 +107,10 @@ def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
     needy = [s for s in submissions if s.after]
     if needy:
         needs = sorted((needed, s.run_id, int(must)) for s in needy for needed, must in s.after.items())
-        tx.run("insert_needs", rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs])
+        tx.run(
+            "insert_needs",
+            rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs],
+        )
     free = [s for s in submissions if not s.after and (s.due_at is None or s.due_at <= tx.now)]
     # Joined to a caller's transaction we take no key: its open transaction would block every other submitter of it.
     wanted: dict[str, str] = {}
@@ -182,8 +187,8 @@ def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, s
             found[submission.run_id] = earlier["id"]
         else:
             found[submission.run_id] = IdempotencyConflict(
-                f"idempotency key {submission.idempotency_key!r} of job {submission.job} was used "
-                f"{'by run ' + earlier['id'] + ' with other arguments' if earlier else 'by a run that is being removed; try again'}"
+                f"idempotency key {submission.idempotency_key!r} of job {submission.job} was used by "
+                + (f"run {earlier['id']} with other arguments" if earlier else "a run that is being removed; try again")
             )
     return found
 

@@ -34,13 +34,18 @@ class Settings(BaseModel):
     url: str = Field("sqlite:///holdfast.db", description="Where the runs live.")
     prefix: str = Field("holdfast_", pattern=r"^[a-z][a-z0-9_]{0,29}$", description="What table names begin with.")
     schema_name: str | None = Field(
-        None, pattern=r"^[a-z_][a-z0-9_]{0,59}$", description="The database schema of the tables, where there are schemas."
+        None,
+        pattern=r"^[a-z_][a-z0-9_]{0,59}$",
+        description="The database schema of the tables, where there are schemas.",
     )
     migrate: bool = Field(True, description="Create or update the tables on first use.")
     solo: bool = Field(
-        False, description="One process only: an exclusive lock, and runs that a crash left behind are failed at start-up."
+        False,
+        description="One process only: an exclusive lock, and runs that a crash left behind are failed at start-up.",
     )
-    lease: Seconds = Field(timedelta(seconds=15), description="How long a worker may be silent before its runs are taken over.")
+    lease: Seconds = Field(
+        timedelta(seconds=15), description="How long a worker may be silent before its runs are taken over."
+    )
     tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
     shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")

@@ -22,7 +22,9 @@ class Step:
 
 def insert(tx: Transaction, finished: Sequence[tuple[Lease, Step]]) -> None:
     """Keep the results of finished steps; the caller has guarded the leases in this transaction."""
-    rows = [{name: getattr(step, name) for name in Step.__slots__} | {"run_id": lease.run_id} for lease, step in finished]
+    rows = [
+        {name: getattr(step, name) for name in Step.__slots__} | {"run_id": lease.run_id} for lease, step in finished
+    ]
     if rows:
         tx.run("insert_steps", rows=rows)
 

@@ -47,11 +47,17 @@ def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Di
             )
         case "postgresql" | "postgres":
             postgres = _import("postgres", "postgres")
-            timeouts = {"statement_timeout": settings.statement_timeout, "busy_timeout": settings.busy_timeout}
+            timeouts = {
+                "statement_timeout": settings.statement_timeout,
+                "busy_timeout": settings.busy_timeout,
+            }
             return postgres.PostgresDialect(f"postgresql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
         case "mssql" | "sqlserver":
             sqlserver = _import("sqlserver", "sqlserver")
-            timeouts = {"statement_timeout": settings.statement_timeout, "busy_timeout": settings.busy_timeout}
+            timeouts = {
+                "statement_timeout": settings.statement_timeout,
+                "busy_timeout": settings.busy_timeout,
+            }
             return sqlserver.SqlServerDialect(f"mssql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
     raise InvalidSetting(f"url: {_hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
 

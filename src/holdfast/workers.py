@@ -83,7 +83,11 @@ def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder
 
 
 def info(row: Row) -> WorkerInfo:
-    lists = {"queues": codec.load(row["queues"]), "jobs": codec.load(row["jobs"]), "stopping": bool(row["stopping"])}
+    lists = {
+        "queues": codec.load(row["queues"]),
+        "jobs": codec.load(row["jobs"]),
+        "stopping": bool(row["stopping"]),
+    }
     return WorkerInfo(**{**row, **lists})
 
 

@@ -51,7 +51,9 @@ def looks(tx: Transaction, *, limit: int) -> int:
     free = [row["run_id"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is None]
     if free:
         ready.put(tx, waits.remove(tx, free))
-    keys = sorted({row["key"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is not None})
+    keys = sorted(
+        {row["key"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is not None}
+    )
     if keys:
         tx.run("open_new_holds", ids=keys)
     return len(rows)
@@ -88,7 +90,10 @@ def _met(tx: Transaction, met: Sequence[Row]) -> int:
     # one run can't both believe that the other's is still missing.
     tx.all("lock_waits", ids=sorted({row["run_id"] for row in met}))
     _fail_those_in_need(tx, [row for row in met if row["must_succeed"] and row["state"] != "succeeded"])
-    rows = sorted(({"needed": row["needed"], "run_id": row["run_id"]} for row in met), key=lambda row: (row["needed"], row["run_id"]))
+    rows = sorted(
+        ({"needed": row["needed"], "run_id": row["run_id"]} for row in met),
+        key=lambda row: (row["needed"], row["run_id"]),
+    )
     removed = Counter(row["run_id"] for row in tx.all("delete_needs", rows=rows))
     if removed:
         counts = [{"run_id": run_id, "count": count} for run_id, count in sorted(removed.items())]

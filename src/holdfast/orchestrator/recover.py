@@ -1,10 +1,10 @@
 """Recover: what becomes of runs whose lease ran out.
 
-    cancel was requested            ──▶ cancelled
-    its deadline has passed         ──▶ timed_out, or tried again, as its policy says
-    on_crash = requeue              ──▶ ready, until too many workers were lost with it
-    on_crash = retry                ──▶ a failed attempt like any other
-    on_crash = fail                 ──▶ failed, PROCESS_TERMINATED
+cancel was requested            ──▶ cancelled
+its deadline has passed         ──▶ timed_out, or tried again, as its policy says
+on_crash = requeue              ──▶ ready, until too many workers were lost with it
+on_crash = retry                ──▶ a failed attempt like any other
+on_crash = fail                 ──▶ failed, PROCESS_TERMINATED
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from holdfast.policies import Policy
 from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
-
 
 
 def expired(tx: Transaction, *, limit: int) -> int:
@@ -77,7 +76,10 @@ def decide(tx: Transaction, lease: Lease, policy: Policy) -> Final | TryLater | 
             return _retry_or(tx, lease, policy, error, Failed("PROCESS_TERMINATED", error))
         case "requeue":
             if lease.ticket.takeovers >= policy.max_takeovers:
-                return Failed("TAKEOVER_LIMIT", f"{lease.ticket.takeovers + 1} workers were lost with it; the last was {lease.holder}")
+                return Failed(
+                    "TAKEOVER_LIMIT",
+                    f"{lease.ticket.takeovers + 1} workers were lost with it; the last was {lease.holder}",
+                )
             return None
 
 
@@ -89,7 +91,14 @@ def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwi
 
 def _diagnostic(lease: Lease, because: str, decision: Final | TryLater | None) -> Event:
     what = "requeued" if decision is None else type(decision).__name__
-    overdue = {"holder": lease.holder, "started_at": lease.started_at.isoformat(), "expired_at": lease.expires_at.isoformat()}
-    return Event(run_id=lease.run_id, kind="RUN_TAKEN_OVER", attempt=lease.attempt, data={"because": because, "decision": what, **overdue})
-
-
+    overdue = {
+        "holder": lease.holder,
+        "started_at": lease.started_at.isoformat(),
+        "expired_at": lease.expires_at.isoformat(),
+    }
+    return Event(
+        run_id=lease.run_id,
+        kind="RUN_TAKEN_OVER",
+        attempt=lease.attempt,
+        data={"because": because, "decision": what, **overdue},
+    )

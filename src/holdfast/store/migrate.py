@@ -48,7 +48,9 @@ def check(store: Store, *, prefix: str) -> None:
     latest = max(migrations(store.dialect.name, prefix))
     current = version(store)
     if current is None or current < latest:
-        raise SchemaMissing(f"the tables are at version {current or 0}, this code needs {latest}: run 'holdfast migrate'")
+        raise SchemaMissing(
+            f"the tables are at version {current or 0}, this code needs {latest}: run 'holdfast migrate'"
+        )
     if current > latest:
         raise _too_new(current, latest)
 
@@ -68,7 +70,9 @@ def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     for entry in (files("holdfast.store") / "sql" / dialect / "migrations").iterdir():
         if match := _NUMBER.match(entry.name):
             text = named(entry.read_text("utf-8"), prefix)
-            found[int(match[1])] = [part.strip() for part in re.split(r"^go$", text, flags=re.MULTILINE) if part.strip()]
+            found[int(match[1])] = [
+                part.strip() for part in re.split(r"^go$", text, flags=re.MULTILINE) if part.strip()
+            ]
     return found
 
 
@@ -87,6 +91,4 @@ def _create_schema_table(store: Store) -> None:
 
 
 def _too_new(current: int, latest: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"the tables are at version {current}, this code knows up to {latest}: a newer Holdfast has been here; upgrade this one"
-    )
+    return SchemaTooNew(f"the tables are at version {current}, this code knows up to {latest}: upgrade Holdfast here")

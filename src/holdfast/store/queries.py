@@ -40,7 +40,12 @@ class Queries:
     """Every statement of one dialect, ready for one driver style and one table prefix."""
 
     def __init__(
-        self, dialect: str, *, prefix: str = "holdfast_", style: Style, replaced: Mapping[str, str] | None = None
+        self,
+        dialect: str,
+        *,
+        prefix: str = "holdfast_",
+        style: Style,
+        replaced: Mapping[str, str] | None = None,
     ) -> None:
         """`replaced` is how the tests break a rule on purpose."""
         self._dialect, self._prefix, self._replaced = dialect, prefix, dict(replaced or {})

@@ -26,7 +26,14 @@ class Transaction:
     """`owned` says whether the engine began it, or a caller did and we have joined."""
 
     def __init__(
-        self, session: Session, queries: Queries, dialect: Dialect, *, now: datetime, ids: Ids, owned: bool = True
+        self,
+        session: Session,
+        queries: Queries,
+        dialect: Dialect,
+        *,
+        now: datetime,
+        ids: Ids,
+        owned: bool = True,
     ) -> None:
         self._session, self._queries, self._dialect = session, queries, dialect
         self.now, self.ids, self.owned = now, ids, owned

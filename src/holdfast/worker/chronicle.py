@@ -50,5 +50,9 @@ class Chronicle:
     def write(self, tx: Transaction, taken: tuple[list[tuple[Lease, Event]], list[Event]]) -> None:
         """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
         told, general = taken
-        ours = leases.guard(tx, {lease.run_id: lease for lease, _ in told}.values(), holder=self._holder) if told else set()
+        ours = (
+            leases.guard(tx, {lease.run_id: lease for lease, _ in told}.values(), holder=self._holder)
+            if told
+            else set()
+        )
         events.record(tx, [event for lease, event in told if (lease.run_id, lease.attempt) in ours] + general)

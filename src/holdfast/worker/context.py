@@ -113,7 +113,9 @@ class RunContext(Context):
 
     def logged(self, record: logging.LogRecord) -> None:
         """Keep a log record with the run."""
-        self._desk.tell("LOG", {"level": record.levelname, "logger": record.name, "message": record.getMessage()[:10_000]})
+        self._desk.tell(
+            "LOG", {"level": record.levelname, "logger": record.name, "message": record.getMessage()[:10_000]}
+        )
 
     def _recall(self, name: str) -> str | None:
         with self._lock:
@@ -129,7 +131,12 @@ class RunContext(Context):
         finished_at = self._desk.now()
         self._desk.remember(
             Step(
-                name=name, result=text, attempt=self.run.attempt, tries=tries, started_at=started_at, finished_at=finished_at
+                name=name,
+                result=text,
+                attempt=self.run.attempt,
+                tries=tries,
+                started_at=started_at,
+                finished_at=finished_at,
             )
         )
         return text
@@ -138,7 +145,9 @@ class RunContext(Context):
         """How long to wait before the step is tried again; raises when it is not."""
         if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
             raise error
-        self._desk.tell("STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]})
+        self._desk.tell(
+            "STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]}
+        )
         return self._retry.wait_before(number + 1, fraction=self._desk.fraction())
 
 

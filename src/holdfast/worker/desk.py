@@ -29,12 +29,14 @@ class StepWriter:
     def remember(self, lease: Lease, step: Step) -> None:
         self._gather.do((lease, step))
 
-    def _write(self, batch: Sequence[tuple[Lease, Step]]) -> Sequence[None | Exception]:
-        def write(tx: Transaction) -> list[None | Exception]:
+    def _write(self, batch: Sequence[tuple[Lease, Step]]) -> Sequence[Exception | None]:
+        def write(tx: Transaction) -> list[Exception | None]:
             ours = leases.guard(tx, {lease.run_id: lease for lease, _ in batch}.values(), holder=self._holder)
             steps.insert(tx, [(lease, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
             return [
-                None if (lease.run_id, lease.attempt) in ours else LeaseLost(f"run {lease.run_id}: step not kept, lease lost")
+                None
+                if (lease.run_id, lease.attempt) in ours
+                else LeaseLost(f"run {lease.run_id}: step not kept, lease lost")
                 for lease, _ in batch
             ]
 

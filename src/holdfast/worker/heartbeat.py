@@ -18,7 +18,13 @@ log = logging.getLogger("holdfast.worker")
 
 class Heartbeat:
     def __init__(self, store: Store, hand: Hand, settings: Settings, clock: Clock, *, holder: str) -> None:
-        self._store, self._hand, self._settings, self._clock, self._holder = store, hand, settings, clock, holder
+        self._store, self._hand, self._settings, self._clock, self._holder = (
+            store,
+            hand,
+            settings,
+            clock,
+            holder,
+        )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self.beaten_at = clock.elapsed()

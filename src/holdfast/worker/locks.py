@@ -102,7 +102,9 @@ def _register(hf: Holdfast, worker: Worker, *, exclusive: str | None, take_over:
         if other is None:
             return
         if first_seen.setdefault(other.id, other.seen_at) != other.seen_at:
-            raise WorkerExists(f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}")
+            raise WorkerExists(
+                f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}"
+            )
         log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
         pause.wait(hf.settings.tick.total_seconds() / 2)
 
@@ -118,5 +120,3 @@ def _end_orphans(hf: Holdfast) -> None:
         total += ended
     if total:
         log.warning("%d runs that a lost process left behind were recovered", total)
-
-

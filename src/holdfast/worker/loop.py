@@ -191,7 +191,11 @@ class Worker:
 
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
             self.chronicle.write(tx, told)
-            lost = outcomes.finish(tx, [(running.lease, outcome) for running, outcome in done], holder=self.id) if done else set()
+            lost = (
+                outcomes.finish(tx, [(running.lease, outcome) for running, outcome in done], holder=self.id)
+                if done
+                else set()
+            )
             return lost, self._claim(tx, limit)
 
         try:
@@ -241,7 +245,10 @@ class Worker:
             if len(done) > 1:
                 middle = len(done) // 2
                 return self._finish_alone(done[:middle]) | self._finish_alone(done[middle:])
-            failed = Failed("RESULT_NOT_STORABLE", f"the database refused the outcome: {type(error).__name__}: {error}"[:2000].replace("\x00", "\\0"))
+            failed = Failed(
+                "RESULT_NOT_STORABLE",
+                _refused(error),
+            )
             return self.hf.do(lambda tx: outcomes.finish(tx, [(done[0][0].lease, failed)], holder=self.id))
 
     def _begin(self, claim: Claim, asked: float) -> None:
@@ -270,10 +277,12 @@ class Worker:
                 self._hooks.ended(running, outcome)
 
     def _trouble(self, error: HoldfastError) -> None:
-        """The database is locked or away: say so at once, record it with the next commit, try again at the next tick."""
+        """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
-            self.chronicle.note("SCHEDULER_CONTENTION", {"error": str(error), "worker": self.id}, at=self.hf.clock.now())
+            self.chronicle.note(
+                "SCHEDULER_CONTENTION", {"error": str(error), "worker": self.id}, at=self.hf.clock.now()
+            )
         jitter = 0.5 + self.hf.ids.fraction()
         self._stopped.wait(self.hf.settings.tick.total_seconds() * jitter)
 
@@ -282,11 +291,13 @@ class Worker:
 
         def hand_back(tx: Transaction) -> int:
             unknown = [
-                lease
-                for lease in leases.of_holder(tx, self.id)
-                if self.hand.get(lease.run_id, lease.attempt) is None
+                lease for lease in leases.of_holder(tx, self.id) if self.hand.get(lease.run_id, lease.attempt) is None
             ]
-            outcomes.finish(tx, [(lease, HandBack("the reply to its claim was lost")) for lease in unknown], holder=self.id)
+            outcomes.finish(
+                tx,
+                [(lease, HandBack("the reply to its claim was lost")) for lease in unknown],
+                holder=self.id,
+            )
             return len(unknown)
 
         if count := self.hf.do(hand_back):
@@ -351,3 +362,5 @@ class Worker:
         self._lock.release()
 
 
+def _refused(error: Exception) -> str:
+    return f"the database refused the outcome: {type(error).__name__}: {error}"[:2000].replace("\x00", "\\0")

@@ -46,7 +46,10 @@ class Starter:
         def interrupt() -> None:
             # A thread can't be killed: it is told, and its run ends without it.
             desk.interrupted()
-            self._settle(running, self._told(running, "its thread was told to stop and may linger; it can write no more"))
+            self._settle(
+                running,
+                self._told(running, "its thread was told to stop and may linger; it can write no more"),
+            )
 
         def work() -> None:
             outcome = execute(running.job, running.claim, context, self._judge)
@@ -103,7 +106,11 @@ class Starter:
         retry = _merged(running)
         first = claim.lease.attempt == 1
         context = RunContext(
-            info_of(claim), desk, retry=retry, max_result_bytes=self._hf.settings.max_result_bytes, first=first
+            info_of(claim),
+            desk,
+            retry=retry,
+            max_result_bytes=self._hf.settings.max_result_bytes,
+            first=first,
         )
         return desk, context
 

@@ -35,7 +35,7 @@ class PostgresDialect(Dialect):
         self.url = url
         self._make = make or self._open
         limits = {"statement_timeout": statement_timeout, "lock_timeout": busy_timeout}
-        # `set local` in the same message as `begin`: no session state, so a pooler may sit between, and no round trip more.
+        # `set local`, in one message with `begin`: no session state, so a pooler may sit between.
         self._begin = "begin; " + "; ".join(
             f"set local {name} = {int(limit / timedelta(milliseconds=1))}" for name, limit in limits.items()
         )
@@ -81,7 +81,12 @@ class PostgresDialect(Dialect):
                 return StoreBusy("the database did not give a lock in time; nothing was written")
             case errors.QueryCanceled():
                 return StoreBusy("a statement took longer than statement_timeout; nothing was written")
-            case errors.AdminShutdown() | errors.CrashShutdown() | errors.CannotConnectNow() | errors.IdleInTransactionSessionTimeout():
+            case (
+                errors.AdminShutdown()
+                | errors.CrashShutdown()
+                | errors.CannotConnectNow()
+                | errors.IdleInTransactionSessionTimeout()
+            ):
                 return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
             case psycopg.OperationalError() | psycopg.InterfaceError():
                 return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")

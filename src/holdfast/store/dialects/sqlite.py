@@ -88,7 +88,8 @@ class SqliteDialect(Dialect):
             connection.execute("rollback")
 
     def translate(self, error: Exception) -> Exception:
-        if not isinstance(error, self.module.Error):
+        driver_error: type[Exception] = self.module.Error
+        if not isinstance(error, driver_error):
             return error
         text = str(error)
         if "locked" in text or "busy" in text:
@@ -105,7 +106,8 @@ class SqliteDialect(Dialect):
     def instant(self, value: datetime) -> object:
         return codec.instant_text(value)
 
-    instant_text = staticmethod(codec.instant_text)
+    def instant_text(self, value: datetime) -> str:
+        return codec.instant_text(value)
 
     def parse_instant(self, value: Any) -> datetime | None:
         return None if value is None else codec.parse_instant(value)
@@ -113,7 +115,7 @@ class SqliteDialect(Dialect):
     listens = True
 
     def listen(self, connection: Any, stopping: threading.Event) -> Iterator[set[str]]:
-        """`data_version` changes when another connection has committed. Asking takes microseconds and touches no table."""
+        """`data_version` changes when another connection has committed. Asking takes microseconds."""
         seen, pause = None, LOOK_OFTEN
         while not stopping.wait(pause):
             version = connection.execute("pragma data_version").fetchone()[0]
@@ -145,15 +147,16 @@ class SqliteDialect(Dialect):
             connection.execute("begin immediate")
         return _Session(connection)
 
-
     def _same_file(self, files: list[str]) -> None:
         if not files or Path(files[0]) != self.path.resolve():
-            raise WrongConnection(f"this connection is to {files[0] or 'a temporary database'}, the store is {self.path}")
+            raise WrongConnection(
+                f"this connection is to {files[0] or 'a temporary database'}, the store is {self.path}"
+            )
 
     def _wrong_library(self, other: str) -> WrongSqliteLibrary:
         return WrongSqliteLibrary(
-            f"this connection is of {other}, the store uses {self.module.__name__}: two SQLite libraries in one process "
-            "lose each other's locks. Use one for both: sqlite_module=… of Holdfast, or module=… of SQLAlchemy's create_engine"
+            f"this connection is of {other}, the store uses {self.module.__name__}: two SQLite libraries in one "
+            "process lose each other's locks. Use one for both: sqlite_module=… of Holdfast, module=… of create_engine"
         )
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: ours beside the raw driver, in one run."""

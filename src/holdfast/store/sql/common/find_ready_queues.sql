@@ -1,0 +1,4 @@
+-- The queues that something is ready in.
+select distinct queue
+from holdfast_ready
+order by queue

@@ -1,0 +1,9 @@
+"""For tests of code that uses Holdfast: a clock that a test sets, and an engine that moves only when told.
+
+With pytest, the fixtures `holdfast_clock` and `holdfast_url` are there as soon as Holdfast is installed.
+"""
+
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual, ManualWorker
+
+__all__ = ["FakeClock", "Manual", "ManualWorker"]

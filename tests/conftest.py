@@ -1,0 +1,118 @@
+"""Fixtures: every store behind one name, and a list of the only skips that are allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast import Holdfast
+from holdfast.ids import Ids
+from holdfast.testing import FakeClock, Manual
+from holdfast.testing.postgres import PostgresServer, postgres_server
+
+STORES = ["sqlite", "postgres", "sqlserver"]
+
+# Why a test may be skipped, and where. A skip that is not here fails the suite.
+ALLOWED_SKIPS = {
+    "no SQL Server: HOLDFAST_TEST_SQLSERVER is not set": "no T-SQL server comes from the registries",
+}
+
+_numbers = itertools.count()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        kept = [item for item in items if item.get_closest_marker("long") is None]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """An unlisted skip is a failure."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = (
+            report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        )
+        if reason not in ALLOWED_SKIPS:
+            report.outcome = "failed"
+            report.longrepr = f"this skip is not in the list of allowed skips (tests/conftest.py): {reason}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for the session; `fsync` is off, because no test pulls the plug of this one."""
+    with postgres_server(18, "--fsync=off") as server:
+        yield server
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A fresh, empty database of each kind."""
+    with fresh_database(request.param, tmp_path, lambda: request.getfixturevalue("postgres")) as found:
+        yield found
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:
+    with fresh_database("postgres", tmp_path, lambda: postgres) as found:
+        yield found
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'work.db'}"
+
+
+@contextlib.contextmanager
+def fresh_database(kind: str, folder: Path, server: Callable[[], PostgresServer]) -> Iterator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    match kind:
+        case "sqlite":
+            yield f"sqlite:///{folder / name}.db"
+        case "postgres":
+            running = server()
+            with psycopg.connect(running.url, autocommit=True) as connection:
+                connection.execute(f"create database {name}")
+            yield running.url_of(name)
+            with psycopg.connect(running.url, autocommit=True) as connection:
+                connection.execute(f"drop database {name} with (force)")
+        case "sqlserver":
+            if "HOLDFAST_TEST_SQLSERVER" not in os.environ:
+                pytest.skip("no SQL Server: HOLDFAST_TEST_SQLSERVER is not set")
+            # Databases are slow to make there; a prefix of its own keeps a test's tables apart.
+            os.environ["HOLDFAST_PREFIX"] = f"{name}_"
+            try:
+                yield os.environ["HOLDFAST_TEST_SQLSERVER"]
+            finally:
+                del os.environ["HOLDFAST_PREFIX"]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def hf(url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Holdfast]:
+    """An engine on each kind of database, whose clock stands still and whose ids are always the same."""
+    with Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=tmp_path / "artifacts") as engine:
+        yield engine
+
+
+@pytest.fixture
+def manual(hf: Holdfast) -> Manual:
+    return Manual(hf)
