@@ -40,7 +40,8 @@ class Arguments:
             else NotRequired[hints.get(name, Any)]
             for name, parameter in parameters.items()
         }
-        shape: Any = TypedDict("Arguments", fields)  # type: ignore[misc]
+        make: Any = TypedDict  # built from a signature, so mypy can't know its fields
+        shape = make("Arguments", fields)
         shape.__pydantic_config__ = ConfigDict(extra="forbid")
         try:
             self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
