@@ -79,8 +79,8 @@ class Heartbeat:
         while not self._stopping.wait(wait):
             try:
                 self._store.follow_clock()
-                if len(self._hand):
-                    self.beat()
+                # With empty hands too: who is not heard is taken for dead, and may not judge others.
+                self.beat()
                 wait = interval
             except HoldfastError as error:
                 log.warning("heartbeat failed, trying again: %s", error)
