@@ -132,10 +132,10 @@ class Store:
             tx = Transaction(session, self.queries, self.dialect, now=now, ids=self.ids)
             try:
                 yield tx
+                self.dialect.commit(connection)
             except BaseException:
                 self.dialect.rollback(connection)
                 raise
-            self.dialect.commit(connection)
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool) -> Iterator[Any]:
