@@ -219,7 +219,7 @@ class Worker:
     def _claim(self, tx: Transaction, limit: int) -> list[Claim]:
         if limit <= 0:
             return []
-        if self.exclusive is not None:
+        if self.exclusive is not None or self.hf.settings.solo:
             workers.require(tx, self.id)
         self._cycles += 1
         return leases.claim(
