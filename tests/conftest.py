@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pysqlite3.dbapi2 as pysqlite3
 import pytest
 
 from holdfast import Holdfast
 from holdfast.ids import Ids
+from holdfast.store import queries
 from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
@@ -116,3 +118,61 @@ def hf(url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Holdfast]:
 @pytest.fixture
 def manual(hf: Holdfast) -> Manual:
     return Manual(hf)
+
+
+@pytest.fixture
+def live(url: str, tmp_path: Path) -> Iterator[Holdfast]:
+    """An engine on each kind of database with a real clock that ticks fast, for real workers."""
+    with Holdfast(url, tick=0.05, lease=3, kill_grace=0.2, artifacts=tmp_path / "artifacts") as engine:
+        yield engine
+
+
+@pytest.fixture
+def database(url: str) -> Database:
+    return Database(url)
+
+
+class Database:
+    """The database as someone sees it who goes past our code: raw SQL on a connection of its own.
+
+    Tables are written `holdfast_…`, whatever the prefix is.
+    """
+
+    TABLES = ("runs", "waits", "needs", "ready", "leases", "outcomes", "holds", "steps", "events", "artifacts")
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.prefix = os.environ.get("HOLDFAST_PREFIX", "holdfast_")
+
+    def connect(self) -> Any:
+        """A connection that commits each statement by itself."""
+        match self.url.partition(":")[0]:
+            case "sqlite":
+                return pysqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
+            case "postgresql":
+                return psycopg.connect(self.url, autocommit=True)
+            case other:
+                raise AssertionError(f"how to connect to {other}?")
+
+    def all(self, statement: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(self.connect()) as connection:
+            return [tuple(row) for row in connection.execute(queries.named(statement, self.prefix)).fetchall()]
+
+    def run(self, statement: str) -> int:
+        """How many rows it touched."""
+        with contextlib.closing(self.connect()) as connection:
+            count: int = connection.execute(queries.named(statement, self.prefix)).rowcount
+            return count
+
+    def count(self, table: str) -> int:
+        found: int = self.all(f"select count(*) from holdfast_{table}")[0][0]  # noqa: S608
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each table has: equal before and after means that nothing was written."""
+        return {table: self.count(table) for table in self.TABLES}
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the drivers raise when the database refuses."""
+        return (pysqlite3.Error, psycopg.Error)
