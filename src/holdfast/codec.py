@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pydantic_core
 
 from holdfast.errors import NotSerialisable
+
+
+def rows(values: list[Any], columns: tuple[str, ...], instant: Callable[[datetime], str]) -> str:
+    """JSON text of a batch: plain values, objects, or arrays of `columns`; instants as `instant` writes them."""
+    if values and isinstance(values[0], dict):
+        if columns:
+            values = [[instant(v) if isinstance(v := row[name], datetime) else v for name in columns] for row in values]
+        else:
+            values = [{name: instant(v) if isinstance(v, datetime) else v for name, v in row.items()} for row in values]
+    return pydantic_core.to_json(values).decode()
 
 
 def dump(value: object, *, what: str) -> str:
@@ -31,7 +42,7 @@ def compact(value: object) -> str:
 
 def instant_text(instant: datetime) -> str:
     """UTC, always 26 characters, so that text order is time order."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return instant.astimezone(UTC).isoformat(" ", "microseconds")[:26]
 
 
 def parse_instant(text: str) -> datetime:

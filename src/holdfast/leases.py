@@ -43,10 +43,15 @@ class Lease:
 
     @classmethod
     def of(cls, row: Row) -> Lease:
-        return cls(ticket=Ticket.of(row), **{name: row[name] for name in _OWN})
-
-
-_OWN = ("holder", "started_at", "expires_at", "deadline_at", "cancel_requested_at", "cancel_reason")
+        return cls(
+            ticket=Ticket.of(row),
+            holder=row["holder"],
+            started_at=row["started_at"],
+            expires_at=row["expires_at"],
+            deadline_at=row["deadline_at"],
+            cancel_requested_at=row["cancel_requested_at"],
+            cancel_reason=row["cancel_reason"],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +168,7 @@ def _start(
     policy = policies.from_json(submitted["policy"])
     deadline_at = policy.deadline(now)
     lease = Lease(
-        ticket=ticket.changed(attempt=ticket.attempt + 1, tries=ticket.tries + 1),
+        ticket=ticket.claimed(),
         holder=holder,
         started_at=now,
         expires_at=expiry(now, deadline_at, lease_for=lease_for, kill_grace=kill_grace),

@@ -25,13 +25,41 @@ class Ticket:
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        return cls(**{name: row[name] for name in _FIELDS})
+        return cls(
+            run_id=row["run_id"],
+            job=row["job"],
+            queue=row["queue"],
+            rank=row["rank"],
+            key=row["key"],
+            attempt=row["attempt"],
+            tries=row["tries"],
+            takeovers=row["takeovers"],
+        )
 
     def row(self) -> Row:
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {
+            "run_id": self.run_id,
+            "job": self.job,
+            "queue": self.queue,
+            "rank": self.rank,
+            "key": self.key,
+            "attempt": self.attempt,
+            "tries": self.tries,
+            "takeovers": self.takeovers,
+        }
+
+    def claimed(self) -> Ticket:
+        """The same run, one attempt on."""
+        return Ticket(
+            run_id=self.run_id,
+            job=self.job,
+            queue=self.queue,
+            rank=self.rank,
+            key=self.key,
+            attempt=self.attempt + 1,
+            tries=self.tries + 1,
+            takeovers=self.takeovers,
+        )
 
     def changed(self, **values: Any) -> Self:
         return replace(self, **values)
-
-
-_FIELDS = ("run_id", "job", "queue", "rank", "key", "attempt", "tries", "takeovers")

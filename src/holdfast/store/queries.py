@@ -17,6 +17,8 @@ Style = Literal["named", "pyformat", "qmark", "dollar"]
 
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 # A quoted text is stepped over; `::` is a cast.
+# SQLite takes a column out of a JSON array by its number three times faster than out of an object by its name.
+_COLUMN = re.compile(r"\bvalue ->> '([a-z_0-9]+)'")
 _PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_]+)")
 
 
@@ -26,6 +28,8 @@ class Query:
     text: str
     parameters: tuple[str, ...]
     style: Style
+    columns: tuple[str, ...] = ()
+    """If not empty, each of its `:rows` is an array of these, in this order."""
 
     def bind(self, values: Mapping[str, object]) -> object:
         """The values as the driver wants them; a missing or unknown name is a KeyError of ours."""
@@ -95,7 +99,9 @@ def translate(name: str, text: str, *, prefix: str, style: Style) -> Query:
     bare = _COMMENT.sub("", text).strip().rstrip(";")
     if style == "pyformat":
         bare = bare.replace("%", "%%")
-    return Query(name, _PARAMETER.sub(parameter, named(bare, prefix)), tuple(order), style)
+    columns = tuple(dict.fromkeys(_COLUMN.findall(bare)))
+    bare = _COLUMN.sub(lambda match: f"value ->> {columns.index(match[1])}", bare)
+    return Query(name, _PARAMETER.sub(parameter, named(bare, prefix)), tuple(order), style, columns)
 
 
 def named(text: str, prefix: str) -> str:

@@ -28,6 +28,7 @@ class Store:
     def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self.commits = 0
         self._reset()
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
@@ -51,6 +52,7 @@ class Store:
         """All of it or nothing; what it rang is passed on after the commit."""
         with self._writing(), self._open(write=True) as tx:
             yield tx
+        self.commits += 1
         if tx.rung or tx.ended:
             self.on_commit(tx.rung, tx.ended)
 
@@ -98,7 +100,7 @@ class Store:
         """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
         connection = self.dialect.connect()
         try:
-            yield from self.dialect.listen(connection, stopping)
+            yield from self.dialect.listen(connection, stopping, lambda: self.commits)
         except Exception as error:
             raise self.dialect.translate(error) from error
         finally:

@@ -65,7 +65,7 @@ class Transaction:
 
     def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
         query = self._queries[name]
-        bound = {key: self._dialect.bind(value) for key, value in values.items()}
+        bound = {key: self._dialect.bind(value, query.columns) for key, value in values.items()}
         return self._session.execute(query.text, query.bind(bound))
 
     def execute_ddl(self, statement: str) -> None:

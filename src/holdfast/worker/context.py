@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -44,12 +45,15 @@ class Desk(Protocol):
 class RunContext(Context):
     def __init__(self, info: RunInfo, desk: Desk, *, retry: Retry, max_result_bytes: int, first: bool) -> None:
         self.run = info
-        self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{info.job}"), {})
         self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
         self._remembered: dict[str, str] | None = {} if first else None
         self._used: set[str] = set()
         self._lock = threading.Lock()
         self._told_at: float | None = None
+
+    @cached_property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
+        return logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{self.run.job}"), {})
 
     @property
     def cancelled(self) -> bool:

@@ -48,10 +48,11 @@ class RunDesk:
 
     def __init__(self, hf: Holdfast, running: Running, chronicle: Chronicle, writer: StepWriter) -> None:
         self._hf, self._running, self._chronicle, self._writer = hf, running, chronicle, writer
-        self._told = threading.Event()
+        self._told: threading.Event | None = None
 
     def interrupted(self) -> None:
-        self._told.set()
+        if self._told is not None:
+            self._told.set()
 
     def now(self) -> datetime:
         return self._hf.clock.now()
@@ -65,7 +66,10 @@ class RunDesk:
         return self._running.stopped
 
     def wait(self, seconds: float) -> None:
-        self._told.wait(seconds)
+        # Made when first needed: most runs never wait, and an Event costs more than starting them.
+        self._told = self._told or threading.Event()
+        if self._running.stopped is None:
+            self._told.wait(seconds)
 
     def steps(self) -> dict[str, str]:
         return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._running.lease.run_id))}

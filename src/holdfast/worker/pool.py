@@ -8,40 +8,67 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from queue import SimpleQueue
 from typing import Any
 
 
 class Threads:
+    """As many threads as there is work that takes time, and few where it takes none.
+
+    Each thread that takes a piece wakes (or makes) the next one if more is waiting. Long work so has a thread each
+    within moments; short work is done by the first ones before the others are up, and no one is woken for nothing.
+    """
+
     def __init__(self, name: str) -> None:
         self._name = name
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._work: deque[Callable[[], None]] = deque()
         self._idle = 0
         self._made = 0
+        self._waking = False
+        self._closed = False
 
     def run(self, work: Callable[[], None]) -> None:
         """Do `work` in a thread, now."""
-        with self._lock:
-            if self._idle > 0:
-                self._idle -= 1
-            else:
-                self._made += 1
-                threading.Thread(target=self._serve, name=f"{self._name}-{self._made}", daemon=True).start()
-        self._work.put(work)
+        with self._changed:
+            self._work.append(work)
+            self._wake_one()
 
     def close(self) -> None:
         """Let idle threads go; busy ones follow when their work returns."""
-        for _ in range(self._made):
-            self._work.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _wake_one(self) -> None:
+        if self._waking or not self._work:
+            return
+        self._waking = True
+        if self._idle:
+            self._changed.notify()
+        else:
+            self._made += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._made}", daemon=True).start()
 
     def _serve(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._next()) is not None:
             work()
-            with self._lock:
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._work:
+                if self._closed:
+                    return None
                 self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
+                self._waking = False
+            self._waking = False
+            work = self._work.popleft()
+            self._wake_one()
+            return work
 
 
 class Loop:

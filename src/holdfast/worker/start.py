@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
@@ -140,4 +141,9 @@ class Starter:
 def _merged(running: Running) -> Retry:
     """The stored times with the code's error classes."""
     code = running.job.options.policy.retry
-    return replace(running.claim.policy.retry, on=code.on, never_on=code.never_on)
+    return _with_errors(running.claim.policy.retry, code.on, code.never_on)
+
+
+@lru_cache(maxsize=1024)
+def _with_errors(retry: Retry, on: tuple[type[BaseException], ...], never_on: tuple[type[BaseException], ...]) -> Retry:
+    return replace(retry, on=on, never_on=never_on)

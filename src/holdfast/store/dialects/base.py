@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import WrongConnection
 from holdfast.store.queries import Style
@@ -89,8 +89,8 @@ class Dialect(ABC):
     listens: ClassVar[bool] = False
     """Whether it can be woken by other processes."""
 
-    def listen(self, connection: Any, stopping: threading.Event) -> Iterator[set[str]]:
-        """What other processes ring, until told to stop."""
+    def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
+        """What other processes ring, until told to stop; `own` counts this process's commits."""
         return iter(())
 
     def announce(self, connection: Any, names: set[str]) -> None:
@@ -107,14 +107,10 @@ class Dialect(ABC):
         """A caller's own connection, for writing inside its transaction."""
         raise WrongConnection(f"{type(connection).__module__}.{type(connection).__qualname__} can't be joined")
 
-    def bind(self, value: object) -> object:
+    def bind(self, value: object, columns: tuple[str, ...] = ()) -> object:
+        """A value as the driver takes it; a list is JSON, its rows arrays of `columns` where a statement wants that."""
         if isinstance(value, datetime):
             return self.instant(value)
         if isinstance(value, list):
-            return json.dumps(value, default=self._in_json, ensure_ascii=False, separators=(",", ":"))
+            return codec.rows(value, columns, self.instant_text)
         return value
-
-    def _in_json(self, value: object) -> str:
-        if isinstance(value, datetime):
-            return self.instant_text(value)
-        raise TypeError(f"{type(value).__name__} in a list of rows")

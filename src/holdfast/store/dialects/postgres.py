@@ -109,7 +109,7 @@ class PostgresDialect(Dialect):
     announces = True
     listens = True
 
-    def listen(self, connection: Connection, stopping: threading.Event) -> Iterator[set[str]]:
+    def listen(self, connection: Connection, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
         if connection.prepare_threshold is None:
             return  # a pooler is between us: it would lend our connection to others, and the tick has to do
         connection.execute("listen holdfast")

@@ -1,15 +1,30 @@
 -- Claim, first half, by age alone, so that priority starves no one.
-with chosen as (
+with plain as (
     select y.run_id
     from holdfast_ready as y
-    where
-        y.queue = :queue
-        and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
-        and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
+    where y.queue = :queue and y.rank = 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
     order by y.run_id
     limit :limit
     for update skip locked
+),
+
+ranked as (
+    select y.run_id
+    from holdfast_ready as y
+    where y.queue = :queue and y.rank <> 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    order by y.run_id
+    limit :limit
+    for update skip locked
+),
+
+chosen as (
+    select run_id
+    from (select run_id from plain union all select run_id from ranked) as both
+    where not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
+    order by run_id
+    limit :limit
 )
+
 delete from holdfast_ready as y
 using chosen
 where y.run_id = chosen.run_id

@@ -64,9 +64,9 @@ create table holdfast_ready (
 go
 create index holdfast_ix_ready_order on holdfast_ready (queue, rank, run_id)
 go
-create index holdfast_ix_ready_age on holdfast_ready (queue, run_id)
+create index holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0
 go
--- A running run. A second lease on a key is refused here.
+-- A running run. A second lease on a key is refused here. Few rows, renewed often: the fewer indexes the better.
 create table holdfast_leases (
     run_id text not null primary key,
     job text not null,
@@ -85,10 +85,6 @@ create table holdfast_leases (
 ) without rowid
 go
 create unique index holdfast_ix_leases_key on holdfast_leases (key) where key is not null
-go
-create index holdfast_ix_leases_expiry on holdfast_leases (expires_at)
-go
-create index holdfast_ix_leases_holder on holdfast_leases (holder)
 go
 -- How a run ended. Inserted once, never updated.
 create table holdfast_outcomes (
