@@ -19,7 +19,7 @@ ranked as (
 
 chosen as (
     select run_id
-    from (select run_id from plain union all select run_id from ranked) as both
+    from (select run_id from plain union all select run_id from ranked) as oldest
     where not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by run_id
     limit :limit
