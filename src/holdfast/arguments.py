@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -61,7 +62,7 @@ class Arguments:
         except ValidationError as error:
             raise InvalidArguments(f"job {self.job}: {_faults(error)}") from None
         try:
-            text = self._adapter.dump_json(values, warnings="error").decode()
+            text = self._adapter.dump_json(values, warnings="error", by_alias=True).decode()
             again = self._adapter.validate_json(text)
         except (PydanticSerializationError, ValidationError, ValueError, RecursionError) as error:
             raise NotSerialisable(f"job {self.job}: the arguments can't be stored as JSON: {error}") from None
@@ -97,7 +98,7 @@ class Arguments:
 def encode_value(adapter: TypeAdapter[Any], value: Any, *, what: str, max_bytes: int) -> str:
     """JSON text of a result, or NotSerialisable."""
     try:
-        text = adapter.dump_json(value, warnings="none").decode()
+        text = adapter.dump_json(value, warnings="none", by_alias=True).decode()
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         raise NotSerialisable(f"{what} can't be stored as JSON: {error}") from None
     if len(text.encode()) > max_bytes:
@@ -133,10 +134,17 @@ def issubclass_safe(kind: Any, of: Any) -> bool:
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations as types; one that can't be resolved (a name for type checkers only) says nothing."""
+    fn = inspect.unwrap(fn)
     try:
-        return get_type_hints(inspect.unwrap(fn), include_extras=True)
+        return get_type_hints(fn, include_extras=True)
     except (NameError, TypeError, AttributeError):
-        return {}
+        hints: dict[str, Any] = {}
+        for name, hint in getattr(fn, "__annotations__", {}).items():
+            one = type("One", (), {"__annotations__": {name: hint}, "__module__": fn.__module__})
+            with contextlib.suppress(NameError, TypeError, AttributeError):
+                hints |= get_type_hints(one, include_extras=True, globalns=getattr(fn, "__globals__", None))
+        return hints
 
 
 def _is_context(hint: Any) -> bool:

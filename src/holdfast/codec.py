@@ -49,6 +49,11 @@ def parse_instant(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
+def storable(text: str) -> bool:
+    """Whether every database can keep this text: no NUL, no half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def digest(*parts: str | None) -> str:
     """Sixteen hex characters that change when any part does."""
     joined = "\x1f".join("\x00" if part is None else part for part in parts)

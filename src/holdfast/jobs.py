@@ -46,8 +46,8 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, value in (("queue", self.queue), ("idempotency_key", self.idempotency_key)):
-            if value is not None and not 0 < len(value) <= MAX_NAME:
-                raise InvalidPolicy(f"{name} has 1 to {MAX_NAME} characters")
+            if value is not None and not (0 < len(value) <= MAX_NAME and codec.storable(value)):
+                raise InvalidPolicy(f"{name} has 1 to {MAX_NAME} characters, none of them NUL or half a character")
         if not -1_000_000 <= self.priority <= 1_000_000:
             raise InvalidPolicy("priority lies between -1,000,000 and 1,000,000; higher goes first")
         if self.delay is not None and self.due_at is not None:
@@ -296,6 +296,8 @@ def _key(spec: KeySpec | None, values: Mapping[str, Any], job: str) -> str | Non
                 key = function(**values)
     except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
         raise InvalidArguments(f"job {job}: its key can't be made from these arguments: {error!r}") from None
-    if key is not None and not 0 < len(key) <= MAX_KEY:
-        raise InvalidArguments(f"job {job}: a key has 1 to {MAX_KEY} characters, this one has {len(key)}")
+    if key is not None and not (0 < len(key) <= MAX_KEY and codec.storable(key)):
+        raise InvalidArguments(
+            f"job {job}: a key has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
+        )
     return key
