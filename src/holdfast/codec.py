@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import pydantic_core
@@ -40,11 +41,13 @@ def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
+@lru_cache(maxsize=4096)  # a batch says the same instant many times
 def instant_text(instant: datetime) -> str:
     """UTC, always 26 characters, so that text order is time order."""
     return instant.astimezone(UTC).isoformat(" ", "microseconds")[:26]
 
 
+@lru_cache(maxsize=4096)
 def parse_instant(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 

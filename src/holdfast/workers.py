@@ -38,6 +38,8 @@ class Pulse:
     cancels: bool
     expires_at: datetime | None
     due_at: datetime | None
+    clock_at: datetime | None
+    """The database's own time, where it has one."""
 
 
 def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
@@ -76,10 +78,27 @@ def live(tx: Transaction) -> list[WorkerInfo]:
 
 
 def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
+    """Look, without saying that we are alive."""
     row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)
     assert row is not None
+    return _pulse(row)
+
+
+def beat_and_pulse(
+    tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str, lease_for: timedelta
+) -> Pulse | None:
+    """Say that this worker is alive, and look, in one statement; None if it has been declared dead."""
+    who = {"queues": list(queues), "jobs": list(jobs), "holder": holder}
+    row = tx.one("beat_and_pulse", **who, now=tx.now, expires_at=tx.now + lease_for)
+    if row is None:
+        return None
+    # A dialect that can't say both in one statement answers only the first.
+    return pulse(tx, queues=queues, jobs=jobs, holder=holder) if row["ready"] is None else _pulse(row)
+
+
+def _pulse(row: Row) -> Pulse:
     flags = {name: bool(row[name]) for name in ("ready", "looks", "open_holds", "needs", "cancels")}
-    return Pulse(**flags, expires_at=row["expires_at"], due_at=row["due_at"])
+    return Pulse(**flags, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
 
 
 def info(row: Row) -> WorkerInfo:

@@ -7,13 +7,11 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from holdfast import workers
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.orchestrator import promote, recover
 from holdfast.settings import Settings
 from holdfast.store.store import Store
-from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
 from holdfast.workers import Pulse
 
@@ -32,7 +30,7 @@ class Orchestrator:
         settings: Settings,
         clock: Clock,
         *,
-        look: Callable[[Transaction], Pulse],
+        look: Callable[[], Pulse],
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
     ) -> None:
@@ -81,7 +79,7 @@ class Orchestrator:
                 wait = self._settings.tick.total_seconds()
 
     def _pulse(self) -> Pulse:
-        pulse = self._store.read(self._look)
+        pulse = self._look()
         self._needs_exist = pulse.needs
         return pulse
 
@@ -125,7 +123,3 @@ class Orchestrator:
         if pulse.due_at is not None:
             wait = min(wait, max(pulse.due_at - self._clock.now(), timedelta(milliseconds=1)))
         return wait.total_seconds()
-
-
-def look_at(queues: list[str], jobs: list[str], holder: str) -> Callable[[Transaction], Pulse]:
-    return lambda tx: workers.pulse(tx, queues=queues, jobs=jobs, holder=holder)

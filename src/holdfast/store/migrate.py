@@ -76,6 +76,26 @@ def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     return found
 
 
+def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:
+    """The statements that `migrate` would apply, in order, ready to be run by hand; `since` spares asking the database.
+
+    Each ends as the database's own shell wants it: by `;`, or by a line `go`.
+    """
+    wanted = migrations(store.dialect.name, prefix)
+    latest = max(wanted)
+    current = version(store) if since is None else since or None
+    if current is not None and current > latest:
+        raise _too_new(current, latest)
+    if current == latest:
+        return []
+    queries = store.queries
+    first = [queries[name].text for name in ("create_schema_table", "insert_schema_row")] if current is None else []
+    steps = [statement for number in range((current or 0) + 1, latest + 1) for statement in wanted[number]]
+    source = translate("set_schema_version", sources(store.dialect.name)["set_schema_version"], prefix=prefix)
+    last = source.replace(":version", str(latest))
+    return [f"{statement}{store.dialect.terminator}" for statement in (*first, *steps, last)]
+
+
 def _create_schema_table(store: Store) -> None:
     # Two processes may both find no table; the one that comes second finds it made, or is told so by an error.
     # Whichever it is, `lock_schema` decides afterwards.

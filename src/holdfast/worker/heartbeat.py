@@ -63,8 +63,7 @@ class Heartbeat:
             if renewal is None:
                 self._lost(running)
                 continue
-            running.lease_until = asked + self._settings.lease.total_seconds()
-            running.renewed()
+            running.extend(asked + self._settings.lease.total_seconds())
             if renewal.cancelled:
                 running.stop("cancel", renewal.reason or "cancelled")
 
@@ -78,9 +77,9 @@ class Heartbeat:
         wait = interval
         while not self._stopping.wait(wait):
             try:
-                self._store.follow_clock()
-                # With empty hands too: who is not heard is taken for dead, and may not judge others.
-                self.beat()
+                if len(self._hand):  # an idle worker beats with its look
+                    self._store.follow_clock()
+                    self.beat()
                 wait = interval
             except HoldfastError as error:
                 log.warning("heartbeat failed, trying again: %s", error)

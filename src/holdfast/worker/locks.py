@@ -39,7 +39,7 @@ def take(hf: Holdfast, worker: Worker) -> Lock:
     solo = hf.settings.solo
     file = _lock_file(hf) if solo else None
     try:
-        _register(hf, worker, exclusive="solo" if solo else worker.exclusive, take_over=file is not None)
+        register(hf, worker, take_over=file is not None)
         if solo:
             _end_orphans(hf)
     except BaseException:
@@ -70,8 +70,9 @@ def _lock_file(hf: Holdfast) -> Any:
     return file
 
 
-def _register(hf: Holdfast, worker: Worker, *, exclusive: str | None, take_over: bool) -> None:
+def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
     """Write the worker's row. Whoever has its exclusive name is waited for one lease at most, and named if it lives."""
+    exclusive = "solo" if hf.settings.solo else worker.exclusive
     first_seen: dict[str, Any] = {}
     pause = threading.Event()
     while True:

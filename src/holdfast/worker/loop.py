@@ -19,7 +19,7 @@ from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.leases import Claim
-from holdfast.orchestrator.loop import Orchestrator, look_at
+from holdfast.orchestrator.loop import Orchestrator
 from holdfast.outcomes import Failed, HandBack, Outcome
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
@@ -30,6 +30,7 @@ from holdfast.worker.desk import StepWriter
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.listen import Ear
+from holdfast.worker.look import Look
 from holdfast.worker.running import Hand, Running
 from holdfast.worker.start import Starter
 from holdfast.worker.watch import Watch
@@ -89,7 +90,14 @@ class Worker:
             store,
             hf.settings,
             hf.clock,
-            look=look_at(self.queues, self._jobs, self.id),
+            look=Look(
+                hf,
+                self.hand,
+                self._heartbeat,
+                queues=self.queues,
+                holder=self.id,
+                register=lambda: locks.register(hf, self),
+            ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
         )

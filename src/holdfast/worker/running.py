@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ class Running:
     lease_until: float
     """On the clock that never stops: after this, someone else may have the run."""
     deadline: float | None
+    last: float = math.inf
+    """What no renewal goes beyond: the deadline and the time that it takes to kill."""
     stopped: Stop | None = None
     reason: str = ""
     interrupt: Callable[[], None] = lambda: None
@@ -35,10 +38,15 @@ class Running:
     def lease(self) -> Lease:
         return self.claim.lease
 
+    def extend(self, until: float) -> None:
+        """The lease was renewed."""
+        self.lease_until = min(until, self.last)
+        self.renewed()
+
     def stop(self, stop: Stop, reason: str) -> bool:
-        """Tell the work to stop; False if it was told before or has ended."""
+        """Tell the work to stop; False if it was told before or has ended. A lost lease overrules other reasons."""
         with self._lock:
-            if self.stopped is not None or self.ended:
+            if self.ended or self.stopped == "lost" or (self.stopped is not None and stop != "lost"):
                 return False
             self.stopped, self.reason = stop, reason
         self.interrupt()

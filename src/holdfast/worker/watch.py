@@ -37,7 +37,7 @@ class Watch:
         now = self._clock.elapsed()
         next_at = now + IDLE
         for running in self._hand.all():
-            if running.ended:
+            if running.ended or running.stopped is not None:
                 continue
             if running.deadline is not None and now >= running.deadline:
                 running.stop("timeout", f"over its window of {running.claim.policy.timeout}")

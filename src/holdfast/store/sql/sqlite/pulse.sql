@@ -10,4 +10,5 @@ select
     exists (select 1 from holdfast_needs) as needs,
     exists (select 1 from holdfast_leases where holder = :holder and cancel_requested_at is not null) as cancels,
     (select min(expires_at) from holdfast_leases) as expires_at,
-    (select min(due_at) from holdfast_waits where due_at is not null and missing = 0) as due_at
+    (select min(due_at) from holdfast_waits where due_at is not null and missing = 0) as due_at,
+    null as clock_at
