@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from holdfast import codec, inspections, joins, runs, settings, stores
+from holdfast import checkups, codec, inspections, joins, runs, settings, stores
+from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreUnavailable
 from holdfast.events import Event
@@ -220,6 +221,14 @@ class Holdfast:
     def migrate(self) -> int:
         """Create or update the tables; how many migrations were applied."""
         return migrate.migrate(self._store, prefix=stores.prefix(self.settings, self._store.dialect))
+
+    def migration(self, *, since: int | None = None) -> list[str]:
+        """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
+        return migrate.script(self._store, prefix=stores.prefix(self.settings, self._store.dialect), since=since)
+
+    def checkup(self) -> list[Check]:
+        """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
+        return checkups.check(self._store, self.settings)
 
     # Inside
 

@@ -11,7 +11,7 @@ import re
 from importlib.resources import files
 
 from holdfast.errors import HoldfastError, SchemaMissing, SchemaTooNew
-from holdfast.store.queries import named
+from holdfast.store.queries import named, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
@@ -64,6 +64,11 @@ def version(store: Store) -> int | None:
         return None if found is None else int(found["version"])
 
 
+def latest(dialect: str) -> int:
+    """The version that this code needs."""
+    return max(migrations(dialect, "holdfast_"))
+
+
 def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     """Number → statements."""
     found = {}
@@ -91,8 +96,7 @@ def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:
     queries = store.queries
     first = [queries[name].text for name in ("create_schema_table", "insert_schema_row")] if current is None else []
     steps = [statement for number in range((current or 0) + 1, latest + 1) for statement in wanted[number]]
-    source = translate("set_schema_version", sources(store.dialect.name)["set_schema_version"], prefix=prefix)
-    last = source.replace(":version", str(latest))
+    last = named(sources(store.dialect.name)["set_schema_version"].strip(), prefix).replace(":version", str(latest))
     return [f"{statement}{store.dialect.terminator}" for statement in (*first, *steps, last)]
 
 

@@ -10,12 +10,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnavailable
 from holdfast.ids import Ids
-from holdfast.store.dialects.base import Conflict, Dialect, Session, SqlAlchemySession
+from holdfast.store.dialects.base import About, Conflict, Dialect, Session, SqlAlchemySession
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Transaction
 
@@ -90,6 +91,13 @@ class Store:
             asked = self.clock.elapsed()
             theirs = self.dialect.server_time(connection, self.clock)
             self.clock.follow(theirs, asked=asked, answered=self.clock.elapsed())
+
+    def about(self) -> tuple[About, timedelta]:
+        """What stands behind us, and how far its clock is ahead of this host's."""
+        with self._connection(write=False) as connection:
+            ours = self.clock.wall()
+            theirs = self.dialect.server_time(connection, self.clock)
+            return self.dialect.about(connection), theirs - (ours + (self.clock.wall() - ours) / 2)
 
     def announce(self, names: set[str]) -> None:
         """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -43,8 +44,19 @@ class SqlAlchemySession:
         return rows, list(result.keys()), len(rows)
 
 
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What stands behind a connection; `advice` are sentences about what is wrong with it."""
+
+    server: str
+    driver: str
+    advice: tuple[str, ...] = ()
+
+
 class Dialect(ABC):
     name: ClassVar[str]
+    terminator: ClassVar[str] = ";"
+    """What ends a statement in the database's own shell."""
     style: ClassVar[Style]
     parses_instants: ClassVar[bool] = True
     one_writer: ClassVar[bool] = False
@@ -68,6 +80,10 @@ class Dialect(ABC):
     @abstractmethod
     def translate(self, error: Exception) -> Exception:
         """The driver's error as one of ours, or itself."""
+
+    def about(self, connection: Any) -> About:
+        """Versions of the server and of the driver."""
+        return About(server=self.name, driver=type(connection).__module__)
 
     @abstractmethod
     def server_time(self, connection: Any, clock: Clock) -> datetime: ...

@@ -13,7 +13,7 @@ from psycopg import errors
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy, StoreUnavailable
-from holdfast.store.dialects.base import Conflict, Dialect, Result, Session
+from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Transaction
 
@@ -91,6 +91,23 @@ class PostgresDialect(Dialect):
             case psycopg.OperationalError() | psycopg.InterfaceError():
                 return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
         return error
+
+    def about(self, connection: Connection) -> About:
+        version = connection.info.server_version
+        advice = []
+        if version < 140_000:
+            advice.append("PostgreSQL 14 or newer is needed")
+        if connection.prepare_threshold is None:
+            advice.append("a pooler is in between: wake-ups from other processes come at the next tick")
+        for name in ("fsync", "full_page_writes"):
+            row = connection.execute("select current_setting(%s)", [name]).fetchone()
+            if row is not None and row[0] == "off":
+                advice.append(f"the server's {name} is off: a power failure can lose or corrupt what was committed")
+        return About(
+            server=f"PostgreSQL {connection.info.parameter_status('server_version') or version}",
+            driver=f"psycopg {psycopg.__version__}",
+            advice=tuple(advice),
+        )
 
     def server_time(self, connection: Connection, clock: Clock) -> datetime:
         row = connection.execute("select clock_timestamp()").fetchone()

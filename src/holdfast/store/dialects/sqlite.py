@@ -15,7 +15,7 @@ from typing import Any
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection, WrongSqliteLibrary
-from holdfast.store.dialects.base import Dialect, Result, Session
+from holdfast.store.dialects.base import About, Dialect, Result, Session
 from holdfast.store.queries import Style
 
 LOOK_OFTEN, LOOK_SELDOM = 0.003, 0.025
@@ -99,6 +99,15 @@ class SqliteDialect(Dialect):
         ):
             return StoreUnavailable(f"{self.path.name}: {text}")
         return error
+
+    def about(self, connection: Any) -> About:
+        module = self.module
+        unsafe = f"SQLite {module.sqlite_version} can corrupt a file that several processes write: install pysqlite3"
+        return About(
+            server=f"SQLite {module.sqlite_version}",
+            driver=f"{module.__name__.partition('.')[0]} (synchronous={self.synchronous})",
+            advice=(unsafe,) if module.sqlite_version_info < SAFE else (),
+        )
 
     def server_time(self, connection: Any, clock: Clock) -> datetime:
         return clock.wall()

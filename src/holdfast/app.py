@@ -1,0 +1,36 @@
+"""App: the engine with a worker inside it, for applications that run their background work themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from holdfast import engine
+from holdfast.worker.loop import Worker
+
+
+class Holdfast(engine.Holdfast):
+    __doc__ = engine.Holdfast.__doc__
+
+    def worker(
+        self,
+        *,
+        queues: Sequence[str] = ("default",),
+        concurrency: int | None = None,
+        exclusive: str | None = None,
+        drain: bool = False,
+    ) -> Worker:
+        """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`."""
+        return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """`FastAPI(lifespan=hf.lifespan)`: a worker runs from the application's start to its end."""
+        worker = self.worker(queues=self.settings.queues)
+        await asyncio.to_thread(worker.start)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(worker.stop)
