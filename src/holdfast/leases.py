@@ -158,8 +158,11 @@ def of_holder(tx: Transaction, holder: str) -> list[Lease]:
 
 
 def expiry(now: datetime, deadline_at: datetime | None, *, lease_for: timedelta, kill_grace: timedelta) -> datetime:
-    """A lease never outlives the run's deadline by more than it takes to kill it."""
-    return now + lease_for if deadline_at is None else min(now + lease_for, deadline_at + kill_grace)
+    """A lease never outlives the run's deadline by more than it takes to kill it and to write that down."""
+    if deadline_at is None:
+        return now + lease_for
+    # With no time to write it down, whoever looks for expired leases would end the run while we do.
+    return min(now + lease_for, deadline_at + kill_grace + lease_for / 3)
 
 
 def _start(

@@ -260,14 +260,18 @@ class Worker:
             return self.hf.do(lambda tx: outcomes.finish(tx, [(done[0][0].lease, failed)], holder=self.id))
 
     def _begin(self, claim: Claim, asked: float) -> None:
-        settings = self.hf.settings
-        timeout = claim.policy.timeout
+        settings, clock = self.hf.settings, self.hf.clock
+        timeout, deadline_at = claim.policy.timeout, claim.lease.deadline_at
         running = Running(
             claim=claim,
             job=self.hf.jobs[claim.lease.ticket.job],
             lease_until=asked + settings.lease.total_seconds(),
-            deadline=None if timeout is None else self.hf.clock.elapsed() + timeout.total_seconds(),
+            # From the start that is written down: the commit's own time counts.
+            deadline=None if deadline_at is None else clock.elapsed() + (deadline_at - clock.now()).total_seconds(),
         )
+        if running.deadline is not None:
+            running.last = running.deadline + (settings.kill_grace + settings.renew_every).total_seconds()
+            running.extend(running.lease_until)
         self.claimed += 1
         self.hand.take(running)
         self._starter.begin(running)
