@@ -3,8 +3,9 @@
 Only this module and `holdfast.testing` are public.
 """
 
+from holdfast.app import Holdfast
 from holdfast.context import Context, Fence, RunInfo
-from holdfast.engine import Holdfast, Run
+from holdfast.engine import Run
 from holdfast.errors import (
     Cancelled,
     DuplicateStep,

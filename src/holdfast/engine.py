@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from holdfast import checkups, codec, inspections, joins, runs, settings, stores
+from holdfast import checkups, codec, inspections, joins, queues, runs, settings, stores
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreUnavailable
@@ -213,6 +213,19 @@ class Holdfast:
         self.start()
         new_id = self.do(lambda tx: inspections.again(tx, run_id))
         return self.get(new_id)
+
+    def pause(self, queue: str, *, note: str | None = None) -> None:
+        """Let nothing of this queue be claimed until `resume`; what runs goes on."""
+        self.do(lambda tx: queues.pause(tx, queue, note=note))
+
+    def resume(self, queue: str) -> None:
+        """Let a paused queue be claimed again."""
+        self.do(lambda tx: queues.resume(tx, queue))
+
+    def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
+        """For Alembic's `context.configure(include_object=hf.include_object)`: keep our tables out of your migrations."""
+        table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
+        return not (table or "").startswith(self.settings.prefix)
 
     def verify(self) -> list[Finding]:
         """Check on the live database that every run is in exactly one place, and more; what is wrong."""

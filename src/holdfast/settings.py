@@ -13,6 +13,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from holdfast.errors import InvalidSetting
 
 
+def _names(value: Any) -> Any:
+    """Names between commas, from the environment."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
 def _seconds(value: Any) -> Any:
     """A bare number is seconds; a string of digits (from the environment) too."""
     if isinstance(value, str):
@@ -23,6 +28,7 @@ def _seconds(value: Any) -> Any:
     return timedelta(seconds=value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 
 
@@ -49,6 +55,7 @@ class Settings(BaseModel):
     tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
     shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")
+    queues: Names = Field(("default",), description="Which queues a worker inside an application serves.")
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
     max_args_bytes: int = Field(1_000_000, ge=1, description="Largest arguments of a run, as JSON.")
     max_result_bytes: int = Field(10_000_000, ge=1, description="Largest result of a run or a step, as JSON.")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from holdfast import workers
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.orchestrator import promote, recover
@@ -99,6 +100,7 @@ class Orchestrator:
             moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
         if self._expired(pulse, now) and self._can_judge():
             moved += self._store.do(lambda tx: recover.expired(tx, limit=BATCH))
+            self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         return moved > 0
 
     def _needs(self) -> int:
