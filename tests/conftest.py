@@ -70,7 +70,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:
-    with fresh_database("postgres", tmp_path, lambda: postgres) as found:
+    """A fresh database of PostgreSQL, with a plain URL."""
+    with fresh_database("postgres database", tmp_path, lambda: postgres) as found:
         yield found
 
 
@@ -86,6 +87,12 @@ def fresh_database(kind: str, folder: Path, server: Callable[[], PostgresServer]
         case "sqlite":
             yield f"sqlite:///{folder / name}.db"
         case "postgres":
+            # A schema of its own is as good as a database of its own, and made in a hundredth of the time.
+            running = server()
+            with psycopg.connect(running.url, autocommit=True) as connection:
+                connection.execute(f"create schema {name}")
+            yield f"{running.url}?options=-csearch_path%3D{name}"
+        case "postgres database":
             running = server()
             with psycopg.connect(running.url, autocommit=True) as connection:
                 connection.execute(f"create database {name}")
@@ -170,7 +177,8 @@ class Database:
 
     def counts(self) -> dict[str, int]:
         """How many rows each table has: equal before and after means that nothing was written."""
-        return {table: self.count(table) for table in self.TABLES}
+        each = (f"select '{table}', count(*) from holdfast_{table}" for table in self.TABLES)  # noqa: S608
+        return dict(self.all(" union all ".join(each)))  # type: ignore[arg-type]
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
