@@ -65,7 +65,23 @@ def story(tx: Transaction, run_id: str) -> list[Event]:
     run = runs.get(tx, run_id)
     told = [event for _, event in events.of(tx, run_id, limit=100_000)]
     told += _proved(run, told, steps.of(tx, run_id))
-    return sorted(told, key=lambda event: (event.happened_at or run.created_at, _ORDER.get(event.kind, 5)))
+    return sorted(told, key=lambda event: _moment(run, event))
+
+
+def news(
+    tx: Transaction, run_id: str, *, after: int, limit: int
+) -> tuple[Snapshot, list[tuple[int | tuple[Any, ...], Event]]]:
+    """The run, and its events since number `after`, each with a mark by which the reader knows those it has seen."""
+    run = runs.get(tx, run_id)
+    recorded = events.of(tx, run_id, after=after, limit=limit)
+    proved = _proved(run, [event for _, event in recorded], steps.of(tx, run_id))
+    found: list[tuple[int | tuple[Any, ...], Event]] = [*recorded]
+    found += [((event.kind, event.attempt, event.data.get("step")), event) for event in proved]
+    return run, sorted(found, key=lambda pair: _moment(run, pair[1]))
+
+
+def _moment(run: Snapshot, event: Event) -> tuple[datetime, int]:
+    return event.happened_at or run.created_at, _ORDER.get(event.kind, 5)
 
 
 _ORDER = {

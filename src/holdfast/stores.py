@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,7 +41,7 @@ def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Di
             from holdfast.store.dialects.sqlite import SqliteDialect
 
             return SqliteDialect(
-                unquote(rest.removeprefix("/").partition("?")[0]),
+                _sqlite_path(rest),
                 module=settings.sqlite_module,
                 synchronous=settings.synchronous,
                 busy_timeout=settings.busy_timeout,
@@ -59,7 +61,7 @@ def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Di
                 "busy_timeout": settings.busy_timeout,
             }
             return sqlserver.SqlServerDialect(f"mssql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
-    raise InvalidSetting(f"url: {_hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
+    raise InvalidSetting(f"url: {hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
 
 
 def _import(module: str, extra: str) -> Any:
@@ -89,7 +91,18 @@ def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:
     return url, make
 
 
-def _hidden(url: str) -> str:
-    """The URL without what stands before the @."""
+def file_of(url: str) -> Path | None:
+    """The file behind an embedded database's URL; None where there is a server."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else url
+    return Path(_sqlite_path(rest)).absolute() if scheme.split("+")[0] == "sqlite" else None
+
+
+def hidden(url: str) -> str:
+    """The URL for people to see: without what stands before the @, nor a password among its parameters."""
+    scheme, _, rest = url.partition("://")
+    shown = f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else url
+    return re.sub(r"(?i)([?&;](?:password|pwd|sslpassword)=)[^&;]*", r"\1…", shown)
+
+
+def _sqlite_path(rest: str) -> str:
+    return unquote(rest.removeprefix("/").partition("?")[0])

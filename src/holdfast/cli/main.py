@@ -1,13 +1,100 @@
-"""holdfast: background work on the database you already have."""
+"""The command: its groups, and what becomes of an error (one line, an exit code that means something)."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
+from holdfast.cli import exits, screen
+from holdfast.cli.database import migrate, verify
+from holdfast.cli.doctor import doctor
+from holdfast.cli.runs import runs
+from holdfast.cli.submit import submit
+from holdfast.cli.worker import worker
+from holdfast.errors import HoldfastError
 from holdfast.version import VERSION
 
 
-@click.group()
-@click.version_option(VERSION, prog_name="holdfast")
-def main() -> None:
-    """Background work on the database you already have."""
+class Command(click.Group):
+    """A group whose commands return their exit code, and whose errors are one line."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            _check_encoding(given)
+            answer = super().main(given, prog_name or "holdfast", complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+            sys.exit(answer if isinstance(answer, int) else exits.OK)
+        except HoldfastError as error:
+            code, message, status = error.code, str(error), exits.BY_ERROR.get(error.code, exits.PROBLEM)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(exits.USAGE)
+        except click.ClickException as error:
+            code, message, status = "usage", _usage(error), exits.USAGE
+        except (KeyboardInterrupt, click.Abort):
+            code, message, status = "interrupted", "stopped by Ctrl-C", exits.INTERRUPTED
+        except BrokenPipeError:
+            # Python flushes once more at exit; give it somewhere to write to.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(exits.READER_GONE)
+        except Exception as error:
+            if "--debug" in given:
+                raise
+            code, message, status = "unexpected", f"{type(error).__name__}: {error} (--debug shows more)", exits.PROBLEM
+        screen.note(f"holdfast: {code}: {message}")
+        sys.exit(status)
+
+
+@click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, "-V", "--version", prog_name="holdfast")
+@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
+def main(debug: bool) -> None:
+    """Background work on the database you already have.
+
+    A command's first argument says where the work is: an application (app:hf means: `hf` in app.py of this folder;
+    path/app.py:hf works too), or a database URL where no code is needed.
+
+    \b
+    holdfast worker app:hf                       run what is queued
+    holdfast submit app:hf greet name=Ada        queue a run
+    holdfast runs list sqlite:///work.db         what there is
+    holdfast runs why sqlite:///work.db ID       why a run is where it is
+
+    Every command explains itself with --help. Exit codes: 0 fine, 1 a problem, 2 usage, 3 not found, 4 work handed
+    back, 5 stopped at once, 6 database, 7 another worker, 8 not ended in time.
+    """
+
+
+for each in (worker, submit, runs, migrate, verify, doctor):
+    main.add_command(each)
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "holdfast"
+    return f"{' '.join(error.format_message().split())} (see '{path} --help')"
+
+
+def _check_encoding(given: Sequence[str]) -> None:
+    for text in given:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{text!r} is not valid UTF-8") from None

@@ -1,0 +1,112 @@
+"""Checkups: the ground we stand on, measured. It changes no run and needs no tables."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from holdfast import workers
+from holdfast.clock import JUMP
+from holdfast.settings import Settings
+from holdfast.store import migrate
+from holdfast.store.store import Store
+from holdfast.version import VERSION
+
+Verdict = Literal["fine", "warning", "wrong"]
+COMMITS = 5
+SLOW = timedelta(milliseconds=50)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    name: str
+    value: str
+    verdict: Verdict = "fine"
+    advice: str = ""
+
+
+def check(store: Store, settings: Settings) -> list[Check]:
+    """Every check there is, those that need the tables only where there are tables."""
+    about, ahead = store.about()
+    checks = [
+        Check(name="python", value=f"{platform.python_implementation()} {platform.python_version()}"),
+        Check(name="holdfast", value=VERSION),
+        Check(
+            name="database",
+            value=about.server,
+            verdict="warning" if about.advice else "fine",
+            advice="; ".join(about.advice),
+        ),
+        Check(name="driver", value=about.driver),
+        _clock(ahead),
+    ]
+    current, latest = migrate.version(store), migrate.latest(store.dialect.name)
+    checks.append(_schema(current, latest))
+    if current == latest:
+        checks += [_commit(store), *_workers(store, settings)]
+    return checks
+
+
+def _clock(ahead: timedelta) -> Check:
+    seconds = ahead.total_seconds()
+    advice = "" if abs(ahead) <= JUMP else "Holdfast follows the database's clock; set this host's right all the same"
+    return Check(
+        name="clock",
+        value=f"the database is {abs(seconds):.3f} s {'ahead of' if seconds >= 0 else 'behind'} this host",
+        verdict="warning" if advice else "fine",
+        advice=advice,
+    )
+
+
+def _schema(current: int | None, latest: int) -> Check:
+    if current == latest:
+        return Check(name="tables", value=f"version {current}")
+    if current is not None and current > latest:
+        return Check(
+            name="tables",
+            value=f"version {current}; this code knows up to {latest}",
+            verdict="wrong",
+            advice="upgrade Holdfast here",
+        )
+    value = "none" if current is None else f"version {current}; this code needs {latest}"
+    return Check(name="tables", value=value, verdict="wrong", advice="run 'holdfast migrate'")
+
+
+def _commit(store: Store) -> Check:
+    """How long a durable commit takes: the version row is touched, not changed."""
+    taken = []
+    for _ in range(COMMITS):
+        before = store.clock.elapsed()
+        store.do(lambda tx: tx.all("lock_schema"))
+        taken.append(store.clock.elapsed() - before)
+    median = timedelta(seconds=statistics.median(taken))
+    advice = "" if median <= SLOW else "each submit and each batch waits for a commit; look at the disk or the network"
+    return Check(
+        name="commit",
+        value=f"{median.total_seconds() * 1000:.1f} ms (median of {COMMITS})",
+        verdict="warning" if advice else "fine",
+        advice=advice,
+    )
+
+
+def _workers(store: Store, settings: Settings) -> list[Check]:
+    alive = store.read(workers.live)
+    if not alive:
+        return [
+            Check(name="workers", value="none alive", verdict="warning", advice="start one: holdfast worker app:hf")
+        ]
+    versions = {worker.version for worker in alive}
+    mixed = "" if versions == {VERSION} else f"versions differ: {', '.join(sorted(versions | {VERSION}))}"
+    places = sum(worker.concurrency for worker in alive)
+    return [
+        Check(
+            name="workers",
+            value=f"{len(alive)} alive, {places} places: {', '.join(worker.id for worker in alive[:5])}"
+            + (" …" if len(alive) > 5 else ""),
+            verdict="warning" if mixed else "fine",
+            advice=mixed,
+        )
+    ]

@@ -1,0 +1,74 @@
+"""holdfast migrate, holdfast verify: the tables themselves."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast import stores
+from holdfast.cli import exits, screen, shapes, targets
+
+
+@click.command()
+@targets.target_argument()
+@click.option("--sql", is_flag=True, help="Print the statements that would be applied; change nothing.")
+@click.option("--from", "version", type=click.IntRange(min=0), help="With --sql: from this version; asks no database.")
+def migrate(target: str, sql: bool, version: int | None) -> int:
+    """Create or update the tables.
+
+    Safe to run at any time, by any number of processes at once. With --sql the statements are printed for a
+    database administrator to apply.
+
+    \b
+    holdfast migrate postgresql://localhost/work
+    holdfast migrate app:hf --sql > holdfast.sql
+    holdfast migrate postgresql://localhost/work --sql --from 0
+    """
+    if version is not None and not sql:
+        raise click.UsageError("--from goes with --sql")
+    if sql:
+        return _print(target, version)
+    with targets.either(target, create=True) as hf:
+        applied = hf.migrate()
+        if applied:
+            screen.show(f"{applied} migration{'s' if applied > 1 else ''} applied")
+        else:
+            screen.show("nothing to do: the tables are up to date")
+        return exits.OK
+
+
+def _print(target: str, version: int | None) -> int:
+    with targets.either(target, create=True) as hf:
+        file = stores.file_of(hf.settings.url)
+        statements = hf.migration(since=0 if version is None and file is not None and not file.exists() else version)
+        for statement in statements:
+            screen.show(statement)
+        if not statements:
+            screen.note("nothing to do: the tables are up to date")
+        return exits.OK
+
+
+@click.command()
+@targets.target_argument()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
+def verify(target: str, as_json: bool) -> int:
+    """Check a live database, read-only: every run in exactly one place, no key held twice, no outcome changed …
+
+    Exit 0 if all is as it must be, 1 with what was found.
+
+    \b
+    holdfast verify app:hf
+    holdfast verify postgresql://localhost/work --json
+    """
+    with targets.either(target) as hf:
+        found = hf.verify()
+        if as_json:
+            screen.document({"ok": not found, "findings": [shapes.finding(each) for each in found]})
+        elif not found:
+            screen.show("nothing wrong: every run is in exactly one place")
+        else:
+            rows = [
+                [screen.plain(each.problem), screen.plain(each.run_id), screen.plain(each.detail)] for each in found
+            ]
+            screen.show(screen.table(("PROBLEM", "RUN", "DETAIL"), rows))
+            screen.note(f"{len(found)} problem{'s' if len(found) > 1 else ''} found", style="red")
+        return exits.PROBLEM if found else exits.OK

@@ -1,0 +1,46 @@
+"""holdfast doctor: is the ground firm?"""
+
+from __future__ import annotations
+
+import click
+from rich.text import Text
+
+from holdfast.cli import exits, screen, targets
+
+_STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
+
+
+@click.command()
+@targets.target_argument()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
+def doctor(target: str, as_json: bool) -> int:
+    """Look at what Holdfast stands on: versions, clock, tables, the time of a commit, live workers; with advice.
+
+    Exit 0 if it can work (warnings included), 1 if something is wrong.
+
+    \b
+    holdfast doctor app:hf
+    holdfast doctor postgresql://localhost/work --json
+    """
+    with targets.either(target) as hf:
+        checks = hf.checkup()
+    sound = all(check.verdict != "wrong" for check in checks)
+    if as_json:
+        screen.document(
+            {
+                "ok": sound,
+                "checks": [
+                    {"name": each.name, "value": each.value, "verdict": each.verdict, "advice": each.advice}
+                    for each in checks
+                ],
+            }
+        )
+    else:
+        rows: list[list[str | Text]] = [
+            [each.name, Text(each.verdict, style=_STYLES[each.verdict]), screen.plain(each.value)] for each in checks
+        ]
+        screen.show(screen.table(("CHECK", "VERDICT", "FOUND"), rows))
+        for each in checks:
+            if each.advice:
+                screen.note(f"{each.verdict}: {each.name}: {each.advice}", style=_STYLES[each.verdict])
+    return exits.OK if sound else exits.PROBLEM

@@ -1,0 +1,74 @@
+"""holdfast runs follow: a run's events as they happen, until it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import click
+
+from holdfast import inspections
+from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.engine import Holdfast
+from holdfast.errors import ResultTimeout
+from holdfast.events import Event
+from holdfast.runs import Snapshot
+
+SOON, LATER = 0.1, 1.0
+PAGE = 1000
+
+
+@click.command()
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds (then exit 8).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as it happens.")
+def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> int:
+    """Print a run's events as they happen until it has ended. Exit 0 if it succeeded, else 1.
+
+    \b
+    holdfast runs follow app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        follower = Follower(hf, run_id)
+        for event in follower.events(timeout):
+            if as_json:
+                screen.line(shapes.event(event))
+            else:
+                screen.show(show.event_line(event))
+        return exits.OK if follower.run.state == "succeeded" else exits.PROBLEM
+
+
+class Follower:
+    """Reads what is new, seldom when nothing is."""
+
+    def __init__(self, hf: Holdfast, run_id: str) -> None:
+        self._hf, self._run_id = hf, run_id
+        self._told: set[object] = set()
+        self.run: Snapshot = hf.snapshot(run_id)
+
+    def events(self, timeout: float | None) -> Iterator[Event]:
+        clock = self._hf.clock
+        started, after, pause = clock.elapsed(), 0, SOON
+        while True:
+            after, news = self._look(after)
+            yield from news
+            if self.run.ended:
+                break
+            if timeout is not None and clock.elapsed() - started >= timeout:
+                raise ResultTimeout(f"run {self._run_id} is still {self.run.state} after {timeout:g} s")
+            pause = SOON if news else min(pause * 1.5, LATER)
+            threading.Event().wait(pause)
+        # A writer that took its number early and committed late: look at everything once more.
+        after = 0
+        while True:
+            before, (after, news) = after, self._look(after)
+            yield from news
+            if after == before:
+                return
+
+    def _look(self, after: int) -> tuple[int, list[Event]]:
+        self.run, found = self._hf.read(lambda tx: inspections.news(tx, self._run_id, after=after, limit=PAGE))
+        new = [(mark, event) for mark, event in found if mark not in self._told]
+        self._told.update(mark for mark, _ in new)
+        return max([after, *(mark for mark, _ in found if isinstance(mark, int))]), [event for _, event in new]

@@ -1,0 +1,147 @@
+"""holdfast runs: look at runs and steer them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.cli.follow import follow
+from holdfast.outcomes import State
+
+STATES = ("queued", "running", *get_args(State))
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
+
+
+@click.group()
+def runs() -> None:
+    """Look at runs, and steer them.
+
+    \b
+    holdfast runs list app:hf --state failed
+    holdfast runs why sqlite:///work.db ID
+    """
+
+
+@runs.command("list")
+@targets.target_argument()
+@click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
+@click.option("--job", help="Only runs of this job.")
+@click.option("--queue", help="Only runs of this queue.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@click.option("--before", metavar="ID", help="Go on below this run: the last one of the page before.")
+@json_option
+def list_(
+    target: str, state: str | None, job: str | None, queue: str | None, limit: int, before: str | None, as_json: bool
+) -> int:
+    """The newest runs first. Times are UTC.
+
+    \b
+    holdfast runs list app:hf
+    holdfast runs list sqlite:///work.db --state failed --limit 10
+    holdfast runs list app:hf --json | jq '.runs[].id'
+    """
+    with targets.either(target) as hf:
+        found = hf.list_runs(state=state, job=job, queue=queue, limit=limit, before=before)
+        more = found[-1].id if len(found) == limit else None
+        if as_json:
+            screen.document({"runs": [shapes.run(run) for run in found], "next_before": more})
+            return exits.OK
+        if not found:
+            screen.note("no runs" + (" like that" if state or job or queue or before else " yet"))
+            return exits.OK
+        screen.show(show.list_of(found, now=hf.clock.now()))
+        if more is not None:
+            screen.note(f"there may be more: --before {more}", style="dim")
+        return exits.OK
+
+
+@runs.command("show")
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@json_option
+def show_(target: str, run_id: str, as_json: bool) -> int:
+    """Everything about a run, and its story.
+
+    \b
+    holdfast runs show app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        answer, story = hf.why(run_id), hf.story(run_id)
+        if as_json:
+            screen.document(
+                shapes.run(answer.run)
+                | {"reasons": list(answer.reasons), "story": [shapes.event(event) for event in story]}
+            )
+        else:
+            show.run(answer, story, now=hf.clock.now())
+        return exits.OK
+
+
+@runs.command()
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@json_option
+def why(target: str, run_id: str, as_json: bool) -> int:
+    """Why a run is where it is: what it waits for, who runs it, how it ended.
+
+    \b
+    holdfast runs why app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        answer = hf.why(run_id)
+        if as_json:
+            screen.document(shapes.why(answer))
+        else:
+            screen.show(screen.state(answer.run.state))
+            for reason in answer.reasons:
+                screen.show(f"  {screen.plain(reason)}")
+        return exits.OK
+
+
+@runs.command()
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@click.option("--reason", default="cancelled", show_default=True, help="Why; it stays with the run.")
+@json_option
+def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
+    """End a run that has not started; ask a running one to stop. Exit 1 if it had ended before.
+
+    \b
+    holdfast runs cancel app:hf 01m2… --reason "wrong file"
+    """
+    with targets.either(target) as hf:
+        state = hf.cancel(run_id, reason=reason)
+        sentence = {
+            "cancelled": "cancelled",
+            "running": "asked to stop; its worker stops it ('runs follow' shows when)",
+        }.get(state, f"too late: it had ended {state}")
+        if as_json:
+            screen.document({"id": run_id, "state": state})
+        else:
+            screen.show(sentence)
+        return exits.OK if state in ("cancelled", "running") else exits.PROBLEM
+
+
+@runs.command()
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@json_option
+def again(target: str, run_id: str, as_json: bool) -> int:
+    """A new run of the same job with the same arguments; prints its id. The old one stays as it is.
+
+    \b
+    holdfast runs again app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        run = hf.again(run_id)
+        if as_json:
+            screen.document(shapes.run(run.snapshot))
+        else:
+            screen.show(run.id)
+        return exits.OK
+
+
+runs.add_command(follow)

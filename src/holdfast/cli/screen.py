@@ -1,0 +1,136 @@
+"""Screen: text for people and JSON for pipes. Whatever a stranger wrote is shown as text and commands nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TextIO
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+STYLES = {
+    "queued": "yellow",
+    "running": "cyan",
+    "succeeded": "green",
+    "failed": "red",
+    "timed_out": "red",
+    "cancelled": "magenta",
+}
+
+_JOINERS = "\u200c\u200d"  # part of ordinary words and emoji; they move no text
+
+
+def plain(text: object, *, lines: bool = False) -> str:
+    """The text with everything that steers a terminal (escapes, controls, writing direction) spelled out."""
+    return "".join(
+        char if char in _JOINERS or (lines and char in "\n\t") or not _steers(char) else _spelled(char)
+        for char in str(text)
+    )
+
+
+def short(text: object, limit: int) -> str:
+    """One line of at most `limit` characters."""
+    shown = plain(text)
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table whose first column is never cut; cells are text, never markup."""
+    console = stdout()
+    made = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, column in enumerate(columns):
+        made.add_column(Text(column, style="bold"), no_wrap=True, overflow="fold" if number == 0 else "ellipsis")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made
+
+
+def state(name: str) -> Text:
+    return Text(name, style=STYLES.get(name, ""))
+
+
+def show(renderable: RenderableType) -> None:
+    """Print to standard output; into a pipe nothing is wrapped or cut."""
+    console = stdout()
+    if isinstance(renderable, str):
+        renderable = Text(renderable)
+    if console.is_terminal:
+        console.print(renderable, soft_wrap=isinstance(renderable, Text))
+        return
+    wide = console.options.update(max_width=100_000)
+    console.width = max(1, Measurement.get(console, wide, renderable).maximum)
+    with console.capture() as captured:
+        console.print(renderable, soft_wrap=isinstance(renderable, Text))
+    sys.stdout.write("".join(f"{row.rstrip()}\n" for row in captured.get().split("\n")[:-1]))
+    sys.stdout.flush()
+
+
+def note(text: str, *, style: str = "") -> None:
+    """A line for the person at the terminal, beside the output."""
+    stderr().print(Text(plain(text), style=style), soft_wrap=True)
+
+
+def document(value: Any) -> None:
+    """One JSON document, over several lines for a person and one for a pipe."""
+    out = sys.stdout
+    json.dump(value, out, default=_as_json, ensure_ascii=True, indent=2 if out.isatty() else None)
+    out.write("\n")
+    out.flush()
+
+
+def line(value: Any) -> None:
+    """One line of NDJSON, at once."""
+    sys.stdout.write(json.dumps(value, default=_as_json, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+def instant(at: datetime | None) -> str:
+    return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration(taken: timedelta) -> str:
+    """1.2 s, 48 s, 3 min 20 s, 2 h 5 min."""
+    seconds = taken.total_seconds()
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def stdout() -> Console:
+    return _console(sys.stdout)
+
+
+def stderr() -> Console:
+    return _console(sys.stderr)
+
+
+def _console(file: TextIO) -> Console:
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def _steers(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _spelled(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    raise TypeError(f"{type(value).__name__} in a JSON document")

@@ -1,0 +1,35 @@
+"""Shapes: what `--json` prints. A name here is a promise to whoever parses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import codec
+from holdfast.events import Event
+from holdfast.inspections import Finding, Why
+from holdfast.runs import Snapshot
+
+
+def run(snapshot: Snapshot) -> dict[str, Any]:
+    """A run: every field of Snapshot, with `result` and `policy` as JSON values."""
+    fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__}
+    result = None if snapshot.result is None else codec.load(snapshot.result)
+    return fields | {"result": result, "policy": codec.load(snapshot.policy.to_json())}
+
+
+def event(told: Event) -> dict[str, Any]:
+    return {
+        "run_id": told.run_id,
+        "kind": told.kind,
+        "attempt": told.attempt,
+        "happened_at": told.happened_at,
+        "data": told.data,
+    }
+
+
+def why(answer: Why) -> dict[str, Any]:
+    return {"id": answer.run.id, "state": answer.run.state, "reasons": list(answer.reasons)}
+
+
+def finding(found: Finding) -> dict[str, Any]:
+    return {"problem": found.problem, "run_id": found.run_id or None, "detail": found.detail}

@@ -1,0 +1,153 @@
+"""holdfast submit: queue a run from the shell."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from holdfast.cli import exits, screen, shapes, targets
+from holdfast.engine import Holdfast, Run
+from holdfast.errors import RunFailed
+from holdfast.jobs import Job
+
+_ARGUMENT = re.compile(r"([A-Za-z_]\w*)(:?=)(.*)", re.DOTALL)
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
+_UNITS = {None: "seconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Delay(click.ParamType[timedelta]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = _DELAY.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is no duration; write 90, 90s, 5m, 2h or 1d", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+
+
+@click.command()
+@targets.target_argument("app")
+@click.argument("job")
+@click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--json-args", metavar="OBJECT", help="All arguments as one JSON object, instead of NAME=VALUE.")
+@click.option("--queue", help="Another queue than the job's.")
+@click.option("--priority", type=int, help="Higher goes first.")
+@click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
+@click.option("--key", help="At most one run of a key runs at a time.")
+@click.option("--idempotency-key", metavar="KEY", help="The same key gives the same run back.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="For finding it again; may be repeated.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended; print its result.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="With --wait: at most so many seconds (then exit 8).")
+@click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
+def submit(
+    app: str,
+    job: str,
+    arguments: tuple[str, ...],
+    json_args: str | None,
+    queue: str | None,
+    priority: int | None,
+    delay: timedelta | None,
+    key: str | None,
+    idempotency_key: str | None,
+    tags: tuple[str, ...],
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> int:
+    """Queue a run of JOB and print its id.
+
+    JOB is the job's name, or its last part where only one job has it. NAME=VALUE passes text, which becomes what the
+    parameter's annotation says (a number, a date …); NAME:=JSON passes a JSON value.
+
+    \b
+    holdfast submit app:hf greet name=Ada
+    holdfast submit app:hf resize sizes:='[64, 128]' --delay 5m --priority 10
+    holdfast submit app:hf greet --json-args '{"name": "Ada"}' --wait
+    """
+    given = _arguments(arguments, json_args)
+    with targets.application(app) as hf:
+        options = _find(hf, job).using(
+            queue=queue,
+            priority=priority,
+            delay=delay,
+            key=None if key is None else lambda **_: key,
+            idempotency_key=idempotency_key,
+            tags=dict(_tag(tag) for tag in tags) or None,
+        )
+        run = options.submit(**given)
+        return _wait(hf, run, timeout, as_json=as_json) if wait else _queued(app, run, as_json=as_json)
+
+
+def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
+    if as_json:
+        screen.document(shapes.run(run.snapshot))
+        return exits.OK
+    screen.show(run.id)
+    if sys.stdout.isatty():
+        screen.note(f"queued; watch it with: holdfast runs follow {app} {run.id}", style="dim")
+    return exits.OK
+
+
+def _wait(hf: Holdfast, run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
+    try:
+        run.result(timeout)
+    except RunFailed as error:
+        if not as_json:
+            raise RunFailed(error.run_id, error.state, error.failure_type, _last_line(error.error)) from None
+    shape = shapes.run(run.snapshot)
+    screen.document(shape if as_json else shape["result"])
+    return exits.OK if run.state == "succeeded" else exits.PROBLEM
+
+
+def _last_line(error: str | None) -> str | None:
+    """What a traceback comes to; `runs show` has all of it."""
+    lines = (error or "").strip().splitlines()
+    return lines[-1] if lines else None
+
+
+def _find(hf: Holdfast, name: str) -> Job[..., Any]:
+    if hf.jobs.get(name) is None:
+        alike = [known for known in hf.jobs if known.rpartition(".")[2] == name]
+        if len(alike) > 1:
+            raise click.UsageError(f"{name!r} may be {' or '.join(alike)}; write the whole name")
+        name = alike[0] if alike else name
+    return hf.jobs[name]
+
+
+def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
+    if json_args is not None:
+        if pairs:
+            raise click.UsageError("give NAME=VALUE or --json-args, not both")
+        given = _json(json_args, "--json-args")
+        if not isinstance(given, dict):
+            raise click.UsageError('--json-args is a JSON object: {"name": "value"}')
+        return given
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        match = _ARGUMENT.fullmatch(pair)
+        if match is None:
+            raise click.UsageError(f"{pair!r} is no argument; write NAME=VALUE, or NAME:=JSON")
+        name, sign, value = match.groups()
+        if name in found:
+            raise click.UsageError(f"{name} is given twice")
+        found[name] = _json(value, name) if sign == ":=" else value
+    return found
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{what}: not JSON: {error}") from None
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.UsageError(f"--tag {text!r}: write NAME=VALUE")
+    return name, value

@@ -1,0 +1,112 @@
+"""Targets: the first argument of every command. `module:attribute` or `file.py:attribute` names an application,
+a database URL serves where no code is needed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import click
+
+from holdfast import stores
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError, StoreUnavailable
+
+HELP = "TARGET is an application (app:hf, or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CannotLoad(HoldfastError):
+    """The application named on the command line can't be loaded."""
+
+    code = "cannot_load"
+
+
+def is_url(target: str) -> bool:
+    return "://" in target
+
+
+def application(target: str) -> Holdfast:
+    """The Holdfast that `module:attribute` names."""
+    if is_url(target):
+        raise CannotLoad(f"{hidden(target)} is a database; this command needs the application's code: module:attribute")
+    place, separator, attribute = target.rpartition(":")
+    if not separator or not place or not attribute:
+        raise CannotLoad(f"{target!r} names no application; write module:attribute, for example app:hf")
+    found: Any = _module(place)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise CannotLoad(f"{place} has no {part!r}{_suggestion(found)}")
+        found = getattr(found, part)
+    if not isinstance(found, Holdfast):
+        raise CannotLoad(f"{target} is a {type(found).__name__}, not a Holdfast")
+    return found
+
+
+def either(target: str, *, create: bool = False) -> Holdfast:
+    """An application, or what a database URL leads to; a database that is only looked at is not created."""
+    if not is_url(target):
+        return application(target)
+    file = stores.file_of(target)
+    if not create and file is not None and not file.exists():
+        raise StoreUnavailable(f"there is no database file {file}")
+    return Holdfast(target, migrate=False)
+
+
+def hidden(url: str) -> str:
+    """A URL for people to see: without its password."""
+    return stores.hidden(url)
+
+
+def place(hf: Holdfast) -> str:
+    """Where its runs live, for people to see."""
+    dialect = hf.store.dialect
+    path = getattr(dialect, "path", None)
+    return f"sqlite:///{path}" if path is not None else hidden(getattr(dialect, "url", hf.settings.url))
+
+
+def _module(place: str) -> ModuleType:
+    path = Path(place)
+    from_file = path.suffix == ".py"
+    if from_file and not path.is_file():
+        raise CannotLoad(f"there is no file {place}")
+    folder, name = (path.resolve().parent, path.stem) if from_file else (Path.cwd(), place)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise CannotLoad(f"there is no module {name!r} in {folder} or among what is installed") from error
+        raise CannotLoad(_broken(place, error)) from error
+    except (Exception, SystemExit) as error:
+        raise CannotLoad(_broken(place, error)) from error
+    loaded_from = getattr(module, "__file__", None)
+    if from_file and (loaded_from is None or not path.samefile(loaded_from)):
+        raise CannotLoad(f"{place}: another module is called {name!r} already; rename the file")
+    return module
+
+
+def _broken(place: str, error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)
+    at = f" ({where[-1].filename} line {where[-1].lineno})" if where else ""
+    if isinstance(error, SystemExit):
+        return f"{place} exits when it is imported{at}; put what it does below: if __name__ == '__main__'"
+    return f"{place} fails when it is imported{at}: {type(error).__name__}: {error}"
+
+
+def _suggestion(module: Any) -> str:
+    names = [name for name, value in vars(module).items() if isinstance(value, Holdfast)]
+    return f"; its Holdfast is called {' or '.join(sorted(names))}" if names else ", nor any other Holdfast"
+
+
+def target_argument(name: str = "target") -> Callable[[F], F]:
+    """The first argument of a command."""
+    return click.argument(name, metavar="APP" if name == "app" else "TARGET")

@@ -1,0 +1,112 @@
+"""holdfast worker: claims and runs until told to stop. The first signal drains, the second stops at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+import click
+
+from holdfast.cli import exits, screen, targets
+from holdfast.engine import Holdfast
+from holdfast.worker.loop import Worker
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@targets.target_argument("app")
+@click.option("-q", "--queues", default="default", show_default=True, help="Queues to serve, comma-separated.")
+@click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once.  [default: the setting, 8]")
+@click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
+@click.option("--drain", is_flag=True, help="Stop when there is nothing left to do.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
+def worker(app: str, queues: str, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str) -> int:
+    """Run what is queued.
+
+    APP is module:attribute (or path/app.py:attribute). SIGTERM or Ctrl-C: claim no more, let running work finish
+    within `shutdown_grace`, hand back the rest (exit 4, or 0 if nothing was left). A second signal stops at once
+    (exit 5); other workers take over when the leases run out.
+
+    \b
+    holdfast worker app:hf
+    holdfast worker app:hf -q mail,default -c 16
+    holdfast worker app:hf --exclusive nightly
+    holdfast worker app:hf --drain               work off the queue, then stop
+    """
+    names = [name.strip() for name in queues.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter("name at least one queue", param_hint="--queues")
+    with targets.application(app) as hf:
+        _log_to_stderr(log_level, kept=hf.settings.log_level)
+        return _work(hf, Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain))
+
+
+def _work(hf: Holdfast, working: Worker) -> int:
+    stop = Signals()
+    stop.listen()
+    working.start()
+    _announce(hf, working)
+    while working.alive and not stop.asked.wait(0.2):
+        pass
+    if not working.alive:
+        working.join()
+        screen.note(f"nothing left to do; {working.claimed} attempts were made")
+        return exits.OK
+    grace = screen.duration(hf.settings.shutdown_grace)
+    screen.note(f"stopping: {len(working.hand)} running, {grace} to finish; signal again to stop at once")
+    if working.stop() == "handed_back":
+        screen.note("stopped; unfinished work was handed back, no attempt was used up")
+        return exits.HANDED_BACK
+    screen.note("stopped; nothing was left unfinished")
+    return exits.OK
+
+
+def _announce(hf: Holdfast, working: Worker) -> None:
+    jobs = hf.jobs.names()
+    place = targets.place(hf)
+    screen.note(
+        f"worker {working.id} serves {', '.join(working.queues)} with {working.concurrency} places on {place}; "
+        f"jobs: {', '.join(jobs) or 'none'}"
+    )
+    if not jobs:
+        screen.note("warning: this application has no jobs; is the module that defines them imported?", style="yellow")
+
+
+class Signals:
+    """The first SIGTERM or SIGINT asks, the second ends the process there and then."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._heard)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.asked.is_set():
+            # No buffers, no locks: whatever the process is in the middle of, it ends.
+            os.write(2, b"stopped at once; the leases run out and others take over\n")
+            os._exit(exits.STOPPED)
+        self.asked.set()
+
+
+def _log_to_stderr(level: str, *, kept: str) -> None:
+    """What stderr shows is one thing, what is kept with a run another: the root lets through what either wants."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(level.upper())
+    handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(min(logging.getLevelNamesMapping()[name.upper()] for name in (level, kept)))
+
+
+class PlainFormatter(logging.Formatter):
+    """Log lines in which no message can steer the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return screen.plain(super().format(record), lines=True)
