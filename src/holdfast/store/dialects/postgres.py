@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreBusy, StoreUnavailable
+from holdfast.errors import StoreBusy, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Transaction
@@ -158,6 +158,11 @@ class PostgresDialect(Dialect):
     def join(self, connection: Any) -> Session:
         if not isinstance(connection, psycopg.Connection):
             return super().join(connection)
+        if connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+            raise WrongConnection("no transaction is open on this connection: begin one, or turn autocommit off")
+        ours = psycopg.conninfo.conninfo_to_dict(self.url).get("dbname")
+        if ours is not None and connection.info.dbname != ours:
+            raise WrongConnection(f"this connection is to database {connection.info.dbname}, the store is {ours}")
         return _Session(connection)
 
 
