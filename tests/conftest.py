@@ -178,7 +178,7 @@ class Database:
     def counts(self) -> dict[str, int]:
         """How many rows each table has: equal before and after means that nothing was written."""
         each = (f"select '{table}', count(*) from holdfast_{table}" for table in self.TABLES)  # noqa: S608
-        return dict(self.all(" union all ".join(each)))  # type: ignore[arg-type]
+        return dict(self.all(" union all ".join(each)))
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -1,0 +1,139 @@
+"""Gathering: concurrent submits of one process share a commit, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Holdfast, HoldfastError, IdempotencyConflict, UnknownNeed
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+def count_commits(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each commit from now on; each is held up a little, as a disk would."""
+    commits: list[int] = []
+    commit = hf.store.dialect.commit
+
+    def counted(connection: Any) -> None:
+        threading.Event().wait(0.01)
+        commit(connection)
+        commits.append(1)
+
+    monkeypatch.setattr(hf.store.dialect, "commit", counted)
+    return commits
+
+
+@pytest.mark.contract("S3")
+def test_submits_of_many_threads_share_commits(
+    hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @hf.job(name="work", key="name")
+    def work(name: str) -> None: ...
+
+    commits = count_commits(hf, monkeypatch)
+    gate = threading.Barrier(20)
+
+    def submit(index: int) -> list[str]:
+        gate.wait()
+        return [work.submit(f"{index}-{n}").id for n in range(5)]
+
+    with ThreadPoolExecutor(20) as pool:
+        ids = [run_id for some in pool.map(submit, range(20)) for run_id in some]
+
+    assert len(set(ids)) == 100 == database.count("runs") == database.count("ready")
+    assert len(commits) < 60
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_submits_of_many_tasks_share_commits(hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    @hf.job(name="work")
+    def work(number: int) -> None: ...
+
+    commits = count_commits(hf, monkeypatch)
+
+    async def scene() -> None:
+        await asyncio.gather(*(work.asubmit(n) for n in range(100)))
+
+    asyncio.run(scene())
+
+    assert database.count("runs") == 100
+    assert len(commits) < 50
+
+
+@pytest.mark.contract("S4")
+def test_an_error_of_one_member_never_fails_the_others(hf: Holdfast, database: Database) -> None:
+    @hf.job(name="work")
+    def work(number: int) -> None: ...
+
+    work.using(idempotency_key="taken").submit(0)
+
+    async def scene() -> list[Any]:
+        bad = [
+            work.using(idempotency_key="taken").asubmit(1),
+            work.using(after=["nothing"]).asubmit(2),
+        ]
+        good = [work.asubmit(number) for number in range(30)]
+        return await asyncio.gather(*good[:15], *bad, *good[15:], return_exceptions=True)
+
+    answers = asyncio.run(scene())
+
+    failed = [answer for answer in answers if isinstance(answer, Exception)]
+    assert [type(error) for error in failed] == [IdempotencyConflict, UnknownNeed]
+    assert all(isinstance(error, HoldfastError) for error in failed)
+    assert database.count("runs") == 31
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S4")
+def test_a_member_that_the_database_itself_refuses_fails_alone(
+    hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that the database refuses is halved down to the culprit."""
+    from holdfast import runs
+    from holdfast.runs import Submission
+
+    @hf.job(name="work")
+    def work(number: int) -> None: ...
+
+    hf.start()
+    real = runs._row
+
+    def broken(submission: Submission, now: Any) -> Any:
+        row = real(submission, now)
+        return row | {"queue": None} if submission.args == '{"number":13}' else row
+
+    monkeypatch.setattr(runs, "_row", broken)
+
+    async def scene() -> list[Any]:
+        return await asyncio.gather(*(work.asubmit(n) for n in range(40)), return_exceptions=True)
+
+    answers = asyncio.run(scene())
+
+    assert [n for n, answer in enumerate(answers) if isinstance(answer, Exception)] == [13]
+    assert database.count("runs") == 39
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_an_async_caller_that_gives_up_does_not_disturb_the_others(hf: Holdfast, database: Database) -> None:
+    @hf.job(name="work")
+    def work(number: int) -> None: ...
+
+    async def scene() -> None:
+        hf.start()
+        tasks = [asyncio.create_task(work.asubmit(n)) for n in range(20)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(task.cancelled() for task in tasks) == 1
+
+    asyncio.run(scene())
+    assert database.count("runs") in (19, 20)
+    assert hf.verify() == []
