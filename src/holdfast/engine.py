@@ -223,7 +223,7 @@ class Holdfast:
         self.do(lambda tx: queues.resume(tx, queue))
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-        """For Alembic's `context.configure(include_object=hf.include_object)`: keep our tables out of your migrations."""
+        """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""
         table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
         return not (table or "").startswith(self.settings.prefix)
 

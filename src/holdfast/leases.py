@@ -11,7 +11,7 @@ A claim is a start: it takes only as many runs as the worker has free places. Ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from holdfast import events, holds, policies, ready, waits
@@ -149,8 +149,18 @@ def require(tx: Transaction, lease: Lease) -> None:
 
 def give_up(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> dict[str, Lease]:
     """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
-    rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in leases]
-    return {row["run_id"]: Lease.of(row) for row in tx.all("delete_leases", rows=rows, holder=holder)}
+    given = {lease.run_id: lease for lease in leases}
+    rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in given.values()]
+    return {
+        row["run_id"]: _asked(given[row["run_id"]], row) for row in tx.all("delete_leases", rows=rows, holder=holder)
+    }
+
+
+def _asked(lease: Lease, row: Row) -> Lease:
+    """The lease as we know it, and whether someone asked its run to stop: all else is as we wrote it."""
+    if row["cancel_requested_at"] is None:
+        return lease
+    return replace(lease, cancel_requested_at=row["cancel_requested_at"], cancel_reason=row["cancel_reason"])
 
 
 def of_holder(tx: Transaction, holder: str) -> list[Lease]:

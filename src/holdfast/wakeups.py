@@ -19,7 +19,8 @@ class Bell:
         self._rung = threading.Event()
 
     def ring(self) -> None:
-        self._rung.set()
+        if not self._rung.is_set():
+            self._rung.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a ring, at most so long, and take it."""

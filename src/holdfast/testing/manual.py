@@ -28,7 +28,7 @@ from holdfast.orchestrator import promote, recover
 from holdfast.outcomes import Outcome, Succeeded
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
-from holdfast.worker.context import RunContext, info_of
+from holdfast.worker.context import RunContext
 from holdfast.worker.execute import Judge, execute
 
 ROUNDS = 1000
@@ -128,9 +128,7 @@ class ManualWorker:
         job = hf.jobs[claim.lease.ticket.job]
         desk = _Desk(hf, claim.lease)
         retry = job.options.policy.retry
-        context = RunContext(
-            info_of(claim), desk, retry=retry, max_result_bytes=hf.settings.max_result_bytes, first=False
-        )
+        context = RunContext(claim, desk, retry=retry, max_result_bytes=hf.settings.max_result_bytes, first=False)
         judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
         outcome = execute(job, claim, context, judge)
         self.finish(claim, outcome)

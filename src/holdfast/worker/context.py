@@ -43,13 +43,17 @@ class Desk(Protocol):
 
 
 class RunContext(Context):
-    def __init__(self, info: RunInfo, desk: Desk, *, retry: Retry, max_result_bytes: int, first: bool) -> None:
-        self.run = info
+    def __init__(self, claim: Claim, desk: Desk, *, retry: Retry, max_result_bytes: int, first: bool) -> None:
+        self._claim = claim
         self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
         self._remembered: dict[str, str] | None = {} if first else None
         self._used: set[str] = set()
         self._lock = threading.Lock()
         self._told_at: float | None = None
+
+    @cached_property
+    def run(self) -> RunInfo:  # type: ignore[override]
+        return info_of(self._claim)
 
     @cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]

@@ -17,14 +17,15 @@ from typing import Any
 class Threads:
     """As many threads as there is work that takes time, and few where it takes none.
 
-    Each thread that takes a piece wakes (or makes) the next one if more is waiting. Long work so has a thread each
-    within moments; short work is done by the first ones before the others are up, and no one is woken for nothing.
+    Work lies in one line. A thread that takes a piece wakes (or makes) the next thread, which takes the next piece when
+    the first one waits for something, or finds nothing left. So long work has a thread each within moments, and short
+    work is done by the first few before the others are up.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._line: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
-        self._work: deque[Callable[[], None]] = deque()
         self._idle = 0
         self._made = 0
         self._waking = False
@@ -32,9 +33,8 @@ class Threads:
 
     def run(self, work: Callable[[], None]) -> None:
         """Do `work` in a thread, now."""
-        with self._changed:
-            self._work.append(work)
-            self._wake_one()
+        self._line.append(work)
+        self._wake_one()
 
     def close(self) -> None:
         """Let idle threads go; busy ones follow when their work returns."""
@@ -43,32 +43,42 @@ class Threads:
             self._changed.notify_all()
 
     def _wake_one(self) -> None:
-        if self._waking or not self._work:
+        if self._waking:  # whoever is on its way takes a piece and wakes the next
             return
-        self._waking = True
-        if self._idle:
-            self._changed.notify()
-        else:
-            self._made += 1
-            threading.Thread(target=self._serve, name=f"{self._name}-{self._made}", daemon=True).start()
+        with self._changed:
+            if self._waking or not self._line:
+                return
+            self._waking = True
+            if self._idle:
+                self._changed.notify()
+            else:
+                self._made += 1
+                threading.Thread(target=self._serve, name=f"{self._name}-{self._made}", daemon=True).start()
 
     def _serve(self) -> None:
-        while (work := self._next()) is not None:
+        self._waking = False
+        while True:
+            try:
+                work = self._line.popleft()
+            except IndexError:
+                if not self._wait():
+                    return
+                continue
+            if self._line:
+                self._wake_one()
             work()
 
-    def _next(self) -> Callable[[], None] | None:
+    def _wait(self) -> bool:
+        """Sleep until there is work; False when there will be none."""
         with self._changed:
-            while not self._work:
+            while not self._line:
                 if self._closed:
-                    return None
+                    return False
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
                 self._waking = False
-            self._waking = False
-            work = self._work.popleft()
-            self._wake_one()
-            return work
+        return True
 
 
 class Loop:

@@ -12,7 +12,7 @@ from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
 from holdfast.retries import Retry
 from holdfast.worker.chronicle import Chronicle
-from holdfast.worker.context import RunContext, info_of
+from holdfast.worker.context import RunContext
 from holdfast.worker.desk import RunDesk, StepWriter
 from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.pool import Loop, Threads
@@ -107,7 +107,7 @@ class Starter:
         retry = _merged(running)
         first = claim.lease.attempt == 1
         context = RunContext(
-            info_of(claim),
+            claim,
             desk,
             retry=retry,
             max_result_bytes=self._hf.settings.max_result_bytes,

@@ -19,4 +19,4 @@ where
     and l.run_id = given.run_id
     and l.attempt = given.attempt
     and l.holder = :holder
-returning l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason
+returning l.run_id, l.cancel_requested_at, l.cancel_reason

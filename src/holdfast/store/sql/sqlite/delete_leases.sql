@@ -9,4 +9,4 @@ where run_id in (
         and l.attempt = r.value ->> 'attempt'
         and l.holder = :holder
 )
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason
+returning run_id, cancel_requested_at, cancel_reason
