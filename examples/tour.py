@@ -187,7 +187,7 @@ def shown(console: Console) -> Iterator[Callable[[list[Sample]], None]]:
     """A live table in a terminal; elsewhere a line for every change."""
     if console.is_terminal:
         with Live(console=console, refresh_per_second=12, transient=True) as live:
-            yield lambda samples: live.update(live_table(samples))
+            yield lambda samples: live.update(live_table(samples, console.width))
         return
     before: dict[str, str] = {}
 
@@ -201,10 +201,10 @@ def shown(console: Console) -> Iterator[Callable[[list[Sample]], None]]:
     yield show
 
 
-def live_table(samples: list[Sample]) -> Group:
+def live_table(samples: list[Sample], room: int) -> Group:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("", "STATE", "", "WHAT IT DOES OR WAITS FOR"):
-        table.add_column(Text(name, style="bold"), no_wrap=True, overflow="ellipsis")
+    for name, width in (("", 21), ("STATE", 9), ("", 16), ("WHAT IT DOES OR WAITS FOR", max(10, room - 52))):
+        table.add_column(Text(name, style="bold"), width=width, no_wrap=True, overflow="ellipsis")
     for sample in samples:
         bar = ProgressBar(total=1, completed=sample.done, width=16, pulse=False)
         empty = Text(" " * 16)
@@ -237,18 +237,14 @@ def finish(console: Console, hf: Holdfast, samples: list[Sample], database: Path
 
 
 def print_results(console: Console, samples: list[Sample]) -> None:
-    wide = console.is_terminal and console.width >= 120
     console.print()
-    if not wide:  # a table would be cut: one line each instead
+    if not console.is_terminal:
         for sample in samples:
-            line = Text(f"{sample.title:<22} ")
-            line.append(f"{sample.run.state:<10}", style=STYLES[sample.run.state])
-            line.append(f" {took(sample):>6}  {sample.lesson}")
-            console.print(line, soft_wrap=True)
+            print(f"{sample.title:<22} {sample.run.state:<10} {took(sample):>6}  {sample.lesson}")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("", "ENDED", "TOOK", "TRIES", "WHY"):
-        table.add_column(Text(name, style="bold"), no_wrap=True)
+    for name, width in (("", 21), ("ENDED", 9), ("TOOK", 5), ("TRIES", 5), ("WHY", max(20, console.width - 48))):
+        table.add_column(Text(name, style="bold"), width=width)
     for sample in samples:
         table.add_row(
             Text(sample.title),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TextIO
 
-from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
@@ -23,6 +23,9 @@ STYLES = {
     "timed_out": "red",
     "cancelled": "magenta",
 }
+
+GAP = 2
+USEFUL = 20  # a last column narrower than this tells nothing
 
 _JOINERS = "\u200c\u200d"  # part of ordinary words and emoji; they move no text
 
@@ -41,15 +44,35 @@ def short(text: object, limit: int) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table whose first column is never cut; cells are text, never markup."""
-    console = stdout()
-    made = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, column in enumerate(columns):
-        made.add_column(Text(column, style="bold"), no_wrap=True, overflow="fold" if number == 0 else "ellipsis")
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, spare: Sequence[str] = ()) -> Table:
+    """A table as wide as the terminal: the last column gives way first, then the `spare` ones are left out in turn.
+
+    An id is worth nothing when cut. Cells are text, never markup.
+    """
+    console, rows = stdout(), list(rows)
+    widths = {
+        column: max([cell_len(column), *(cell_len(str(row[number])) for row in rows)])
+        for number, column in enumerate(columns)
+    }
+    if console.is_terminal:
+        widths = _fitted(widths, console.width, spare)
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for column in widths:
+        made.add_column(Text(column, style="bold"), width=widths[column], no_wrap=True, overflow="ellipsis")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        cells = zip(columns, row, strict=True)
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for column, cell in cells if column in widths))
     return made
+
+
+def _fitted(widths: dict[str, int], room: int, spare: Sequence[str]) -> dict[str, int]:
+    last = list(widths)[-1]
+    for left_out in (None, *spare):
+        widths = {column: width for column, width in widths.items() if column != left_out}
+        left = room - sum(width + GAP for column, width in widths.items() if column != last)
+        if left >= min(widths[last], USEFUL):
+            return widths | {last: min(widths[last], left)}
+    return widths | {last: max(1, left)}
 
 
 def state(name: str) -> Text:

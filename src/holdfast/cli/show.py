@@ -16,10 +16,11 @@ from holdfast.inspections import Why
 from holdfast.runs import Snapshot
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
+SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED")
 
 
 def list_of(runs: Sequence[Snapshot], *, now: datetime) -> Table:
-    return screen.table(COLUMNS, [_row(run, now) for run in runs])
+    return screen.table(COLUMNS, [_row(run, now) for run in runs], spare=SPARE)
 
 
 def run(answer: Why, story: Sequence[Event], *, now: datetime) -> None:
