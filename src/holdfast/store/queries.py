@@ -19,7 +19,7 @@ _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 # A quoted text is stepped over; `::` is a cast.
 # SQLite takes a column out of a JSON array by its number three times faster than out of an object by its name.
 _COLUMN = re.compile(r"\bvalue ->> '([a-z_0-9]+)'")
-_PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_]+)")
+_PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_][a-z_0-9]*)")
 
 
 @dataclass(frozen=True)
