@@ -27,6 +27,7 @@ R = TypeVar("R")
 Isolation = Literal["thread", "async", "process"]
 KeySpec = str | Callable[..., str | None]
 MAX_KEY, MAX_NAME = 400, 200
+SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +225,7 @@ class Decorator:
 def name_of(fn: Callable[..., Any]) -> str:
     """The dotted path of a function; a script's own functions are named after its file, not `__main__`."""
     module = fn.__module__
-    if module == "__main__":
+    if module in ("__main__", SCRIPT):
         main = sys.modules["__main__"]
         spec = getattr(main, "__spec__", None)
         module = spec.name if spec is not None else Path(getattr(main, "__file__", None) or "main").stem

@@ -7,8 +7,9 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from holdfast import codec
 from holdfast.arguments import decode_value, encode_value, result_adapter
 from holdfast.context import Context, RunInfo
 from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
+from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.retries import Retry
 from holdfast.steps import Step
@@ -174,6 +176,17 @@ def info_of(claim: Claim) -> RunInfo:
         deadline_at=claim.lease.deadline_at,
         again_of=claim.again_of,
     )
+
+
+def retry_of(job: Job[..., Any], claim: Claim) -> Retry:
+    """The stored times with the code's error classes."""
+    code = job.options.policy.retry
+    return _with_errors(claim.policy.retry, code.on, code.never_on)
+
+
+@lru_cache(maxsize=1024)
+def _with_errors(retry: Retry, on: tuple[type[BaseException], ...], never_on: tuple[type[BaseException], ...]) -> Retry:
+    return replace(retry, on=on, never_on=never_on)
 
 
 class RunLog(logging.Handler):

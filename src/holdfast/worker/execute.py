@@ -77,6 +77,13 @@ class Judge:
             return self.later(claim, text, after=error.after if isinstance(error, TryAgain) else None)
         return Failed("ERROR", text)
 
+    def died(self, claim: Claim, text: str) -> Outcome:
+        """Its process is gone without an answer: a failed attempt like any other."""
+        text = self._redactor.text(text)
+        if claim.lease.ticket.tries < claim.policy.max_attempts:
+            return self.later(claim, text)
+        return Failed("PROCESS_TERMINATED", text)
+
     def later(self, claim: Claim, error: str, *, after: timedelta | None = None) -> TryLater:
         """Another try, after the pause that the policy says."""
         if after is None:

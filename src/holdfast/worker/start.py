@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache
 
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
-from holdfast.retries import Retry
 from holdfast.worker.chronicle import Chronicle
-from holdfast.worker.context import RunContext
+from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
 from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.pool import Loop, Threads
@@ -36,6 +33,8 @@ class Starter:
                 self._in_loop(running)
             case "process":
                 self._in_process(running)
+        if running.stopped is not None:
+            running.interrupt()  # it was told before there was anyone to tell
 
     def close(self) -> None:
         self._threads.close()
@@ -104,7 +103,7 @@ class Starter:
     def _context(self, running: Running) -> tuple[RunDesk, RunContext]:
         desk = RunDesk(self._hf, running, self._chronicle, self._writer)
         claim = running.claim
-        retry = _merged(running)
+        retry = retry_of(running.job, claim)
         first = claim.lease.attempt == 1
         context = RunContext(
             claim,
@@ -136,14 +135,3 @@ class Starter:
                 return HandBack(running.reason)
             case _:
                 return None
-
-
-def _merged(running: Running) -> Retry:
-    """The stored times with the code's error classes."""
-    code = running.job.options.policy.retry
-    return _with_errors(running.claim.policy.retry, code.on, code.never_on)
-
-
-@lru_cache(maxsize=1024)
-def _with_errors(retry: Retry, on: tuple[type[BaseException], ...], never_on: tuple[type[BaseException], ...]) -> Retry:
-    return replace(retry, on=on, never_on=never_on)

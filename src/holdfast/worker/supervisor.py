@@ -167,7 +167,7 @@ def _work(desk: socket.socket) -> None:
 
         work(desk, start)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
     finally:
         os._exit(1)

@@ -1,0 +1,211 @@
+"""Child: what happens in a run's own process. It asks its worker for everything and never touches the database itself.
+
+Told to stop by SIGTERM, it raises in the main thread, as Ctrl-C does: `finally` and `with` blocks run, and what is
+still there when the grace is over is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from datetime import datetime, timedelta
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any
+
+from holdfast.clock import SystemClock
+from holdfast.ids import Ids
+from holdfast.jobs import Job
+from holdfast.leases import Claim
+from holdfast.outcomes import Failed, Outcome, Succeeded
+from holdfast.steps import Step
+from holdfast.worker import addresses, wire
+from holdfast.worker.addresses import Address
+from holdfast.worker.context import RunContext, retry_of
+from holdfast.worker.execute import Judge, aexecute, execute
+from holdfast.worker.supervisor import Lines, line
+
+
+class Terminated(BaseException):
+    """The run's process was told to stop. Not an Exception: code that goes on after any error must stop too."""
+
+
+def main(channel: socket.socket, start: wire.Message) -> None:
+    """Do the run, tell its outcome, and end without any of the interpreter's farewells."""
+    desk = PipeDesk(channel, offset=start["offset"])
+    signal.signal(signal.SIGTERM, desk.told_to_stop)
+    for stream in (sys.stdout, sys.stderr):
+        # What is printed is known at once, whatever comes next.
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    outcome = _outcome(desk, start)
+    if desk.stopped() is not None and not isinstance(outcome, Succeeded):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    desk.answer(outcome)
+    os._exit(0)
+
+
+def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
+    claim = wire.claim_from_wire(start["claim"])
+    logging.getLogger().setLevel(start["root_level"])
+    try:
+        job = addresses.load(Address(**start["address"]))
+    except BaseException as error:
+        logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)
+        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {_text(error)}")
+    judge = Judge(job.hf.redactor, job.hf.ids, max_result_bytes=start["max_result_bytes"])
+    context = RunContext(
+        claim,
+        desk,
+        retry=retry_of(job, claim),
+        max_result_bytes=start["max_result_bytes"],
+        first=claim.lease.attempt == 1,
+    )
+    _capture(context, level=start["log_level"])
+    try:
+        if inspect.iscoroutinefunction(job.fn):
+            return asyncio.run(_in_loop(job, claim, context, judge, desk))
+        return execute(job, claim, context, judge)
+    except BaseException as error:  # told to stop between two lines of ours
+        return judge.failure(job, claim, error)
+
+
+async def _in_loop(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge, desk: PipeDesk) -> Outcome:
+    work = asyncio.ensure_future(aexecute(job, claim, context, judge))
+
+    def stop() -> None:
+        desk.interrupted()
+        work.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+    if desk.stopped() is not None:
+        work.cancel()
+    return await work
+
+
+class PipeDesk:
+    """The desk of a run whose worker is at the other end of a socket.
+
+    Threads of our own read and write it: an exception raised by a signal can't leave half a message behind.
+    """
+
+    def __init__(self, channel: socket.socket, *, offset: float) -> None:
+        self._channel = channel
+        self._clock, self._ids = SystemClock(), Ids()
+        self._epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(seconds=offset)
+        self._told = threading.Event()
+        self._stopped: str | None = None
+        self._numbers = itertools.count()
+        self._asked: dict[int, SimpleQueue[wire.Message]] = {}
+        self._outbox: SimpleQueue[wire.Message | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="holdfast-desk-writer", daemon=True)
+        self._writer.start()
+        threading.Thread(target=self._read, name="holdfast-desk-reader", daemon=True).start()
+
+    def told_to_stop(self, number: int, frame: FrameType | None) -> None:
+        """The handler of SIGTERM; it raises once, so that cleaning up is not disturbed again."""
+        if self._stopped is None:
+            self.interrupted()
+            raise Terminated("the run was told to stop")
+
+    def interrupted(self) -> None:
+        self._stopped = "its process was told to"
+        self._told.set()
+
+    def answer(self, outcome: Outcome) -> None:
+        """The last that is said."""
+        self._outbox.put({"outcome": wire.outcome_to_wire(outcome)})
+        self._outbox.put(None)
+        self._writer.join()
+
+    def now(self) -> datetime:
+        return self._epoch + timedelta(seconds=self._clock.elapsed())
+
+    def fraction(self) -> float:
+        return self._ids.fraction()
+
+    def stopped(self) -> str | None:
+        return self._stopped
+
+    def wait(self, seconds: float) -> None:
+        self._told.wait(seconds)
+
+    def steps(self) -> dict[str, str]:
+        found: dict[str, str] = self._ask("steps")
+        return found
+
+    def remember(self, step: Step) -> None:
+        self._ask("remember", step=wire.step_to_wire(step))
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        self._outbox.put({"tell": kind, "data": data})
+
+    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
+        with contextlib.ExitStack() as stack:
+            if isinstance(content, bytes):
+                file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="holdfast-"))
+                file.write(content)
+                file.flush()
+                content = Path(file.name)
+            kept: dict[str, Any] = self._ask("keep", name=name, path=str(content.absolute()))
+            return kept
+
+    def _ask(self, what: str, **values: Any) -> Any:
+        number, reply = next(self._numbers), SimpleQueue[wire.Message]()
+        self._asked[number] = reply
+        self._outbox.put({"ask": what, "number": number, **values})
+        told = reply.get()
+        if "error" in told:
+            raise wire.error_from_wire(told)
+        return told["answer"]
+
+    def _write(self) -> None:
+        while (message := self._outbox.get()) is not None:
+            self._channel.sendall(line(message))
+
+    def _read(self) -> None:
+        lines = Lines()
+        while piece := self._channel.recv(1 << 16):
+            for told in lines.feed(piece):
+                self._asked.pop(told["number"]).put(told)
+
+
+class _RunLog(logging.Handler):
+    """Every record of this process belongs to the one run."""
+
+    def __init__(self, context: RunContext, level: int) -> None:
+        super().__init__(level)
+        self._context = context
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.name.startswith("holdfast.worker"):
+            self._context.logged(record)
+
+
+def _capture(context: RunContext, *, level: int) -> None:
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        # Printed, a record would reach the run a second time, as output.
+        if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
+            root.removeHandler(handler)
+    root.addHandler(_RunLog(context, level))
+
+
+def _text(error: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(error))
