@@ -130,7 +130,7 @@ def count(hf: Holdfast, table: str) -> int:
     """Asked through the store, so that no second SQLite library touches the file."""
 
     def ask(tx: Any) -> int:
-        found: int = tx._session.execute(f"select count(*) from {table}", None)[0][0][0]  # noqa: S608
+        found: int = tx._session.execute(f"select count(*) from {table}", None)[0][0][0]
         return found
 
     return hf.read(ask)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from holdfast import Holdfast, LeaseLost
-from holdfast.outcomes import Succeeded
+from holdfast import Holdfast, LeaseLost, leases, outcomes, steps
+from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TimedOut, TryLater
+from holdfast.steps import Step
 from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.fixture
+def work(hf: Holdfast) -> Any:
+    @hf.job(name="work")
+    def work(number: int = 0) -> str:
+        return "done"
+
+    return work
 
 
 @pytest.mark.contract("L5", "Q12")
 def test_a_stale_holder_cannot_finish_a_run_someone_else_has_claimed(
-    hf: Holdfast, manual: Manual, clock: FakeClock
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
 ) -> None:
-    @hf.job(name="work")
-    def work() -> str:
-        return "done"
-
     run = work.submit()
     stale = manual.worker("a")
     [lost] = stale.claim()
@@ -31,3 +45,276 @@ def test_a_stale_holder_cannot_finish_a_run_someone_else_has_claimed(
 
     assert run.result(timeout=1) == "fresh"
     assert hf.verify() == []
+
+
+@pytest.mark.contract("L3", "P4", "X2")
+def test_a_claim_moves_the_run_and_writes_the_lease_in_one_transaction(
+    hf: Holdfast, manual: Manual, database: Database, clock: FakeClock, work: Any
+) -> None:
+    run = work.submit()
+
+    class Crash(Exception):
+        pass
+
+    def claim(tx: Any) -> None:
+        claimed = leases.claim(
+            tx,
+            ["default"],
+            jobs=["work"],
+            holder="w",
+            limit=5,
+            lease_for=hf.settings.lease,
+            kill_grace=hf.settings.kill_grace,
+        )
+        assert [one.lease.run_id for one in claimed] == [run.id]
+        raise Crash
+
+    with pytest.raises(Crash):
+        hf.do(claim)
+    assert run.refresh().snapshot.place == "ready"
+
+    [claimed] = manual.worker("w").claim()
+    seen = run.refresh().snapshot
+    assert (seen.state, seen.place, seen.holder) == ("running", "leases", "w")
+    assert seen.started_at == clock.now()
+    assert seen.expires_at == clock.now() + hf.settings.lease
+    assert seen.deadline_at == clock.now() + timedelta(seconds=120)
+    assert (database.count("ready"), database.count("leases")) == (0, 1)
+
+
+@pytest.mark.contract("Q12", "X2", "S3")
+def test_of_many_claimers_each_run_goes_to_one(url: str, database: Database) -> None:
+    """Two engines, six threads, 120 runs: no run is claimed twice and none is left."""
+    engines = [Holdfast(url) for _ in range(2)]
+    for hf in engines:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+    engines[0].jobs["work"].submit_many([{}] * 120)
+    gate = threading.Barrier(6)
+
+    def claim(index: int) -> list[str]:
+        worker = Manual(engines[index % 2]).worker(f"w{index}")
+        gate.wait()
+        taken: list[str] = []
+        while claims := worker.claim(limit=5):
+            taken += [one.lease.run_id for one in claims]
+        return taken
+
+    with ThreadPoolExecutor(6) as pool:
+        taken = [run_id for some in pool.map(claim, range(6)) for run_id in some]
+
+    assert len(taken) == len(set(taken)) == 120 == database.count("leases")
+    assert engines[0].verify() == []
+    for hf in engines:
+        hf.close()
+
+
+@pytest.mark.contract("X2")
+def test_on_postgres_a_claim_steps_over_rows_that_someone_else_has_locked(postgres_url: str) -> None:
+    import psycopg
+
+    with Holdfast(postgres_url) as hf:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        first, second = work.submit(), work.submit()
+        with psycopg.connect(postgres_url) as other:
+            other.execute("select * from holdfast_ready where run_id = %s for update", [first.id])
+            [claim] = Manual(hf).worker().claim(limit=5)
+        assert claim.lease.run_id == second.id
+        assert Manual(hf).worker().claim()[0].lease.run_id == first.id
+
+
+@pytest.mark.contract("L4")
+def test_a_holders_name_says_where_it_is_and_is_never_given_twice(hf: Holdfast) -> None:
+    import os
+    import socket
+
+    names = {hf.ids.holder("stage") for _ in range(100)}
+
+    assert len(names) == 100
+    assert all(name.startswith(f"{socket.gethostname()[:60]}:{os.getpid()}:stage:") for name in names)
+
+
+@pytest.mark.contract("L4")
+def test_a_renewal_extends_the_lease_from_now(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
+    run = work.submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+    for _ in range(5):
+        clock.advance(hf.settings.renew_every)
+        worker.renew(claim)
+        assert run.refresh().snapshot.expires_at == clock.now() + hf.settings.lease
+        assert manual.orchestrate() == 0
+    worker.finish(claim)
+    assert run.refresh().state == "succeeded"
+
+
+@pytest.mark.contract("L4", "P7")
+def test_a_lease_never_outlives_the_deadline_by_more_than_the_time_to_kill_and_to_say_so(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    run = work.submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+    end = clock.now() + timedelta(seconds=120) + hf.settings.kill_grace + hf.settings.lease / 3
+    for _ in range(40):
+        clock.advance(5)
+        if clock.now() <= end:
+            worker.renew(claim)
+            expires_at = run.refresh().snapshot.expires_at
+            assert expires_at is not None
+            assert expires_at <= end
+
+
+STALE: list[tuple[str, Any]] = [
+    ("finish succeeded", lambda worker, claim: worker.finish(claim, Succeeded('"stale"'))),
+    ("finish failed", lambda worker, claim: worker.finish(claim, Failed("ERROR", "stale"))),
+    ("finish timed out", lambda worker, claim: worker.finish(claim, TimedOut("stale"))),
+    ("try later", lambda worker, claim: worker.finish(claim, TryLater("stale", timedelta(0)))),
+    ("hand back", lambda worker, claim: worker.finish(claim, HandBack("stale"))),
+    ("renew", lambda worker, claim: worker.renew(claim)),
+    ("step", lambda worker, claim: _remember(worker, claim)),
+    ("artifact", lambda worker, claim: _keep(worker, claim)),
+]
+
+
+def _remember(worker: Any, claim: Any) -> None:
+    hf = worker.hf
+    now = hf.clock.now()
+    step = Step(name="s", result="1", attempt=claim.lease.attempt, tries=1, started_at=now, finished_at=now)
+
+    def write(tx: Any) -> None:
+        leases.require(tx, claim.lease)
+        steps.insert(tx, [(claim.lease, step)])
+
+    hf.do(write)
+
+
+def _keep(worker: Any, claim: Any) -> None:
+    from holdfast import artifacts
+
+    artifacts.keep(worker.hf.store, worker.hf.settings.artifacts, claim.lease, "file.txt", b"stale")
+
+
+@pytest.mark.contract("L5", "L7")
+@pytest.mark.parametrize(("name", "write"), STALE, ids=[name for name, _ in STALE])
+@pytest.mark.parametrize("since", ["requeued", "claimed by another", "claimed by the same", "ended"])
+def test_no_write_of_a_stale_attempt_changes_anything(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, name: str, write: Any, since: str
+) -> None:
+    """A worker that slept past its lease: whatever it then writes is refused, whatever became of the run."""
+    run = work.submit()
+    worker = manual.worker("sleeper")
+    [stale] = worker.claim()
+    clock.advance(2 * hf.settings.lease)
+    manual.orchestrate()
+    other = manual.worker("sleeper" if since == "claimed by the same" else "other")
+    if since != "requeued":
+        [fresh] = other.claim()
+        assert fresh.lease.attempt == stale.lease.attempt + 1
+    if since == "ended":
+        other.finish(fresh, Succeeded('"right"'))
+    before = (database.counts(), run.refresh().snapshot)
+
+    with pytest.raises(LeaseLost) as caught:
+        write(worker, stale)
+
+    assert caught.value.code == "lease_lost"
+    assert (database.counts(), run.refresh().snapshot) == before
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("L5")
+@pytest.mark.parametrize("wrong", ["holder", "attempt"])
+def test_a_finish_needs_the_holder_and_the_attempt(hf: Holdfast, manual: Manual, work: Any, wrong: str) -> None:
+    from dataclasses import replace
+
+    run = work.submit()
+    worker = manual.worker("right")
+    [claim] = worker.claim()
+    lease = claim.lease
+    if wrong == "attempt":
+        lease = replace(lease, ticket=lease.ticket.changed(attempt=lease.attempt + 1))
+    holder = "wrong" if wrong == "holder" else "right"
+
+    lost = hf.do(lambda tx: outcomes.finish(tx, [(lease, Succeeded())], holder=holder))
+
+    assert lost == {run.id}
+    assert run.refresh().state == "running"
+
+
+@pytest.mark.contract("L5", "S3")
+def test_in_a_batch_of_finishes_a_lost_lease_loses_only_its_own_run(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    runs = [work.submit(number) for number in range(5)]
+    worker = manual.worker("a")
+    claims = worker.claim(limit=5)
+    clock.advance(hf.settings.lease / 2)
+    for claim in claims[:2] + claims[3:]:
+        worker.renew(claim)
+    clock.advance(hf.settings.lease * 0.6)
+    manual.orchestrate()
+
+    results: list[Outcome] = [Succeeded(), Failed("ERROR"), Succeeded(), Succeeded(), TryLater("x", timedelta(0))]
+    pairs = [(claim.lease, result) for claim, result in zip(claims, results, strict=True)]
+    lost = hf.do(lambda tx: outcomes.finish(tx, pairs, holder="a"))
+
+    assert lost == {runs[2].id}
+    assert [run.refresh().state for run in runs] == ["succeeded", "failed", "queued", "succeeded", "queued"]
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("L5")
+def test_an_attempt_is_never_reused_whatever_happens_to_the_run(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    run = work.using(max_attempts=3).submit()
+    worker = manual.worker()
+    seen: list[int] = []
+    for ending in (HandBack("x"), TryLater("x", timedelta(0)), None, HandBack("y"), TryLater("z", timedelta(0))):
+        [claim] = worker.claim()
+        seen.append(claim.lease.attempt)
+        if ending is None:
+            clock.advance(2 * hf.settings.lease)
+        else:
+            worker.finish(claim, ending)
+        manual.orchestrate()
+
+    assert seen == [1, 2, 3, 4, 5]
+    [claim] = worker.claim()
+    assert (claim.lease.attempt, claim.lease.ticket.tries, claim.lease.ticket.takeovers) == (6, 3, 1)
+    worker.finish(claim)
+    assert run.refresh().state == "succeeded"
+
+
+@pytest.mark.contract("S3")
+def test_a_worker_claims_only_jobs_that_it_knows_and_queues_that_it_serves(hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="known")
+    def known() -> None: ...
+
+    @hf.job(name="unknown")
+    def unknown() -> None: ...
+
+    unknown.submit()
+    known.using(queue="other").submit()
+    mine = known.submit()
+
+    claims = manual.worker(jobs=["known"]).claim(limit=10)
+
+    assert [claim.lease.run_id for claim in claims] == [mine.id]
+    assert manual.worker(jobs=[]).claim(limit=10) == []
+    assert manual.worker(queues=[]).claim(limit=10) == []
+
+
+@pytest.mark.contract("S3")
+def test_the_first_queue_goes_first(hf: Holdfast, manual: Manual, work: Any) -> None:
+    work.using(queue="low", priority=9).submit()
+    urgent = work.using(queue="urgent").submit()
+
+    [claim] = manual.worker(queues=["urgent", "low"]).claim()
+    assert claim.lease.run_id == urgent.id
