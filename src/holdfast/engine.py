@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from holdfast import checkups, codec, inspections, joins, queues, runs, settings, stores
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreBusy, StoreUnavailable
 from holdfast.events import Event
 from holdfast.gather import Gather
 from holdfast.ids import Ids
@@ -291,7 +291,12 @@ class Holdfast:
     def _submission(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Submission:
-        self.start()
+        try:
+            self.start()
+        except StoreBusy as error:
+            if options.connection is None:
+                raise
+            raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
         now = self.clock.now()
         return job.submission(self.ids.new(now), options, args, kwargs, now=now)
 
