@@ -103,7 +103,10 @@ def claim(
         )
         for ticket in tickets
     ]
-    inserted = {row["run_id"] for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims])}
+    inserted = {
+        row["run_id"]
+        for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims], holder=holder, now=tx.now)
+    }
     if len(inserted) < len(claims):
         _wait_again(tx, [ticket for ticket in tickets if ticket.run_id not in inserted], pause=lease_for)
     return [claim for claim in claims if claim.lease.run_id in inserted]
@@ -198,12 +201,7 @@ def _start(
 
 
 def _row(lease: Lease) -> Row:
-    return lease.ticket.row() | {
-        "holder": lease.holder,
-        "started_at": lease.started_at,
-        "expires_at": lease.expires_at,
-        "deadline_at": lease.deadline_at,
-    }
+    return lease.ticket.row() | {"expires_at": lease.expires_at, "deadline_at": lease.deadline_at}
 
 
 def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> None:

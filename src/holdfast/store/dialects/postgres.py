@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -118,7 +119,7 @@ class PostgresDialect(Dialect):
         return value
 
     def instant_text(self, value: datetime) -> str:
-        return value.isoformat()
+        return _isoformat(value)
 
     def parse_instant(self, value: Any) -> datetime | None:
         return None if value is None else value.astimezone(UTC)
@@ -177,6 +178,11 @@ class _Session:
             return (), [], cursor.rowcount
         rows = cursor.fetchall()
         return rows, [column.name for column in cursor.description], len(rows)
+
+
+@lru_cache(maxsize=4096)  # a batch says the same instant many times
+def _isoformat(value: datetime) -> str:
+    return value.isoformat()
 
 
 def _payload(names: set[str]) -> str:

@@ -22,11 +22,11 @@ select
     attempt,
     tries,
     takeovers,
-    holder,
-    started_at,
+    :holder,
+    :now,
     expires_at,
     deadline_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz, expires_at timestamptz, deadline_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, expires_at timestamptz, deadline_at timestamptz)
 order by run_id
 on conflict do nothing
 returning run_id

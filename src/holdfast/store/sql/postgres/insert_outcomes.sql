@@ -24,6 +24,6 @@ select
     takeovers,
     holder,
     started_at,
-    finished_at,
+    :now,
     seal
-from json_to_recordset(cast(:rows as json)) as r (run_id text, state text, failure_type text, error text, result text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz, finished_at timestamptz, seal text)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, state text, failure_type text, error text, result text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz, seal text)

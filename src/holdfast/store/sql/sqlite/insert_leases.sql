@@ -22,8 +22,8 @@ select
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'takeovers',
-    value ->> 'holder',
-    value ->> 'started_at',
+    :holder,
+    :now,
     value ->> 'expires_at',
     value ->> 'deadline_at'
 from json_each(:rows)

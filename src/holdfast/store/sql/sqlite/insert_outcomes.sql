@@ -24,7 +24,7 @@ select
     value ->> 'takeovers',
     value ->> 'holder',
     value ->> 'started_at',
-    value ->> 'finished_at',
+    :now,
     value ->> 'seal'
 from json_each(:rows)
 where true
