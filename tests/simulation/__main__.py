@@ -1,0 +1,50 @@
+"""Replay histories: `python -m tests.simulation --seed 17 [--count 100] [--postgres] [--verbose]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.simulation.database import postgres_database, sqlite_database
+from tests.simulation.world import World
+
+from holdfast.testing.postgres import postgres_server
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1, help="so many seeds, from --seed on")
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--verbose", action="store_true", help="print every move")
+    given = parser.parse_args()
+    failures = 0
+    started = time.monotonic()
+    with _databases(postgres=given.postgres) as database:
+        for seed in range(given.seed, given.seed + given.count):
+            with database(seed) as opened:
+                world = World(seed, opened, say=given.verbose)
+                failure = world.run()
+            if failure is not None:
+                failures += 1
+                print(failure)
+            elif given.count == 1:
+                print(f"seed {seed} is good: {world.count} moves, {world.commits} commits")
+    print(f"{given.count} seeds, {failures} bad, {time.monotonic() - started:.1f} s")
+    return 1 if failures else 0
+
+
+@contextmanager
+def _databases(*, postgres: bool) -> Iterator[object]:
+    if not postgres:
+        yield lambda seed: sqlite_database()
+        return
+    with postgres_server(18, "--fsync=off") as server:
+        yield lambda seed: postgres_database(server.url, f"sim{seed}_")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

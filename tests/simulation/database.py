@@ -1,0 +1,158 @@
+"""Databases for a world: a SQLite file, or tables of their own in a PostgreSQL; and how the oracle reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+
+from holdfast import Holdfast
+from holdfast.clock import Clock
+from holdfast.ids import Ids
+from holdfast.store.dialects.postgres import PostgresDialect
+from holdfast.store.queries import Queries, named, sources
+
+
+class Database(Protocol):
+    replaced: dict[str, str]
+
+    def engine(self, clock: Clock, ids: Ids) -> Holdfast:
+        """A Holdfast of a new process."""
+        ...
+
+    def connection(self, hf: Holdfast) -> Any:
+        """A caller's own connection, in a transaction of its own."""
+        ...
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What the oracle asks; tables are written `holdfast_…`."""
+        ...
+
+    def instant(self, value: Any) -> datetime | None: ...
+    def close(self) -> None: ...
+
+
+SETTINGS: dict[str, Any] = {"listen": False, "lease": 15, "tick": 1, "kill_grace": 5, "log_level": "error"}
+
+
+@dataclass
+class SqliteDatabase:
+    path: Path
+    replaced: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        with Holdfast(f"sqlite:///{self.path}", synchronous="normal") as hf:
+            hf.start()
+            self._connection = hf.store.dialect.connect()
+
+    def engine(self, clock: Clock, ids: Ids) -> Holdfast:
+        hf = Holdfast(
+            f"sqlite:///{self.path}", clock=clock, ids=ids, synchronous="normal", busy_timeout=0, **SETTINGS
+        )
+        _break_rules(hf, self.replaced)
+        return hf
+
+    def connection(self, hf: Holdfast) -> Any:
+        connection = hf.store.dialect.connect()
+        connection.execute("begin immediate")
+        return connection
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return list(self._connection.execute(sql).fetchall())
+
+    def instant(self, value: Any) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass
+class PostgresDatabase:
+    """The server's clock is the world's: `clock_timestamp()` in a statement reads a setting of the transaction."""
+
+    url: str
+    prefix: str
+    replaced: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        with Holdfast(self.url, prefix=self.prefix) as hf:
+            hf.start()
+        self._connection = psycopg.connect(self.url, autocommit=True)
+        self._told: dict[str, str] = {}
+
+    def engine(self, clock: Clock, ids: Ids) -> Holdfast:
+        hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, prefix=self.prefix, **SETTINGS)
+        hf.wakeups._announcer = None
+        dialect = hf._store.dialect
+        assert isinstance(dialect, PostgresDialect)
+        begin = dialect.begin
+
+        def begin_at(connection: Any, *, write: bool) -> Any:
+            session = begin(connection, write=write)
+            connection.execute("select set_config('sim.now', %s, true)", [clock.wall().isoformat()])
+            return session
+
+        dialect.begin = begin_at  # type: ignore[method-assign]
+        dialect.server_time = lambda connection, clock: clock.wall()  # type: ignore[method-assign]
+        clocked = {
+            name: text.replace("clock_timestamp()", "current_setting('sim.now')::timestamptz")
+            for name, text in (sources("postgres") | self.replaced).items()
+            if "clock_timestamp()" in text or name in self.replaced
+        }
+        _break_rules(hf, clocked)
+        return hf
+
+    def connection(self, hf: Holdfast) -> Any:
+        connection = psycopg.connect(self.url)
+        connection.execute("set local lock_timeout = '200ms'")
+        return connection
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(named(sql, self.prefix)).fetchall()
+
+    def instant(self, value: Any) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def close(self) -> None:
+        tables = self._connection.execute(
+            "select tablename from pg_tables where starts_with(tablename, %s)", [self.prefix]
+        ).fetchall()
+        for (table,) in tables:
+            self._connection.execute(f'drop table "{table}" cascade')
+        self._connection.close()
+
+
+@contextlib.contextmanager
+def sqlite_database(replaced: dict[str, str] | None = None) -> Iterator[SqliteDatabase]:
+    """A file in memory where the system has such a place."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-simulation-", dir=memory if memory.is_dir() else None))
+    try:
+        database = SqliteDatabase(folder / "work.db", replaced or {})
+        yield database
+        database.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def postgres_database(url: str, prefix: str, replaced: dict[str, str] | None = None) -> Iterator[PostgresDatabase]:
+    database = PostgresDatabase(url, prefix, replaced or {})
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _break_rules(hf: Holdfast, replaced: dict[str, str]) -> None:
+    if replaced:
+        queries, dialect = hf._store.queries, hf._store.dialect
+        hf._store.queries = Queries(dialect.name, prefix=queries._prefix, style=dialect.style, replaced=replaced)

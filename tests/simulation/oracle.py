@@ -1,0 +1,379 @@
+"""The oracle: what must be true after every commit, and at the end. A simulation is worth what its oracle knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from holdfast import Holdfast, policies
+
+if TYPE_CHECKING:
+    from tests.simulation.processes import Process
+    from tests.simulation.world import World
+
+
+class Violation(Exception):
+    """Something that must never be."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    process: Process
+    role: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A run's row in waits, ready or leases."""
+
+    place: str
+    key: str | None
+    attempt: int
+    tries: int
+    takeovers: int
+    missing: int = 0
+    due_at: datetime | None = None
+    holder: str | None = None
+    expires_at: datetime | None = None
+    cancelled: bool = False
+
+
+@dataclass
+class Picture:
+    """The whole database at one moment."""
+
+    runs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    outcomes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    holds: dict[str, str | None] = field(default_factory=dict)
+    needs: dict[str, int] = field(default_factory=dict)
+    steps: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+class Oracle:
+    def __init__(self, world: World) -> None:
+        self._world, self._database = world, world.database
+        self.names: dict[str, str] = {}
+        self.rolled_back: set[str] = set()
+        self._seen = Picture()
+        self._event = 0
+        self._undecided: set[str] = set()
+        self._accepted: dict[str, None] = {}
+        self._only: dict[str, str] = {}
+        self._attempts: Counter[str] = Counter()
+        self._asked_to_stop: dict[str, int] = {}
+        self._steps_at_start: dict[tuple[str, int], set[str]] = {}
+        self._alarms: list[str] = []
+
+    # What the actors tell
+
+    def accepted(self, run_id: str, idempotency_key: str | None) -> None:
+        """A client was told that its submission stands."""
+        if idempotency_key is not None and self._only.setdefault(idempotency_key, run_id) != run_id:
+            self.alarm(f"two runs of idempotency key {idempotency_key}")
+        self._accepted[run_id] = None
+        self._undecided.discard(run_id)
+
+    def undecided(self, run_ids: Iterable[str]) -> None:
+        """Submitted in a transaction that is still open."""
+        self._undecided.update(run_ids)
+
+    def refused(self, run_ids: Iterable[str]) -> None:
+        self.rolled_back.update(run_ids)
+
+    def known(self) -> list[str]:
+        return list(self._accepted)
+
+    def started(self, run_id: str, attempt: int) -> None:
+        self._steps_at_start[run_id, attempt] = {name for run, name in self._seen.steps if run == run_id}
+
+    def step_begins(self, run_id: str, attempt: int, name: str) -> None:
+        if name in self._steps_at_start[run_id, attempt]:
+            self.alarm(f"{self.name(run_id)}: {name} is executed again, though its result was remembered")
+
+    def cancelled(self, run_id: str, state: str) -> None:
+        """A client was told the state of the run that it cancelled."""
+        place = self._seen.places.get(run_id)
+        if state == "running" and place is not None and run_id not in self._asked_to_stop:
+            self.alarm(f"{self.name(run_id)}: an accepted cancel is nowhere to be seen")
+        if state not in ("running", "cancelled") and self._seen.outcomes.get(run_id, ("",))[0] != state:
+            self.alarm(f"{self.name(run_id)}: cancel answered {state!r}, which is not so")
+
+    def alarm(self, problem: str) -> None:
+        self._alarms.append(problem)
+
+    def name(self, run_id: str) -> str:
+        return self.names.setdefault(run_id, f"run-{len(self.names)}")
+
+    # What the oracle sees
+
+    def look(self, commit: Commit | None) -> None:
+        """Called after every move; the database is read when it may have changed."""
+        if self._alarms:
+            raise Violation(self._alarms[0])
+        self._no_two_at_once()
+        if commit is None:
+            return
+        before, now = self._seen, self._read()
+        self._tell(before, now)
+        self._everywhere_once(now)
+        self._keys(now)
+        self._limits(now)
+        for run_id in before.runs.keys() | now.runs.keys():
+            self._moved(run_id, before, now, commit)
+        self._turns(before, now, commit)
+        self._writes(before, now)
+        self._seen = now
+
+    def idle(self) -> bool:
+        return not self._seen.places and all(run_id in self._seen.outcomes for run_id in self._accepted)
+
+    def final(self, hf: Holdfast) -> None:
+        """Nothing is lost and nothing is stuck."""
+        stuck = {self.name(run_id): place for run_id, place in self._seen.places.items()}
+        self._require(not stuck, f"these runs never end: {stuck}")
+        lost = [self.name(run_id) for run_id in self._accepted if run_id not in self._seen.outcomes]
+        self._require(not lost, f"these runs were accepted and are nowhere: {lost}")
+        self._require(not self._seen.needs, "needs are left over")
+        held = [key for key, run_id in self._seen.holds.items() if run_id is not None]
+        self._require(not held, f"these keys are held by runs that have ended: {held}")
+        found = hf.verify()
+        self._require(not found, f"verify finds {found}")
+
+    def _read(self) -> Picture:
+        rows, instant = self._database.rows, self._database.instant
+        picture = Picture(
+            runs={row[0]: row[1:] for row in rows("select id, key, policy from holdfast_runs")},
+            outcomes={
+                row[0]: row[1:]
+                for row in rows(
+                    "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error"
+                    " from holdfast_outcomes"
+                )
+            },
+            holds=dict(rows("select key, run_id from holdfast_holds")),  # type: ignore[arg-type]
+            needs=dict(Counter(row[0] for row in rows("select run_id from holdfast_needs"))),
+            steps={(row[0], row[1]): row[2] for row in rows("select run_id, name, attempt from holdfast_steps")},
+        )
+        tickets = "run_id, key, attempt, tries, takeovers"
+        found = [
+            *((row[0], Place("ready", *row[1:5])) for row in rows(f"select {tickets} from holdfast_ready")),
+            *(
+                (row[0], Place("waits", *row[1:5], missing=row[5], due_at=instant(row[6])))
+                for row in rows(f"select {tickets}, missing, due_at from holdfast_waits")
+            ),
+            *(
+                (
+                    row[0],
+                    Place(
+                        "leases",
+                        *row[1:5],
+                        holder=row[5],
+                        expires_at=instant(row[6]),
+                        cancelled=row[7] is not None,
+                    ),
+                )
+                for row in rows(f"select {tickets}, holder, expires_at, cancel_requested_at from holdfast_leases")
+            ),
+        ]
+        for run_id, place in found:
+            if run_id in picture.places:
+                raise Violation(f"{self.name(run_id)} is in {picture.places[run_id].place} and in {place.place}")
+            picture.places[run_id] = place
+        return picture
+
+    def _tell(self, before: Picture, now: Picture) -> None:
+        for run_id in sorted(now.runs):
+            was, is_ = _where(before, run_id), _where(now, run_id)
+            if was != is_:
+                place = now.places.get(run_id)
+                more = f" attempt {place.attempt} tries {place.tries}" if place is not None else ""
+                key = f" [{now.runs[run_id][0]}]" if now.runs[run_id][0] else ""
+                self._world.note(f"{self.name(run_id)}{key}: {was} → {is_}{more}")
+
+    def _no_two_at_once(self) -> None:
+        runs: set[str] = set()
+        keys: set[str] = set()
+        for process in self._world.processes:
+            for run_id, _, key in process.executing() if _works(process) else ():
+                self._require(run_id not in runs, f"{self.name(run_id)} is executed twice at the same time")
+                self._require(key is None or key not in keys, f"two runs of key {key} are executed at the same time")
+                runs.add(run_id)
+                if key is not None:
+                    keys.add(key)
+
+    def _everywhere_once(self, now: Picture) -> None:
+        for run_id in now.runs:
+            self._require(
+                (run_id in now.places) != (run_id in now.outcomes),
+                f"{self.name(run_id)} is in {'two places' if run_id in now.places else 'no place'}",
+            )
+            self._require(run_id not in self.rolled_back, f"{self.name(run_id)} was rolled back and is there")
+        for run_id in now.places.keys() | now.outcomes.keys():
+            self._require(run_id in now.runs, f"{self.name(run_id)} was never submitted")
+        for run_id in self._accepted:
+            self._require(run_id in now.runs, f"{self.name(run_id)} was accepted and is lost")
+        for run_id, place in now.places.items():
+            counted = now.needs.get(run_id, 0)
+            self._require(place.missing == counted, f"{self.name(run_id)} misses {place.missing}, needs {counted}")
+        for run_id in now.needs:
+            waits = run_id in now.places and now.places[run_id].place == "waits"
+            self._require(waits, f"{self.name(run_id)} needs others but does not wait")
+
+    def _keys(self, now: Picture) -> None:
+        leased: set[str] = set()
+        for run_id, place in now.places.items():
+            if place.key is not None and place.place in ("ready", "leases"):
+                self._require(now.holds.get(place.key) == run_id, f"{self.name(run_id)} has no turn for {place.key}")
+                self._require(place.key not in leased, f"two runs of key {place.key} have left waits")
+                leased.add(place.key)
+        for key, held_by in now.holds.items():
+            self._require(held_by is None or held_by in now.places, f"{key} is held by a run that has ended")
+
+    def _limits(self, now: Picture) -> None:
+        holders: Counter[str] = Counter()
+        for run_id, place in now.places.items():
+            policy = policies.from_json(now.runs[run_id][1])
+            self._require(0 <= place.tries <= policy.max_attempts, f"{self.name(run_id)} has {place.tries} tries")
+            self._require(place.takeovers <= policy.max_takeovers + policy.max_attempts, f"{self.name(run_id)} is poison")
+            if place.holder is not None:
+                holders[place.holder] += 1
+        for holder, count in holders.items():
+            limit = self._world.odds.concurrency
+            self._require(count <= limit, f"{self.names.get(holder)} has {count} leases and {limit} places")
+
+    def _moved(self, run_id: str, before: Picture, now: Picture, commit: Commit) -> None:
+        name = self.name(run_id)
+        self._require(run_id in now.runs, f"{name} has vanished")
+        if run_id in before.outcomes:
+            self._require(before.outcomes[run_id] == now.outcomes.get(run_id), f"{name}: its outcome has changed")
+            return
+        was, place = before.places.get(run_id), now.places.get(run_id)
+        if place is not None and place.place == "leases":
+            self._leased(run_id, was, place, commit)
+        elif place is not None:
+            self._require(run_id not in self._asked_to_stop, f"{name} was cancelled and is in {place.place}")
+        if was is not None and was.place == "leases" and (place is None or place.place != "leases"):
+            self._left_a_lease(run_id, was, commit)
+        if was is not None and place is not None:
+            self._require(place.attempt >= was.attempt, f"{name}: its attempt went back")
+        role = _role(commit)
+        move = (_where(before, run_id), _where(now, run_id))
+        self._require(move[0] == move[1] or move in _MOVES[role], f"{name}: {role} moved it from {move[0]} to {move[1]}")
+        if (outcome := now.outcomes.get(run_id)) and outcome[1] in ("PROCESS_TERMINATED", "TAKEOVER_LIMIT"):
+            self._require(self._attempts[run_id] > 0, f"{name}: {outcome[1]}, but no worker ever had it")
+
+    def _leased(self, run_id: str, was: Place | None, place: Place, commit: Commit) -> None:
+        name, mine = self.name(run_id), _holder(commit)
+        if was is None or was.place != "leases":
+            self._require(was is not None, f"{name} was started as it was submitted")
+            self._require(place.attempt == self._attempts[run_id] + 1, f"{name}: attempt {place.attempt} again")
+            self._require(place.holder == mine, f"{name} was claimed for someone else")
+            self._attempts[run_id] = place.attempt
+        else:
+            same = (was.attempt, was.holder) == (place.attempt, place.holder)
+            self._require(same, f"{name}: its lease changed hands")
+            renewed = was.expires_at != place.expires_at
+            self._require(not renewed or place.holder == mine, f"{name}: someone else renewed its lease")
+        if place.cancelled:
+            self._asked_to_stop.setdefault(run_id, place.attempt)
+        asked = self._asked_to_stop.get(run_id)
+        self._require(asked is None or asked == place.attempt, f"{name} was cancelled and is started again")
+
+    def _left_a_lease(self, run_id: str, was: Place, commit: Commit) -> None:
+        name = self.name(run_id)
+        if commit.role == "orchestrator":
+            assert was.expires_at is not None
+            self._require(was.expires_at < commit.now, f"{name}: a lease that had not run out was taken away")
+            executing = {
+                (run, attempt) for p in self._world.processes if _works(p) for run, attempt, _ in p.executing()
+            }
+            self._require((run_id, was.attempt) not in executing, f"{name} was taken away from a worker that does it")
+        else:
+            self._require(was.holder == _holder(commit), f"{name} was finished by someone who has no lease on it")
+
+    def _turns(self, before: Picture, now: Picture, commit: Commit) -> None:
+        """A key goes to the oldest due run that waits for it."""
+        for key, run_id in now.holds.items():
+            if run_id is None or before.holds.get(key) == run_id:
+                continue
+            older = [
+                other
+                for other, place in before.places.items()
+                if place.place == "waits"
+                and place.key == key
+                and place.missing == 0
+                and (place.due_at is None or place.due_at <= commit.now)
+                and other < run_id
+            ]
+            self._require(not older, f"{self.name(run_id)} overtook {[self.name(o) for o in older]} for {key}")
+
+    def _writes(self, before: Picture, now: Picture) -> None:
+        """Steps and events are written only for an attempt that had its lease."""
+        for (run_id, step), attempt in now.steps.items():
+            if (run_id, step) not in before.steps:
+                self._fenced(before, run_id, attempt, step)
+            else:
+                unchanged = before.steps[run_id, step] == attempt
+                self._require(unchanged, f"{self.name(run_id)}: {step} was overwritten")
+        told = self._database.rows(
+            f"select id, run_id, kind, attempt from holdfast_events where id > {self._event} order by id"
+        )
+        for number, run_id, kind, attempt in told:
+            self._event = number
+            if attempt is not None:
+                self._fenced(before, run_id, attempt, kind)
+            self._require(kind != "CLAIM_CONFLICT", f"{self.name(run_id or '')}: claimed against its turn")
+
+    def _fenced(self, before: Picture, run_id: str, attempt: int, what: str) -> None:
+        place = before.places.get(run_id)
+        held = place is not None and place.place == "leases" and place.attempt == attempt
+        self._require(held, f"{self.name(run_id)}: a stale attempt {attempt} wrote {what}")
+
+    def _require(self, holds: bool, problem: str) -> None:
+        if not holds:
+            raise Violation(problem)
+
+
+_MOVES = {
+    "client": {
+        ("nowhere", "ready"),
+        ("nowhere", "waits"),
+        ("waits", "cancelled"),
+        ("ready", "cancelled"),
+    },
+    "worker": {
+        ("ready", "leases"),
+        *(("leases", end) for end in ("waits", "ready", "succeeded", "failed", "cancelled", "timed_out")),
+    },
+    "orchestrator": {
+        ("waits", "ready"),
+        ("waits", "failed"),
+        *(("leases", end) for end in ("waits", "ready", "failed", "cancelled", "timed_out")),
+    },
+}
+
+
+def _where(picture: Picture, run_id: str) -> str:
+    if run_id in picture.places:
+        return picture.places[run_id].place
+    return str(picture.outcomes[run_id][0]) if run_id in picture.outcomes else "nowhere"
+
+
+def _works(process: Process) -> bool:
+    return hasattr(process, "executing")
+
+
+def _role(commit: Commit) -> str:
+    if not _works(commit.process):
+        return "client"
+    return "orchestrator" if commit.role == "orchestrator" else "worker"
+
+
+def _holder(commit: Commit) -> str | None:
+    worker = getattr(commit.process, "worker", None)
+    return None if worker is None else worker.id

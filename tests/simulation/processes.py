@@ -1,0 +1,248 @@
+"""Processes of a world: workers that execute made-up work, and clients that submit and cancel it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
+from holdfast.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
+from holdfast.ids import Ids
+from holdfast.testing.faults import Fault, Faults
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+KEYS = ["alpha", "beta", "gamma"]
+TROUBLE = (StoreBusy, StoreUnavailable)
+
+
+class Border(Faults):
+    """Every transaction of a process begins and ends where the world can see it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        super().__init__(process.hf)
+
+    def before(self, *, write: bool) -> Fault | None:
+        return self._process.world.border(write=write)
+
+    def after(self, *, write: bool) -> None:
+        if write:
+            self._process.world.committed()
+
+
+class Process:
+    """One process: its own engine, its own clock, its own threads."""
+
+    hf: Holdfast
+
+    def __init__(self, world: World, name: str) -> None:
+        from tests.simulation.world import HostClock
+
+        self.world, self.name = world, name
+        self.dead = False
+        self.paused_until: float | None = None
+        self.waking = 0
+        self.hf = world.database.engine(HostClock(world), Ids(seed=world.random.getrandbits(32)))
+        self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
+        Border(self)
+        on_commit = self.hf.store.on_commit
+        self.hf.store.on_commit = lambda rung, ended: None if world.ring_is_lost() else on_commit(rung, ended)
+
+    @property
+    def now(self) -> datetime:
+        return self.hf.clock.now()
+
+    def main(self) -> None:
+        raise NotImplementedError
+
+    def work(self, ctx: Context, number: int) -> dict[str, int]:
+        raise AssertionError("a client does no work")
+
+    def die(self) -> None:
+        """Gone from one moment to the next; the operating system closes its connections."""
+        if not self.dead:
+            self.dead = True
+            self.world.forget(self)
+            with contextlib.suppress(Exception):
+                self.hf._store.close()
+
+
+class WorkerProcess(Process):
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self.worker: Worker | None = None
+        self.leaving = False
+        self.begun: set[tuple[str, int]] = set()
+
+    def main(self) -> None:
+        worker = Worker(self.hf, concurrency=self.world.odds.concurrency)
+        self.world.oracle.names[worker.id] = self.name
+        try:
+            worker.start()
+        except TROUBLE:
+            self.world.kill(self)
+            return
+        self.worker = worker
+
+    def leave(self) -> None:
+        """An orderly shutdown."""
+        self.leaving = True
+        self.world.spawn(self._stop, name="stop", process=self)
+
+    def executing(self) -> list[tuple[str, int, str | None]]:
+        """What this process really does at this moment: run, attempt, key."""
+        if self.worker is None or self.dead or self.paused_until is not None or self.waking:
+            return []
+        return [
+            (running.lease.run_id, running.lease.attempt, running.lease.ticket.key)
+            for running in self.worker.hand.all()
+            if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
+        ]
+
+    def work(self, ctx: Context, number: int) -> dict[str, int]:
+        world, chance = self.world, self.world.random
+        self.begun.add((ctx.run.id, ctx.attempt))
+        world.oracle.started(ctx.run.id, ctx.attempt)
+        try:
+            for step in range(chance.choice([0, 1, 1, 2])):
+                ctx.step(f"step-{step}", self._step, ctx, f"step-{step}")
+                ctx.progress(step)
+            world.sleep(self._long())
+            match chance.random():
+                case luck if luck < 0.15:
+                    raise ValueError("the work failed")
+                case luck if luck < 0.2:
+                    raise TryAgain("later", after=timedelta(seconds=chance.choice([0, 1, 10])))
+            return {"number": number}
+        finally:
+            self.begun.discard((ctx.run.id, ctx.attempt))
+
+    def die(self) -> None:
+        if not self.dead and self.worker is not None:
+            logging.getLogger().removeHandler(self.worker._run_log)
+        super().die()
+
+    def _step(self, ctx: Context, name: str) -> int:
+        self.world.oracle.step_begins(ctx.run.id, ctx.attempt, name)
+        self.world.sleep(self._long() / 2)
+        return ctx.attempt
+
+    def _long(self) -> float:
+        chance = self.world.random
+        return chance.choice([0.0, 0.1, 1.0, chance.uniform(0, 10), chance.uniform(0, 30)])
+
+    def _stop(self) -> None:
+        assert self.worker is not None
+        self.worker.stop(grace=timedelta(seconds=self.world.random.choice([0, 2, 10])))
+        self.die()
+
+
+class Client(Process):
+    def main(self) -> None:
+        for _ in range(self.world.odds.operations):
+            self.world.sleep(self.world.random.uniform(0, 6))
+            operation = self.world.random.choice(
+                [self._one, self._one, self._one, self._many, self._joined, self._cancel, self._cancel]
+            )
+            with contextlib.suppress(StoreUnavailable):
+                self._until_not_busy(operation)
+        self.die()
+
+    def _until_not_busy(self, operation: Any) -> None:
+        for _ in range(20):
+            try:
+                operation()
+                return
+            except StoreBusy:
+                self.world.sleep(0.5)
+
+    def _one(self) -> None:
+        chance, oracle = self.world.random, self.world.oracle
+        options = self._options()
+        number, idempotency_key = chance.randrange(100), None
+        if chance.random() < 0.15:
+            number = chance.randrange(3)
+            idempotency_key = f"only-{number}"
+        if chance.random() < 0.03 and oracle.rolled_back:
+            self._unknown_need(options)
+            return
+        run = self.job.using(**options, idempotency_key=idempotency_key).submit(number=number)
+        self.world.note(f"submitted {oracle.name(run.id)}")
+        oracle.accepted(run.id, idempotency_key)
+
+    def _many(self) -> None:
+        number = self.world.random.randrange(2, 5)
+        runs = self.job.using(**self._options()).submit_many([{"number": one} for one in range(number)])
+        for run in runs:
+            self.world.oracle.accepted(run.id, None)
+
+    def _joined(self) -> None:
+        """Submit inside a transaction of our own, which may be rolled back, or end with this process."""
+        world, oracle = self.world, self.world.oracle
+        try:
+            connection = world.database.connection(self.hf)
+        except Exception:
+            return  # someone else's transaction has the file
+        try:
+            job = self.job.using(connection=connection, **self._options())
+            runs = [job.submit(number=number) for number in range(world.random.choice([1, 1, 3]))]
+            oracle.undecided(run.id for run in runs)
+            world.sleep(world.random.choice([0.0, 0.0, 0.2, 2.0]))
+            if world.random.random() < 0.4:
+                connection.rollback()
+                world.note(f"rolled back {', '.join(oracle.name(run.id) for run in runs)}")
+                oracle.refused(run.id for run in runs)
+                return
+            connection.commit()
+            world.committed()
+            for run in runs:
+                oracle.accepted(run.id, None)
+        finally:
+            connection.close()
+
+    def _cancel(self) -> None:
+        oracle = self.world.oracle
+        known = oracle.known()
+        if not known:
+            return
+        run_id = self.world.random.choice(known)
+        self.world.note(f"cancels {oracle.name(run_id)}")
+        with contextlib.suppress(RunNotFound):
+            state = self.hf.cancel(run_id)
+            oracle.cancelled(run_id, state)
+
+    def _unknown_need(self, options: dict[str, Any]) -> None:
+        options["after"] = {sorted(self.world.oracle.rolled_back)[0]: False}
+        try:
+            self.job.using(**options).submit(number=0)
+        except UnknownNeed:
+            return
+        except HoldfastError:
+            raise
+        self.world.oracle.alarm("a need on a run that does not exist was accepted")
+
+    def _options(self) -> dict[str, Any]:
+        chance = self.world.random
+        options: dict[str, Any] = {
+            "priority": chance.choice([-1, 0, 0, 1]),
+            "timeout": chance.choice([None, 8, 20, 20, 120]),
+            "on_timeout": chance.choice(["end", "retry"]),
+            "on_crash": chance.choice(["requeue", "requeue", "retry", "fail"]),
+            "max_attempts": chance.choice([1, 2, 3]),
+            "max_takeovers": chance.choice([0, 1, 5]),
+            "retry": Retry(steps=1, delay=timedelta(seconds=chance.choice([0, 1, 5]))),
+        }
+        if chance.random() < 0.6:
+            key = chance.choice(KEYS)
+            options |= {"key": lambda number: key, "key_order": chance.choice(["due", "due", "strict"])}
+        if chance.random() < 0.25:
+            options["delay"] = chance.choice([0.5, 3, 15])
+        known = self.world.oracle.known()
+        if known and chance.random() < 0.3:
+            needed = chance.sample(known[-6:], k=min(len(known[-6:]), chance.choice([1, 1, 2, 3])))
+            options["after"] = {run_id: chance.random() < 0.4 for run_id in needed}
+        return options

@@ -1,0 +1,153 @@
+"""Threads that move only when the scheduler says: what `threading` is to the engine inside a simulated world.
+
+Every thread is a greenlet. It runs until it waits (for an event, a lock, another thread, its time, or at the border of
+a transaction) and goes on when the scheduler picks it. So the engine's own code runs unchanged, one thread at a time,
+in an order that a seed decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading as real
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Threading:
+    """Stands in for the module in every module of the engine."""
+
+    Thread: Any
+    Event: Any
+    Lock: Any
+    Condition: Any
+    Timer: Any
+
+    def __init__(self, world: World) -> None:
+        self.Thread = lambda **given: Thread(world, **given)
+        self.Timer = lambda seconds, function: Timer(world, seconds, function)
+        self.Event = lambda: Event(world)
+        self.Lock = lambda: Lock(world)
+        self.Condition = lambda: Condition(world)
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        found = [
+            module
+            for name, module in list(sys.modules.items())
+            if name.startswith("holdfast.") and getattr(module, "threading", None) is real
+        ]
+        for module in found:
+            module.threading = self  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            for module in found:
+                module.threading = real  # type: ignore[attr-defined]
+
+
+class Event:
+    def __init__(self, world: World) -> None:
+        self._world, self._set = world, False
+
+    def set(self) -> None:
+        self._set = True
+
+    def clear(self) -> None:
+        self._set = False
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._set:
+            self._world.wait(timeout, lambda: self._set)
+        return self._set
+
+
+class Lock:
+    def __init__(self, world: World) -> None:
+        self._world, self._taken = world, False
+
+    def acquire(self) -> bool:
+        while self._taken:
+            self._world.wait(None, lambda: not self._taken)
+        self._taken = True
+        return True
+
+    def release(self) -> None:
+        self._taken = False
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Condition(Lock):
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._waiting: list[Event] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        told = Event(self._world)
+        self._waiting.append(told)
+        self.release()
+        try:
+            return told.wait(timeout)
+        finally:
+            if told in self._waiting:
+                self._waiting.remove(told)
+            self.acquire()
+
+    def notify(self, n: int = 1) -> None:
+        for told in self._waiting[:n]:
+            self._waiting.remove(told)
+            told.set()
+
+    def notify_all(self) -> None:
+        self.notify(len(self._waiting))
+
+
+class Thread:
+    def __init__(
+        self,
+        world: World,
+        *,
+        target: Callable[..., object],
+        args: tuple[Any, ...] = (),
+        name: str = "thread",
+        daemon: bool = True,
+    ) -> None:
+        self._world, self._target, self._args, self.name, self.daemon = world, target, args, name, daemon
+        self._started = self._done = False
+
+    def start(self) -> None:
+        self._started = True
+        self._world.spawn(self._run, name=self.name)
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self._done:
+            self._world.wait(timeout, lambda: self._done)
+
+    def is_alive(self) -> bool:
+        return self._started and not self._done
+
+    def _run(self) -> None:
+        try:
+            self._target(*self._args)
+        finally:
+            self._done = True
+
+
+class Timer(Thread):
+    def __init__(self, world: World, seconds: float, function: Callable[[], object]) -> None:
+        def fire() -> None:
+            world.wait(seconds, lambda: False)
+            function()
+
+        super().__init__(world, target=fire, name="timer")

@@ -1,0 +1,388 @@
+"""The world: one seed, one history.
+
+Processes (workers with their orchestrators, and clients) run the engine's own code on one real database. They move
+one at a time, in an order that the seed decides, and stop at the borders of transactions and wherever they wait.
+There a process may crash, be paused past its leases, find the database locked or away, or lose the reply to a
+commit; the clock may jump. After every commit the oracle looks. At the end the faults stop, and every run must end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import greenlet  # type: ignore[import-untyped]
+from tests.simulation.database import Database
+from tests.simulation.oracle import Commit, Oracle, Violation
+from tests.simulation.processes import Client, Process, WorkerProcess
+from tests.simulation.threads import Threading
+
+from holdfast.clock import SystemClock
+from holdfast.ids import Ids
+from holdfast.testing.faults import Fault
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LEASE = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odds:
+    """How much happens in a history, and how much goes wrong, per border of a transaction."""
+
+    clients: int = 2
+    operations: int = 8
+    workers: int = 3
+    concurrency: int = 3
+    busy: float = 0.01
+    away: float = 0.005
+    reply_lost: float = 0.02
+    ring_lost: float = 0.1
+    crash: float = 0.004
+    pause: float = 0.004
+    stall: float = 0.015
+    clock_step: float = 0.002
+    shutdown: float = 0.002
+    chaos_for: float = 90.0
+    settle_for: float = 900.0
+
+
+@dataclass(eq=False)
+class Actor:
+    """A thread of a simulated process."""
+
+    name: str
+    process: Process
+    number: int
+    let: greenlet.greenlet
+    wake_at: float | None = 0.0
+    condition: Callable[[], bool] | None = None
+    at_border: bool = False
+    tx_now: datetime = START
+    """What its last transaction took for the time."""
+
+    @property
+    def role(self) -> str:
+        return self.name.removeprefix("holdfast-")
+
+
+class HostClock(SystemClock):
+    """The engine's own clock, on a host of this world: only the two readings of the machine are ours."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        super().__init__()
+
+    def elapsed(self) -> float:
+        return self._world.elapsed
+
+    def wall(self) -> datetime:
+        return self._world.time()
+
+
+@dataclass
+class Failure:
+    seed: int
+    problem: str
+    moves: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"seed {self.seed}: {self.problem}",
+                "the last moves were:",
+                *(f"    {move}" for move in self.moves),
+                f"replay it with: make sim SEED={self.seed}",
+            ]
+        )
+
+
+class World:
+    def __init__(self, seed: int, database: Database, *, odds: Odds | None = None, say: bool = False) -> None:
+        self.seed, self.database, self.odds, self.say = seed, database, odds or Odds(), say
+        self.random = random.Random(seed)
+        self.elapsed = 1000.0
+        self.offset = timedelta(0)
+        self.chaos = True
+        self.moves: deque[str] = deque(maxlen=40)
+        self.count = 0
+        self.commits = 0
+        self.processes: list[Process] = []
+        self.actors: list[Actor] = []
+        self.current: Actor | None = None
+        self.main = greenlet.getcurrent()
+        self.oracle = Oracle(self)
+        self._numbers = itertools.count(1)
+        self._process_numbers = itertools.count(1)
+        self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        self._commit: Commit | None = None
+
+    # A history
+
+    def run(self) -> Failure | None:
+        """Live through one history; what went wrong, if anything did."""
+        with Threading(self).installed(), _alarm(self.oracle), _quiet_logs():
+            try:
+                self._live()
+                return None
+            except Violation as violation:
+                return Failure(self.seed, str(violation), list(self.moves))
+            finally:
+                for process in self.processes:
+                    process.die()
+
+    def _live(self) -> None:
+        for _ in range(self.odds.workers):
+            self.start_worker()
+        for _ in range(self.odds.clients):
+            self._start(Client(self, f"client-{next(self._process_numbers)}"))
+        self._go_on(until=self.elapsed + self.odds.chaos_for, done=lambda: False)
+        self.note("the faults stop")
+        self.chaos = False
+        for process in self.processes:
+            process.paused_until = None
+        while len(self._working()) < 2:
+            self.start_worker()
+        self._go_on(until=self.elapsed + self.odds.settle_for, done=self._all_ended)
+        with self.database.engine(HostClock(self), Ids(seed=0)) as onlooker:
+            self.oracle.final(onlooker)
+
+    def _go_on(self, *, until: float, done: Callable[[], bool]) -> None:
+        while self.elapsed < until and not done():
+            self._step()
+
+    def _all_ended(self) -> bool:
+        clients = [process for process in self.processes if isinstance(process, Client) and not process.dead]
+        return not clients and self.oracle.idle()
+
+    def _working(self) -> list[WorkerProcess]:
+        return [p for p in self.processes if isinstance(p, WorkerProcess) and not p.dead and not p.leaving]
+
+    # What processes and their threads ask
+
+    def time(self) -> datetime:
+        """The time of the database, and of whoever follows it."""
+        return START + self.offset + timedelta(seconds=self.elapsed)
+
+    def spawn(self, work: Callable[[], object], *, name: str, process: Process | None = None) -> None:
+        """A new thread of this process, or of the one that runs now."""
+        if process is None:
+            assert self.current is not None, "no process runs now"
+            process = self.current.process
+        if process.dead:
+            raise greenlet.GreenletExit
+        number = next(self._numbers)
+
+        def body() -> None:
+            with contextlib.suppress(greenlet.GreenletExit):
+                work()
+
+        self.actors.append(Actor(name, process, number, greenlet.greenlet(body, parent=self.main)))
+
+    def wait(self, seconds: float | None, condition: Callable[[], bool]) -> None:
+        """Let the others move, until the condition holds or the time is over."""
+        actor = self._me()
+        actor.wake_at = None if seconds is None else self.elapsed + max(0.0, seconds)
+        actor.condition = condition
+        self._switch(actor)
+
+    def sleep(self, seconds: float) -> None:
+        self.wait(seconds, lambda: False)
+
+    def border(self, *, write: bool) -> Fault | None:
+        """A transaction is about to begin; what becomes of it."""
+        actor = self._me()
+        actor.wake_at, actor.condition, actor.at_border = self.elapsed, None, True
+        actor.tx_now = actor.process.now
+        if self._happens(self.odds.stall):
+            actor.wake_at += self.random.choice([0.5, 3.0, 12.0, 25.0])
+            self.note(f"is stalled before a transaction until {actor.wake_at:.1f}")
+        self._switch(actor)
+        actor.at_border = False
+        if not write:
+            return None
+        odds = self.odds
+        for fault, chance in (
+            (Fault.BUSY, odds.busy),
+            (Fault.UNAVAILABLE, odds.away),
+            (Fault.REPLY_LOST, odds.reply_lost),
+        ):
+            if self._happens(chance):
+                self.note(f"meets a fault: {fault.name}")
+                return fault
+        return None
+
+    def committed(self) -> None:
+        """A transaction was committed, and whoever did it does not know yet."""
+        actor = self._me()
+        self.commits += 1
+        self._commit = Commit(actor.process, actor.role, actor.tx_now)
+        actor.wake_at, actor.condition = self.elapsed, None
+        if self._happens(self.odds.stall):
+            actor.wake_at += self.random.choice([0.5, 3.0, 12.0, 25.0])
+            self.note(f"is stalled after a commit until {actor.wake_at:.1f}")
+        self._switch(actor)
+
+    def ring_is_lost(self) -> bool:
+        return self._happens(self.odds.ring_lost)
+
+    def note(self, what: str) -> None:
+        who = f"{self.current.process.name}/{self.current.role}" if self.current is not None else "world"
+        line = f"{self.elapsed - 1000:9.3f}  {who:34} {what}"
+        self.moves.append(line)
+        if self.say:
+            print(line)
+
+    def plan(self, after: float, work: Callable[[], None]) -> None:
+        heapq.heappush(self._planned, (self.elapsed + after, next(self._numbers), work))
+
+    def start_worker(self) -> None:
+        self._start(WorkerProcess(self, f"worker-{next(self._process_numbers)}"))
+
+    # The scheduler
+
+    def _start(self, process: Process) -> None:
+        self.processes.append(process)
+        self.spawn(process.main, name="main", process=process)
+
+    def _step(self) -> None:
+        self.count += 1
+        while self._planned and self._planned[0][0] <= self.elapsed:
+            heapq.heappop(self._planned)[2]()
+        for process in self.processes:
+            if process.paused_until is not None and process.paused_until <= self.elapsed:
+                self._resume(process)
+        actor = self._pick()
+        if actor is None:
+            self._let_time_pass()
+            return
+        if actor.at_border and self.chaos and self._disaster(actor):
+            return
+        self._let(actor)
+        self.elapsed += self.random.random() * 0.01
+
+    def _pick(self) -> Actor | None:
+        runnable = [actor for actor in self.actors if self._can_run(actor)]
+        # The watch needs no database and no luck: a live process stops its work in time.
+        watches = [actor for actor in runnable if actor.role == "watch" and not actor.process.waking]
+        if watches:
+            return watches[0]
+        return self.random.choice(runnable) if runnable else None
+
+    def _can_run(self, actor: Actor) -> bool:
+        if actor.process.paused_until is not None:
+            return False
+        if actor.wake_at is not None and actor.wake_at <= self.elapsed:
+            return True
+        return actor.condition is not None and actor.condition()
+
+    def _let(self, actor: Actor) -> None:
+        self.current = actor
+        actor.process.waking = max(0, actor.process.waking - 1)
+        try:
+            actor.let.switch()
+        finally:
+            self.current = None
+        if actor.let.dead:
+            with contextlib.suppress(ValueError):
+                self.actors.remove(actor)
+        self.oracle.look(self._commit)
+        self._commit = None
+
+    def _let_time_pass(self) -> None:
+        """To the next moment at which someone wakes, in small steps."""
+        moments = [a.wake_at for a in self.actors if a.wake_at is not None and a.process.paused_until is None]
+        moments += [p.paused_until for p in self.processes if p.paused_until is not None]
+        moments += [at for at, _, _ in self._planned]
+        next_at = min(moments, default=self.elapsed + 1)
+        self.elapsed = max(self.elapsed, min(next_at, self.elapsed + 0.25))
+
+    def _disaster(self, actor: Actor) -> bool:
+        """What befalls a process at a border, instead of going on."""
+        odds, process = self.odds, actor.process
+        if self._happens(odds.clock_step):
+            step = self.random.choice([-120, -20, -2, 2, 20, 120, 1000])
+            self.offset += timedelta(seconds=step)
+            self.note(f"the database's clock jumps by {step} s")
+        if self._happens(odds.crash):
+            self.kill(process)
+            return True
+        if isinstance(process, WorkerProcess):
+            if self._happens(odds.pause):
+                process.paused_until = self.elapsed + self.random.choice([2.0, 10.0, 20.0, 60.0])
+                self.note(f"{process.name} is paused until {process.paused_until - 1000:.1f}")
+                return True
+            if not process.leaving and process.worker is not None and self._happens(odds.shutdown):
+                self.note(f"{process.name} is asked to stop")
+                process.leave()
+                self.plan(self.random.uniform(0, 10), self.start_worker)
+        return False
+
+    def kill(self, process: Process) -> None:
+        self.note(f"{process.name} crashes")
+        process.die()
+        if isinstance(process, WorkerProcess):
+            self.plan(self.random.uniform(0, 20), self.start_worker)
+
+    def forget(self, process: Process) -> None:
+        """Its threads are gone, wherever they stand."""
+        mine = [actor for actor in self.actors if actor.process is process]
+        self.actors = [actor for actor in self.actors if actor.process is not process]
+        for actor in mine:
+            if actor.let is not greenlet.getcurrent() and actor.let:
+                actor.let.throw(greenlet.GreenletExit)
+
+    def _resume(self, process: Process) -> None:
+        process.paused_until = None
+        process.waking = self.random.choice([0, 0, 1, 3, 6])
+        self.note(f"{process.name} goes on")
+
+    def _switch(self, actor: Actor) -> None:
+        self.main.switch()
+        if actor.process.dead:
+            raise greenlet.GreenletExit
+
+    def _me(self) -> Actor:
+        if self.current is None or self.current.process.dead:
+            raise greenlet.GreenletExit
+        return self.current
+
+    def _happens(self, chance: float) -> bool:
+        return self.chaos and self.random.random() < chance
+
+
+@contextlib.contextmanager
+def _alarm(oracle: Oracle) -> Iterator[None]:
+    """What the engine logs as an error is one: its loops go on after errors that must never happen."""
+
+    class Alarm(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            died = record.exc_info is not None and record.exc_info[0] is greenlet.GreenletExit
+            if record.levelno >= logging.ERROR and not died:
+                oracle.alarm(self.format(record))
+
+    handler, logger = Alarm(), logging.getLogger("holdfast")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def _quiet_logs() -> Iterator[None]:
+    logger = logging.getLogger("holdfast")
+    before, propagate = logger.level, logger.propagate
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.propagate = propagate
