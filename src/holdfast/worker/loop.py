@@ -104,6 +104,8 @@ class Worker:
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
         self._run_log = RunLog(level=getattr(logging, hf.settings.log_level.upper()))
         logging.getLogger().addHandler(self._run_log)
+        # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
+        logging.getLogger("holdfast.run").setLevel(self._run_log.level)
         self._leave = hf.wakeups.listen(self._heard)
         self._orchestrating = threading.Thread(
             target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
