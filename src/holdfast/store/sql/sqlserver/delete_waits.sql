@@ -1,0 +1,19 @@
+-- These runs wait no longer: the rows that come back are ours to move.
+delete w
+output
+    deleted.run_id,
+    deleted.job,
+    deleted.queue,
+    deleted.rank,
+    deleted.[key],
+    deleted.attempt,
+    deleted.tries,
+    deleted.takeovers,
+    deleted.missing,
+    deleted.due_at,
+    deleted.because,
+    deleted.look,
+    deleted.since_at
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
+option (force order, loop join)

@@ -1,0 +1,21 @@
+-- Leases that ran out, and what to do about them. Taking one away asks again whether it is still so.
+select top (:limit)
+    l.run_id,
+    l.job,
+    l.queue,
+    l.rank,
+    l.[key],
+    l.attempt,
+    l.tries,
+    l.takeovers,
+    l.holder,
+    l.started_at,
+    l.expires_at,
+    l.deadline_at,
+    l.cancel_requested_at,
+    l.cancel_reason,
+    r.policy
+from holdfast_leases as l with (readpast, readcommittedlock)
+inner join holdfast_runs as r on r.id = l.run_id
+where l.expires_at < :now
+order by l.run_id

@@ -1,0 +1,9 @@
+-- Waits that no orchestrator has looked at since they were committed.
+select top (:limit)
+    run_id,
+    [key],
+    missing,
+    due_at
+from holdfast_waits with (readpast, readcommittedlock)
+where look = 1
+order by run_id

@@ -1,0 +1,13 @@
+-- Keys between two turns. The update changes nothing: it holds them still until this transaction ends.
+update h
+set run_id = null
+output inserted.[key]
+from (
+    select top (:limit) o.[key]
+    from holdfast_holds as o with (rowlock, readpast, updlock, readcommittedlock)
+    where o.run_id is null
+    order by o.[key]
+) as chosen
+inner join holdfast_holds as h with (rowlock) on h.[key] = chosen.[key]
+where h.run_id is null
+option (force order, loop join)

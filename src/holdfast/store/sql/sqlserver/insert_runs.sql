@@ -1,0 +1,70 @@
+-- Submit; a run that is there already (by id, or by idempotency key) is left out.
+insert into holdfast_runs (
+    id,
+    job,
+    queue,
+    priority,
+    [key],
+    args,
+    policy,
+    tags,
+    idempotency_key,
+    again_of,
+    created_at
+)
+output inserted.id
+select
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.[key],
+    r.args,
+    r.policy,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.created_at
+from (
+    select
+        s.id collate latin1_general_100_bin2 as id,
+        s.job collate latin1_general_100_bin2 as job,
+        s.queue,
+        s.priority,
+        s.[key],
+        s.args,
+        s.policy,
+        s.tags,
+        s.idempotency_key collate latin1_general_100_bin2 as idempotency_key,
+        s.again_of,
+        s.created_at,
+        row_number() over (
+            partition by
+                s.job collate latin1_general_100_bin2,
+                s.idempotency_key collate latin1_general_100_bin2,
+                case when s.idempotency_key is null then s.id end
+            order by s.id collate latin1_general_100_bin2
+        ) as turn
+    from openjson(:rows) with (
+        id varchar(100),
+        job nvarchar(4000),
+        queue nvarchar(4000),
+        priority int,
+        [key] nvarchar(4000),
+        args nvarchar(max),
+        policy nvarchar(max),
+        tags nvarchar(max),
+        idempotency_key nvarchar(4000),
+        again_of varchar(100),
+        created_at datetime2(6)
+    ) as s
+) as r
+where
+    r.turn = 1
+    and not exists (select 1 from holdfast_runs as o where o.id = r.id)
+    and not exists (
+        select 1
+        from holdfast_runs as o
+        where o.job = r.job and o.idempotency_key = r.idempotency_key and o.idempotency_key is not null
+    )
+order by r.id

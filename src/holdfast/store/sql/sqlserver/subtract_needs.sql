@@ -1,0 +1,13 @@
+-- So many needs fewer.
+update w
+set
+    missing = w.missing - r.[count],
+    look = 1
+output
+    inserted.run_id,
+    inserted.[key],
+    inserted.missing,
+    inserted.due_at
+from openjson(:rows) with (run_id varchar(100), [count] int) as r
+inner join holdfast_waits as w with (rowlock) on w.run_id = r.run_id collate latin1_general_100_bin2
+option (force order, loop join)

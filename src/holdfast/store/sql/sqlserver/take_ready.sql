@@ -1,0 +1,25 @@
+-- Claim, first half: the highest priority first, then the oldest. The gate is the delete: whoever else chose the same
+-- row finds it gone.
+delete y
+output
+    deleted.run_id,
+    deleted.job,
+    deleted.queue,
+    deleted.rank,
+    deleted.[key],
+    deleted.attempt,
+    deleted.tries,
+    deleted.takeovers
+from (
+    select top (:limit) c.run_id
+    from holdfast_ready as c with (rowlock, readpast, updlock, readcommittedlock)
+    where
+        c.queue = :queue
+        and c.rank >= :floor_rank
+        and (c.rank > :floor_rank or c.run_id >= :floor_id)
+        and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+        and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
+    order by c.rank, c.run_id
+) as chosen
+inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
+option (force order, loop join)

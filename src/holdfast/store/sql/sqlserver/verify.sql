@@ -1,0 +1,99 @@
+-- What must never be. One statement; where it is not one snapshot too, whoever asks looks twice.
+with places as (
+    select run_id, 'waits' as place from holdfast_waits
+    union all
+    select run_id, 'ready' as place from holdfast_ready
+    union all
+    select run_id, 'leases' as place from holdfast_leases
+    union all
+    select run_id, 'outcomes' as place from holdfast_outcomes
+),
+
+counted as (
+    select
+        run_id,
+        count(*) as places,
+        min(place) as first_place,
+        max(place) as last_place
+    from places
+    group by run_id
+)
+
+select
+    'nowhere' as problem,
+    r.id as run_id,
+    cast('the run is in no place' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_runs as r
+left join counted as c on c.run_id = r.id
+where c.run_id is null
+
+union all
+
+select
+    'in_two_places' as problem,
+    run_id,
+    cast(concat('the run is in ', first_place, ' and in ', last_place) as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from counted
+where places > 1
+
+union all
+
+select
+    'never_submitted' as problem,
+    c.run_id,
+    cast(concat('there is no such run, but it is in ', c.first_place) as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from counted as c
+left join holdfast_runs as r on r.id = c.run_id
+where r.id is null
+
+union all
+
+select
+    'key_without_turn' as problem,
+    p.run_id,
+    cast(concat('it is ready or runs, but the hold on ', p.[key], ' is not its own') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from (
+    select run_id, [key] from holdfast_ready where [key] is not null
+    union all
+    select run_id, [key] from holdfast_leases where [key] is not null
+) as p
+left join holdfast_holds as h on h.[key] = p.[key]
+where h.run_id is null or h.run_id <> p.run_id
+
+union all
+
+select
+    'turn_without_run' as problem,
+    h.run_id,
+    cast(concat('the hold on ', h.[key], ' belongs to a run that has ended or does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_holds as h
+left join places as p on p.run_id = h.run_id and p.place <> 'outcomes'
+where h.run_id is not null and p.run_id is null
+
+union all
+
+select
+    'lease_outlived' as problem,
+    run_id,
+    cast('its lease ran out long ago and no orchestrator took it away' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_leases
+where expires_at < :late_at
+
+union all
+
+select
+    'needs_miscounted' as problem,
+    w.run_id,
+    cast('it waits for another number of runs than its needs say' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_waits as w
+where w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
+
+union all
+
+select
+    'need_without_wait' as problem,
+    n.run_id,
+    cast(concat('it needs ', n.needed, ' but does not wait') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+from holdfast_needs as n
+left join holdfast_waits as w on w.run_id = n.run_id
+where w.run_id is null
