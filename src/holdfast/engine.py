@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from holdfast import checkups, codec, inspections, joins, queues, runs, settings, stores
 from holdfast.checkups import Check
@@ -39,6 +39,8 @@ from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+PATIENCE = timedelta(milliseconds=200)
 
 FailureHook = Callable[[Snapshot], None]
 
@@ -272,7 +274,7 @@ class Holdfast:
         self.wakeups.close()
         self._store.close()
 
-    def __enter__(self) -> Holdfast:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -306,7 +308,9 @@ class Holdfast:
         return [self._submission(job, options, (), arguments) for arguments in many]
 
     def _submit_batch(self, submissions: Sequence[Submission]) -> Sequence[str | Exception]:
-        return self.do(lambda tx: runs.submit(tx, submissions))
+        # One of them may meet a caller's open transaction (an idempotency key): the others shall not wait with it.
+        patience = PATIENCE if len(submissions) > 1 else None
+        return self.store.do(lambda tx: runs.submit(tx, submissions), patience=patience)
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
         return joins.within(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))

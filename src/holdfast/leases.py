@@ -10,7 +10,7 @@ A claim is a start: it takes only as many runs as the worker has free places. Ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from holdfast import events, holds, policies, ready, waits
 from holdfast.errors import LeaseLost
 from holdfast.events import Event
 from holdfast.policies import Policy
+from holdfast.ready import Position
 from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
@@ -86,9 +87,13 @@ def claim(
     lease_for: timedelta,
     kill_grace: timedelta,
     oldest_first: bool = False,
+    floors: Mapping[str, Position] | None = None,
 ) -> list[Claim]:
     """Start up to `limit` runs: each leaves `ready` and stands under our lease."""
-    tickets = ready.take(tx, queues, jobs=jobs, limit=limit, oldest_first=oldest_first)
+    if oldest_first:
+        tickets = ready.take_oldest(tx, queues, jobs=jobs, limit=limit)
+    else:
+        tickets = ready.take(tx, queues, jobs=jobs, limit=limit, floors=floors)
     if not tickets:
         return []
     submitted = {row["id"]: row for row in tx.all("get_submissions", ids=[ticket.run_id for ticket in tickets])}

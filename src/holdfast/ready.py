@@ -5,10 +5,14 @@ waits ──orchestrator──▶ ready ──claim──▶ leases
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from holdfast.store.transaction import Transaction
 from holdfast.tickets import Ticket
+
+Position: TypeAlias = tuple[int, str]
+LEFT: Position = (-(2**31), "")
 
 
 def put(tx: Transaction, tickets: Iterable[Ticket]) -> None:
@@ -20,17 +24,44 @@ def put(tx: Transaction, tickets: Iterable[Ticket]) -> None:
 
 
 def take(
-    tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int, oldest_first: bool = False
+    tx: Transaction,
+    queues: Sequence[str],
+    *,
+    jobs: Sequence[str],
+    limit: int,
+    floors: Mapping[str, Position] | None = None,
 ) -> list[Ticket]:
-    """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age."""
-    statement = "take_oldest_ready" if oldest_first else "take_ready"
+    """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age.
+
+    `floors` says per queue from where on to look. Rows that were taken leave something behind while an old snapshot
+    is open somewhere (a dump, a long report); who starts from the left walks over all of it each time.
+    """
     taken: list[Ticket] = []
     for queue in queues:
         if len(taken) == limit:
             break
-        rows = tx.all(statement, queue=queue, jobs=list(jobs), limit=limit - len(taken))
-        taken += sorted(map(Ticket.of, rows), key=lambda ticket: (ticket.rank, ticket.run_id))
+        rank, run_id = (floors or {}).get(queue, LEFT)
+        rows = tx.all(
+            "take_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken), floor_rank=rank, floor_id=run_id
+        )
+        taken += sorted(map(Ticket.of, rows), key=position)
     return taken
+
+
+def take_oldest(tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int) -> list[Ticket]:
+    """Remove up to `limit` runs by age alone, so that priority starves no one."""
+    taken: list[Ticket] = []
+    for queue in queues:
+        if len(taken) == limit:
+            break
+        rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken))
+        taken += sorted(map(Ticket.of, rows), key=lambda ticket: ticket.run_id)
+    return taken
+
+
+def position(ticket: Ticket) -> Position:
+    """Where a run stands in its queue."""
+    return ticket.rank, ticket.run_id
 
 
 def remove(tx: Transaction, run_ids: Sequence[str]) -> list[Ticket]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterable
+from typing import Any
 
 HIDDEN = "[redacted]"
 MAX_ERROR = 20_000
@@ -25,9 +26,15 @@ class Redactor:
         self._rules = [re.compile(rule) for rule in (*_DEFAULTS, *rules)]
 
     def text(self, text: str) -> str:
+        """The text without secrets, and without what no database can keep (NUL, halves of characters)."""
+        text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
         for rule in self._rules:
             text = rule.sub(_hide, text)
         return text
+
+    def data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """An event's data, each text of it without secrets."""
+        return {name: self.text(value) if isinstance(value, str) else value for name, value in data.items()}
 
     def error(self, error: BaseException) -> str:
         """An error with its causes and the places they were raised at, without secrets, bounded."""

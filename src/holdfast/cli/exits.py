@@ -32,6 +32,7 @@ MEANINGS: Final = {
 
 # Error code → exit code; what is not here is PROBLEM.
 BY_ERROR: Final = {
+    "cannot_load": USAGE,
     "invalid_setting": USAGE,
     "invalid_policy": USAGE,
     "invalid_arguments": USAGE,

@@ -70,7 +70,7 @@ def turns(tx: Transaction, *, limit: int) -> int:
     keys = [row["key"] for row in tx.all("find_open_holds", limit=limit)]
     if not keys:
         return 0
-    found = tx.all("find_turns", ids=keys)
+    found = tx.all("find_turns", ids=keys, now=tx.now)
     next_up = {row["key"]: row["run_id"] for row in found if row["run_id"] is not None}
     moved = {ticket.key: ticket for ticket in waits.remove(tx, list(next_up.values()))} if next_up else {}
     if moved:

@@ -32,11 +32,14 @@ class Store:
         self.commits = 0
         self._reset()
 
-    def do(self, verb: Callable[[Transaction], T]) -> T:
-        """Run `verb` in a transaction of its own; again if the database undid it to resolve a deadlock."""
+    def do(self, verb: Callable[[Transaction], T], *, patience: timedelta | None = None) -> T:
+        """Run `verb` in a transaction of its own; again if the database undid it to resolve a deadlock.
+
+        `patience` is how long to wait for a row that someone else has locked, if not as long as the settings say.
+        """
         for left in range(CONFLICTS, 0, -1):
             try:
-                with self.transaction() as tx:
+                with self.transaction(patience=patience) as tx:
                     return verb(tx)
             except Conflict:
                 if left == 1:
@@ -49,9 +52,9 @@ class Store:
             return verb(tx)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, *, patience: timedelta | None = None) -> Iterator[Transaction]:
         """All of it or nothing; what it rang is passed on after the commit."""
-        with self._writing(), self._open(write=True) as tx:
+        with self._writing(), self._open(write=True, patience=patience) as tx:
             yield tx
         self.commits += 1
         if tx.rung or tx.ended:
@@ -135,10 +138,10 @@ class Store:
             yield
 
     @contextlib.contextmanager
-    def _open(self, *, write: bool) -> Iterator[Transaction]:
+    def _open(self, *, write: bool, patience: timedelta | None = None) -> Iterator[Transaction]:
         with self._connection(write=write) as connection:
             now = self.clock.now()
-            session = self.dialect.begin(connection, write=write)
+            session = self.dialect.begin(connection, write=write, patience=patience)
             tx = Transaction(session, self.queries, self.dialect, now=now, ids=self.ids)
             try:
                 yield tx

@@ -11,6 +11,7 @@ Each call adds to the plan of those before it. Reading is never broken.
 from __future__ import annotations
 
 from collections import deque
+from datetime import timedelta
 from enum import Enum
 from typing import Any
 
@@ -47,13 +48,13 @@ class Faults:
     def after(self, *, write: bool) -> None:
         """Called when a transaction has been committed and no one has been told yet."""
 
-    def _beginning(self, connection: Any, *, write: bool) -> Session:
+    def _beginning(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
         fault = self.before(write=write)
         if fault is Fault.BUSY:
             raise StoreBusy("a fault: the database is locked")
         if fault is Fault.UNAVAILABLE:
             raise StoreUnavailable("a fault: the database can't be reached")
-        session = self._begin(connection, write=write)
+        session = self._begin(connection, write=write, patience=patience)
         self._open[id(connection)] = (fault, write)
         return session
 

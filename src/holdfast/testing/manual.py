@@ -165,6 +165,7 @@ class _Desk:
         self._guarded(lambda tx: steps.insert(tx, [(self._lease, step)]))
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
+        data = self._hf.redactor.data(data)
         event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data)
         self._guarded(lambda tx: record(tx, [event]))
 

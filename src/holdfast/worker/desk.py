@@ -78,8 +78,7 @@ class RunDesk:
         self._writer.remember(self._running.lease, step)
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
-        if kind == "LOG":
-            data = {**data, "message": self._hf.redactor.text(data["message"])}
+        data = self._hf.redactor.data(data)
         self._chronicle.tell(self._running.lease, kind, data, at=self._hf.clock.now())
 
     def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:

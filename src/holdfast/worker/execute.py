@@ -63,14 +63,14 @@ class Judge:
         try:
             return Succeeded(job.arguments.encode_result(value, max_bytes=self._max_result_bytes))
         except errors.HoldfastError as error:
-            return Failed("RESULT_NOT_STORABLE", str(error))
+            return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
     def failure(self, job: Job[..., Any], claim: Claim, error: BaseException) -> Outcome:
         match error:
             case ArgumentsChanged():
-                return Failed("ARGUMENTS_CHANGED", str(error))
+                return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
             case errors.Cancelled():
-                return Cancelled(str(error) or "the job stopped itself")
+                return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
         text = self._redactor.error(error)
         may_retry = claim.lease.ticket.tries < claim.policy.max_attempts
         if may_retry and (isinstance(error, TryAgain) or job.options.policy.retry.applies_to(error)):

@@ -27,6 +27,7 @@ from holdfast.worker import locks
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunLog
 from holdfast.worker.desk import StepWriter
+from holdfast.worker.floors import Floors
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.listen import Ear
@@ -68,6 +69,7 @@ class Worker:
         self.claimed = 0
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
+        self._floors = Floors()
         self._cycles = 0
         self._doubt = False
         self._stopping = threading.Event()
@@ -221,8 +223,11 @@ class Worker:
             self._hungry = True
             lost, claims = self._finish_alone(done), []
         self._finished_runs(done, lost)
-        if limit and len(claims) == limit:
-            self._hungry = True
+        if limit:
+            full = len(claims) == limit
+            self._hungry = self._hungry or full
+            if self._cycles % OLDEST_EVERY:
+                self._floors.claimed(claims, full=full)
         for one in claims:
             self._begin(one, asked)
 
@@ -241,6 +246,7 @@ class Worker:
             lease_for=self.hf.settings.lease,
             kill_grace=self.hf.settings.kill_grace,
             oldest_first=self._cycles % OLDEST_EVERY == 0,
+            floors=self._floors.at(self.hf.clock.elapsed()),
         )
 
     def _finish_alone(self, done: Sequence[tuple[Running, Outcome]]) -> set[str]:
@@ -345,7 +351,7 @@ class Worker:
 
     def _nothing_left(self) -> bool:
         """For `drain`: nothing is ready, due or on its way for us."""
-        return self.hf.read(lambda tx: tx.one("anything_left", queues=self.queues, jobs=self._jobs)) is None
+        return self.hf.read(lambda tx: tx.one("anything_left", queues=self.queues, jobs=self._jobs, now=tx.now)) is None
 
     def _drained(self, grace: timedelta) -> bool:
         give_up_at = self.hf.clock.elapsed() + grace.total_seconds()

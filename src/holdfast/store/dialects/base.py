@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast import codec
@@ -66,7 +66,8 @@ class Dialect(ABC):
     def connect(self) -> Any: ...
 
     @abstractmethod
-    def begin(self, connection: Any, *, write: bool) -> Session: ...
+    def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
+        """Begin; `patience` shortens the wait for a locked row, where rows are locked."""
 
     def commit(self, connection: Any) -> None:
         connection.commit()

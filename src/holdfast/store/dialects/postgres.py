@@ -59,8 +59,11 @@ class PostgresDialect(Dialect):
         row = connection.execute("select pg_backend_pid()").fetchone()
         return row is None or row[0] != connection.info.backend_pid
 
-    def begin(self, connection: Connection, *, write: bool) -> Session:
-        connection.execute(self._begin if write else f"{self._begin}; set transaction read only")
+    def begin(self, connection: Connection, *, write: bool, patience: timedelta | None = None) -> Session:
+        begin = self._begin if write else f"{self._begin}; set transaction read only"
+        if patience is not None:
+            begin += f"; set local lock_timeout = {int(patience / timedelta(milliseconds=1))}"
+        connection.execute(begin)
         return _Session(connection)
 
     def commit(self, connection: Connection) -> None:

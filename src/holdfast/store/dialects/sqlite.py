@@ -74,7 +74,7 @@ class SqliteDialect(Dialect):
                     raise
                 time.sleep(PAUSE.total_seconds())
 
-    def begin(self, connection: Any, *, write: bool) -> Session:
+    def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
         # Take the write lock at once: a deferred transaction that upgrades later
         # fails with SQLITE_BUSY no matter how long the timeout is.
         connection.execute("begin immediate" if write else "begin")

@@ -1,11 +1,16 @@
--- The oldest due waiter of each of these keys.
+-- The oldest due waiter of each of these keys; one whose time has just come is due, whoever has noticed it or not.
 select
     k.key,
     (
-        select w.run_id
-        from holdfast_waits as w
-        where w.key = k.key and w.missing = 0 and w.due_at is null
-        order by w.run_id
-        limit 1
+        select min(c.run_id)
+        from (
+            select min(w.run_id) as run_id
+            from holdfast_waits as w
+            where w.key = k.key and w.missing = 0 and w.due_at is null
+            union all
+            select min(w.run_id) as run_id
+            from holdfast_waits as w
+            where w.key = k.key and w.missing = 0 and w.due_at <= :now
+        ) as c
     ) as run_id
 from json_array_elements_text(cast(:ids as json)) as k (key)

@@ -9,7 +9,7 @@ locked as (
     from holdfast_leases
     where run_id = any (array(select run_id from given)) and holder = :holder
     order by run_id
-    for update
+    for no key update
 )
 
 update holdfast_leases as l

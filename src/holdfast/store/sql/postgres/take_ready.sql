@@ -4,6 +4,7 @@ with chosen as (
     from holdfast_ready as y
     where
         y.queue = :queue
+        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
         and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
         and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by y.rank, y.run_id

@@ -5,6 +5,7 @@ where run_id in (
     from holdfast_ready as y
     where
         y.queue = :queue
+        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
         and y.job in (select value from json_each(:jobs))
         and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by y.rank, y.run_id
