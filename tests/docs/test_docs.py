@@ -1,0 +1,134 @@
+"""Whatever has a name is documented, and nothing is documented that does not exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pytest
+from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
+
+from holdfast import Policy, events
+from holdfast.cli import exits
+from holdfast.cli.main import main
+from holdfast.errors import HoldfastError
+from holdfast.outcomes import State
+from holdfast.settings import Settings
+from holdfast.store.queries import sources
+
+REFERENCE = ROOT / "docs" / "reference.md"
+SOURCE = ROOT / "src" / "holdfast"
+
+
+def test_every_setting_is_documented_with_its_variable_and_default() -> None:
+    rows = {name(row[0]): [name(row[1]), row[2]] for row in table(REFERENCE, "Settings")}
+    assert rows == {
+        setting: [f"HOLDFAST_{setting.upper()}", shown(field.default)]
+        for setting, field in Settings.model_fields.items()
+    }
+
+
+def shown(default: Any) -> str:
+    match default:
+        case None:
+            return "none"
+        case timedelta():
+            return f"{default.total_seconds():g} s"
+        case bool():
+            return str(default).lower()
+        case tuple():
+            return f"`{','.join(default)}`"
+        case int():
+            return f"{default:,}"
+    return f"`{default}`"
+
+
+def test_every_command_is_documented_with_its_options() -> None:
+    rows = {name(row[0]): set(re.findall(r"`(-[^`]+)`", row[1])) for row in table(REFERENCE, "Commands")}
+    assert rows == {
+        " ".join(path): {option for each in command.params if isinstance(each, click.Option) for option in each.opts}
+        for path, command in commands(main, ())
+    }
+
+
+def test_every_command_explains_itself_with_an_example() -> None:
+    for words, command in commands(main, ()):
+        assert f"holdfast {' '.join(words)} " in (command.help or ""), words
+
+
+def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for each, below in command.commands.items():
+        yield from commands(below, (*path, each))
+
+
+def test_every_exit_code_is_documented_in_the_words_of_the_code() -> None:
+    assert {int(row[0]): row[1] for row in table(REFERENCE, "Exit codes")} == exits.MEANINGS
+
+
+def test_every_state_is_documented() -> None:
+    assert {name(row[0]) for row in table(REFERENCE, "States")} == {"queued", "running", *get_args(State)}
+
+
+def test_every_place_is_documented() -> None:
+    places = set(re.findall(r"'(\w+)' as place", sources("sqlite")["verify"]))
+    assert {name(row[0]) for row in table(REFERENCE, "Places")} == places
+
+
+def test_every_event_is_documented_in_the_words_of_the_code() -> None:
+    assert {name(row[0]): row[1] for row in table(REFERENCE, "Events")} == events.KINDS
+
+
+def test_every_error_code_is_documented_with_its_exit_code() -> None:
+    rows = {name(row[0]): int(row[3]) for row in table(REFERENCE, "Error codes")}
+    assert rows == {error.code: exits.BY_ERROR.get(error.code, exits.PROBLEM) for error in errors(HoldfastError)}
+
+
+def errors(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
+    if error.__module__.startswith("holdfast."):
+        yield error
+    for each in error.__subclasses__():
+        yield from errors(each)
+
+
+def test_every_failure_type_is_documented() -> None:
+    assert {name(row[0]) for row in table(REFERENCE, "Failure types")} == set(failure_types())
+
+
+def failure_types() -> Iterator[str]:
+    """Every text that the code makes a Failed of, and what stands in the other endings' columns."""
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="Failed"), args=[ast.Constant(value=str(found)), *_]):
+                    yield found
+                case ast.Return(value=ast.Tuple(elts=[_, ast.Constant(value=str(found)), *_])) if found.isupper():
+                    yield found
+
+
+def test_every_policy_is_documented() -> None:
+    documented = {name(row[0]) for row in table(ROOT / "docs" / "guide" / "jobs.md", "What a job can say")}
+    assert documented >= set(Policy.__dataclass_fields__)
+
+
+def test_every_finding_of_verify_is_documented() -> None:
+    found = set(re.findall(r"'(\w+)' as problem", sources("sqlite")["verify"])) | {"outcome_changed"}
+    assert {name(row[0]) for row in table(ROOT / "docs" / "guide" / "operations.md", "verify")} == found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith("https://"):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {link}"
