@@ -1,0 +1,334 @@
+"""Recovery: what becomes of a run whose worker is gone, whose time is up, or that someone wants stopped."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Holdfast, Retry
+from holdfast.orchestrator import recover
+from holdfast.outcomes import HandBack, Succeeded, TryLater
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+def job(hf: Holdfast, **options: Any) -> Any:
+    @hf.job(name="work", **options)
+    def work(number: int = 0) -> str:
+        return "done"
+
+    return work
+
+
+def lose_a_worker(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    """A worker claims and is never heard of again."""
+    assert manual.worker("lost").claim()
+    clock.advance(hf.settings.lease + timedelta(seconds=1))
+    manual.orchestrate()
+
+
+@pytest.mark.contract("L6", "L7", "S3")
+def test_an_expired_lease_makes_the_run_ready_again_with_a_diagnostic(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    run = job(hf).submit()
+    manual.worker("lost").claim()
+    clock.advance(hf.settings.lease)
+    assert manual.orchestrate() == 0, "a lease is good until its very end"
+    clock.advance(timedelta(microseconds=1))
+    assert manual.orchestrate() == 1
+
+    assert run.refresh().snapshot.place == "ready"
+    assert database.count("leases") == 0
+    [event] = [event for event in run.story() if event.kind == "RUN_TAKEN_OVER"]
+    assert event.attempt == 1
+    assert (event.data["holder"], event.data["decision"]) == ("lost", "requeued")
+    manual.run_all()
+    assert run.result(timeout=1) == "done"
+    assert (run.snapshot.attempt, run.snapshot.tries, run.snapshot.takeovers) == (2, 1, 1)
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("L6")
+def test_a_keyed_run_that_is_taken_over_keeps_its_turn(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    work = job(hf, key="number")
+    first, second = work.submit(1), work.submit(1)
+    lose_a_worker(hf, manual, clock)
+
+    [claim] = manual.worker("next").claim(limit=5)
+    assert claim.lease.run_id == first.id
+    assert second.refresh().state == "queued"
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("P5", "Q14")
+def test_on_crash_fail_ends_the_run_as_process_terminated(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    run = job(hf, on_crash="fail").submit()
+    lose_a_worker(hf, manual, clock)
+
+    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "PROCESS_TERMINATED")
+    assert "lost" in str(run.snapshot.error)
+    assert manual.run_all() == 0
+
+
+@pytest.mark.contract("X5", "X4")
+def test_on_crash_retry_counts_as_a_failed_attempt(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    run = job(hf, on_crash="retry", max_attempts=3, retry=Retry(delay=timedelta(0))).submit()
+    for number in range(1, 4):
+        lose_a_worker(hf, manual, clock)
+        assert run.refresh().snapshot.tries == number
+        assert run.state == ("queued" if number < 3 else "failed")
+
+    assert run.snapshot.failure_type == "PROCESS_TERMINATED"
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("X5")
+def test_a_run_beyond_its_window_is_pending_again_and_fails_at_the_maximum(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    """The watchdog: two hours from the start, then another attempt, five in all."""
+    options = {"timeout": timedelta(hours=2), "on_timeout": "retry", "on_crash": "retry", "max_attempts": 5}
+    run = job(hf, **options, retry=Retry(delay=timedelta(0))).submit()
+    for number in range(1, 6):
+        worker = manual.worker(f"slow{number}")
+        [claim] = worker.claim()
+        for _ in range(int(timedelta(hours=2) / timedelta(seconds=600))):
+            clock.advance(600)
+            worker.renew(claim)
+        clock.advance(60)
+        manual.orchestrate()
+        assert run.refresh().snapshot.tries == number
+        assert run.state == ("queued" if number < 5 else "timed_out")
+    assert "2:00:00" in str(run.snapshot.error)
+
+
+@pytest.mark.contract("X5", "Q14")
+def test_any_number_of_watchdogs_at_once_take_a_run_away_once(url: str, database: Database) -> None:
+    clock = FakeClock()
+    engines = [Holdfast(url, clock=clock) for _ in range(2)]
+    works = [job(hf, on_crash="retry", max_attempts=100, retry=Retry(delay=timedelta(hours=1))) for hf in engines]
+    works[0].submit_many([{"number": number} for number in range(40)])
+    assert len(Manual(engines[0]).worker("lost").claim(limit=40)) == 40
+    clock.advance(100)
+
+    with ThreadPoolExecutor(6) as pool:
+        moved = list(pool.map(lambda n: engines[n % 2].do(lambda tx: recover.expired(tx, limit=7)), range(24)))
+    moved.append(engines[0].do(lambda tx: recover.expired(tx, limit=100)))
+
+    assert sum(moved) == 40
+    assert database.all("select distinct tries, takeovers from holdfast_waits") == [(1, 1)]
+    assert database.count("events") == 40
+    assert engines[0].verify() == []
+    for hf in engines:
+        hf.close()
+
+
+@pytest.mark.contract("L6", "L5")
+def test_recovery_spares_a_lease_that_was_renewed_after_it_was_seen(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    run = job(hf).submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+    clock.advance(2 * hf.settings.lease)
+    seen = hf.read(lambda tx: tx.all("find_all_leases", limit=10))
+    worker.renew(claim)
+
+    assert hf.do(lambda tx: recover.take_away(tx, seen, because="too late")) == 0
+    worker.finish(claim)
+    assert run.refresh().state == "succeeded"
+
+
+@pytest.mark.contract("S3", "L7")
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_poison_run_does_not_kill_workers_for_ever(
+    hf: Holdfast, manual: Manual, clock: FakeClock, limit: int
+) -> None:
+    run = job(hf, max_takeovers=limit).submit()
+    for _ in range(limit):
+        lose_a_worker(hf, manual, clock)
+        assert run.refresh().state == "queued"
+    lose_a_worker(hf, manual, clock)
+
+    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "TAKEOVER_LIMIT")
+    assert f"{limit + 1} workers were lost" in str(run.snapshot.error)
+
+
+@pytest.mark.contract("P7", "Q13", "Q14")
+def test_a_run_over_its_window_whose_worker_is_gone_is_timed_out_by_any_orchestrator(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    run = job(hf).submit()
+    started = clock.now()
+    [claim] = manual.worker("gone").claim()
+    clock.advance(121)
+    clock.advance(hf.settings.kill_grace + hf.settings.lease)
+    manual.orchestrate()
+
+    seen = run.refresh().snapshot
+    assert (seen.state, seen.failure_type, seen.started_at) == ("timed_out", "TIMED_OUT", started)
+    assert "0:02:00" in str(seen.error)
+    assert "gone" in str(seen.error)
+    assert claim.lease.deadline_at == started + timedelta(seconds=120)
+
+
+@pytest.mark.contract("P7")
+def test_the_window_is_120_seconds_unless_the_job_or_the_submission_says_otherwise(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    work = job(hf)
+    default, longer, none = work.submit(), work.using(timeout=600).submit(), work.using(timeout=60.5).submit()
+    manual.worker().claim(limit=5)
+    now = clock.now()
+    assert [run.refresh().snapshot.deadline_at for run in (default, longer, none)] == [
+        now + timedelta(seconds=120),
+        now + timedelta(seconds=600),
+        now + timedelta(seconds=60.5),
+    ]
+
+    @hf.job(name="endless", timeout=None)
+    def endless() -> None: ...
+
+    run = endless.submit()
+    [claim] = manual.worker().claim()
+    assert claim.lease.deadline_at is None
+    assert run.refresh().snapshot.deadline_at is None
+
+
+@pytest.mark.contract("P7")
+def test_the_window_counts_from_the_start_of_each_attempt_not_from_the_submission(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    run = job(hf).submit()
+    clock.advance(timedelta(days=3))
+    [claim] = manual.worker().claim()
+    assert claim.lease.deadline_at == clock.now() + timedelta(seconds=120)
+    assert run.refresh().state == "running"
+
+
+# Cancel
+
+
+@pytest.mark.contract("Q15")
+@pytest.mark.parametrize("place", ["ready", "delayed", "turn", "needs", "retry"])
+def test_a_run_that_has_not_started_is_cancelled_at_once_and_never_runs(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, place: str
+) -> None:
+    ran: list[str] = []
+
+    @hf.job(name="work", key="{key}", max_attempts=2)
+    def work(key: str, name: str) -> None:
+        ran.append(name)
+        if name == "fails":
+            raise ValueError
+
+    match place:
+        case "ready":
+            run = work.submit("k", "x")
+        case "delayed":
+            run = work.using(delay=60).submit("k", "x")
+        case "turn":
+            work.submit("k", "first")
+            run = work.submit("k", "x")
+        case "needs":
+            run = work.using(after=[work.submit("other", "first")]).submit("k", "x")
+        case _:
+            run = work.submit("k", "fails")
+            manual.run_all()
+            ran.clear()
+    assert run.refresh().state == "queued"
+
+    assert run.cancel(reason="changed my mind") == "cancelled"
+
+    assert (run.refresh().state, run.snapshot.error) == ("cancelled", "changed my mind")
+    follower = work.submit("k", "follower")
+    clock.advance(6000)
+    manual.run_all()
+    assert "x" not in ran
+    assert "fails" not in ran
+    assert follower.refresh().state == "succeeded"
+    assert database.count("needs") == 0
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q15")
+def test_a_running_run_is_asked_to_stop_and_its_worker_hears_it(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    run = job(hf).submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+
+    assert run.cancel(reason="enough") == "running"
+    first = run.refresh().snapshot.cancel_requested_at
+    clock.advance(1)
+    assert run.cancel(reason="really") == "running"
+
+    assert run.refresh().snapshot.cancel_requested_at == first, "the first request counts"
+    renewal = worker.renew(claim)
+    assert (renewal.cancelled, renewal.reason) == (True, "enough")
+    assert "CANCEL_REQUESTED" in [event.kind for event in run.story()]
+
+
+@pytest.mark.contract("Q15", "S3")
+@pytest.mark.parametrize("by", ["an expired lease", "a retry", "a hand-back"])
+@pytest.mark.parametrize("crash", ["requeue", "retry", "fail"])
+def test_an_accepted_cancel_is_never_forgotten(
+    hf: Holdfast, manual: Manual, clock: FakeClock, by: str, crash: str
+) -> None:
+    run = job(hf, on_crash=crash, max_attempts=5).submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+    run.cancel(reason="enough")
+    match by:
+        case "an expired lease":
+            clock.advance(2 * hf.settings.lease)
+            manual.orchestrate()
+        case "a retry":
+            worker.finish(claim, TryLater("failed", timedelta(0)))
+        case _:
+            worker.finish(claim, HandBack("shutdown"))
+
+    assert (run.refresh().state, run.snapshot.error) == ("cancelled", "enough")
+    assert manual.run_all() == 0
+
+
+@pytest.mark.contract("Q15")
+def test_work_that_was_done_before_it_heard_of_the_cancel_keeps_its_result(hf: Holdfast, manual: Manual) -> None:
+    run = job(hf).submit()
+    worker = manual.worker()
+    [claim] = worker.claim()
+    run.cancel()
+    worker.finish(claim, Succeeded('"done"'))
+    assert run.refresh().state == "succeeded"
+
+
+@pytest.mark.contract("Q15", "P8")
+def test_cancelling_an_ended_run_says_how_it_ended(hf: Holdfast, manual: Manual) -> None:
+    run = job(hf).submit()
+    manual.run_all()
+    assert run.cancel() == "succeeded"
+
+
+@pytest.mark.contract("S5")
+def test_a_handed_back_run_has_used_up_no_attempt(hf: Holdfast, manual: Manual) -> None:
+    run = job(hf).submit()
+    worker = manual.worker("leaving")
+    [claim] = worker.claim()
+    worker.finish(claim, HandBack("its worker shuts down"))
+
+    seen = run.refresh().snapshot
+    assert (seen.place, seen.attempt, seen.tries, seen.takeovers) == ("ready", 1, 0, 0)
+    manual.run_all()
+    assert (run.result(timeout=1), run.snapshot.tries) == ("done", 1)
+    assert [event.kind for event in run.story()] == [
+        "RUN_QUEUED",
+        "RUN_STARTED",
+        "RUN_HANDED_BACK",
+        "RUN_STARTED",
+        "RUN_SUCCEEDED",
+    ]
