@@ -79,6 +79,7 @@ def sources(dialect: str) -> dict[str, str]:
     return found
 
 
+@cache
 def translate(name: str, text: str, *, prefix: str, style: Style) -> Query:
     order: list[str] = []
 
