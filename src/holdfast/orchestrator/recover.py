@@ -15,7 +15,7 @@ from holdfast import events, holds, outcomes, policies, ready, waits
 from holdfast.events import Event
 from holdfast.leases import Lease
 from holdfast.outcomes import Cancelled, Ending, Failed, Final, TimedOut, TryLater
-from holdfast.policies import Policy
+from holdfast.policies import KeyOrder, Policy
 from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
@@ -34,7 +34,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
     gone = {row["run_id"] for row in tx.all("delete_expired", rows=seen)}
     endings: list[Ending] = []
     again: list[Ticket] = []
-    later: list[Wait] = []
+    later: list[tuple[Wait, KeyOrder]] = []
     diagnostics: list[Event] = []
     for row in rows:
         if row["run_id"] not in gone:
@@ -44,8 +44,8 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
         decision = decide(tx, lease, policy)
         diagnostics.append(_diagnostic(lease, because, decision))
         match decision:
-            case TryLater(error, after):
-                later.append(Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]))
+            case TryLater(error, after, key_order):
+                later.append((Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]), key_order))
             case None:
                 # The work was lost with its worker, not by its own fault: it has used up no try.
                 again.append(ticket.changed(tries=ticket.tries - 1))
@@ -53,8 +53,8 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, diagnostics)
     outcomes.end(tx, endings)
-    holds.open_those_of(tx, [wait.ticket for wait in later])
-    waits.put(tx, later)
+    holds.open_those_of(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
+    waits.put(tx, [wait for wait, _ in later])
     ready.put(tx, again)
     return len(gone)
 
@@ -86,7 +86,8 @@ def decide(tx: Transaction, lease: Lease, policy: Policy) -> Final | TryLater | 
 def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | TryLater:
     if lease.ticket.tries >= policy.max_attempts:
         return otherwise
-    return TryLater(error, policy.retry.wait_before(lease.ticket.tries + 1, fraction=tx.ids.fraction()))
+    after = policy.retry.wait_before(lease.ticket.tries + 1, fraction=tx.ids.fraction())
+    return TryLater(error, after, key_order=policy.key_order)
 
 
 def _diagnostic(lease: Lease, because: str, decision: Final | TryLater | None) -> Event:
