@@ -29,7 +29,7 @@ select
 from openjson(:rows) with (
     run_id varchar(100),
     state nvarchar(4000),
-    failure_type nvarchar(4000),
+    failure_type nvarchar(max),
     error nvarchar(max),
     result nvarchar(max),
     attempt int,
