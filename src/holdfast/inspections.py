@@ -80,8 +80,11 @@ def news(
     return run, sorted(found, key=lambda pair: _moment(run, pair[1]))
 
 
-def _moment(run: Snapshot, event: Event) -> tuple[datetime, int]:
-    return event.happened_at or run.created_at, _ORDER.get(event.kind, 5)
+def _moment(run: Snapshot, event: Event) -> tuple[datetime, int, int]:
+    """By time; in one instant, attempt by attempt."""
+    order = _ORDER.get(event.kind, 5)
+    attempt = run.attempt if event.attempt is None else event.attempt
+    return event.happened_at or run.created_at, attempt if order else 0, order
 
 
 _ORDER = {
