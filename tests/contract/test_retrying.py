@@ -247,9 +247,6 @@ def test_a_finished_step_is_remembered_and_not_executed_again(
         done.append(what)
         return {"text": what, "at": [1, 2]}
 
-    class Crash(BaseException):
-        pass
-
     @hf.job(name="work", max_attempts=2)
     def work(ctx: Context) -> Any:
         first = ctx.step("one", extract, "a")
@@ -289,15 +286,13 @@ def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -
 
 
 @pytest.mark.contract("P6")
-def test_a_steps_value_has_been_through_json_the_first_time_too(hf: Holdfast, manual: Manual) -> None:
-    from dataclasses import dataclass
-
+def test_a_steps_value_has_been_through_json_the_first_time_too(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
     seen: list[Any] = []
 
     def typed() -> tuple[int, str]:
         return (1, "a")
 
-    def untyped():  # type: ignore[no-untyped-def] # noqa: ANN202
+    def untyped() -> Any:
         return (1, "a")
 
     @hf.job(name="work", max_attempts=2)
@@ -306,10 +301,9 @@ def test_a_steps_value_has_been_through_json_the_first_time_too(hf: Holdfast, ma
         if ctx.attempt == 1:
             raise ValueError
 
-    assert dataclass
     work.submit()
     manual.run_all()
-    hf.clock.advance(60)  # type: ignore[attr-defined]
+    clock.advance(60)
     manual.run_all()
     assert seen == [((1, "a"), [1, "a"])] * 2
 
