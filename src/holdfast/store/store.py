@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreUnavailable
+from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
 from holdfast.ids import Ids
 from holdfast.store.dialects.base import About, Conflict, Dialect, Session, SqlAlchemySession
 from holdfast.store.queries import Queries
@@ -41,9 +41,9 @@ class Store:
             try:
                 with self.transaction(patience=patience) as tx:
                     return verb(tx)
-            except Conflict:
+            except Conflict as conflict:
                 if left == 1:
-                    raise
+                    raise StoreBusy(f"{CONFLICTS} deadlocks in a row; nothing was written: {conflict}") from conflict
         raise AssertionError
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
