@@ -72,6 +72,7 @@ class Worker:
         self._floors = Floors()
         self._cycles = 0
         self._doubt = False
+        self._lost: set[tuple[str, int]] = set()
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._handed_back = 0
@@ -155,10 +156,15 @@ class Worker:
         if not running.end():
             return
         if outcome is None:
-            self.hand.drop(running)
+            self._given_up(running)
         else:
             self._settled.append((running, outcome))
         self.bell.ring()
+
+    def _given_up(self, running: Running) -> None:
+        """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
+        self._lost.add((running.lease.run_id, running.lease.attempt))
+        self.hand.drop(running)
 
     # The loop
 
@@ -221,7 +227,8 @@ class Worker:
         except Exception as error:
             log.warning("a batch could not be written (%s); finishing its %d runs one by one", error, len(done))
             self._hungry = True
-            lost, claims = self._finish_alone(done), []
+            self._finish_alone(done)
+            return
         self._finished_runs(done, lost)
         if limit:
             full = len(claims) == limit
@@ -249,23 +256,31 @@ class Worker:
             floors=self._floors.at(self.hf.clock.elapsed()),
         )
 
-    def _finish_alone(self, done: Sequence[tuple[Running, Outcome]]) -> set[str]:
+    def _finish_alone(self, done: Sequence[tuple[Running, Outcome]]) -> None:
         """Halve a batch that can't be written down to the run that can't; that one fails for it."""
-        try:
-            pairs = [(running.lease, outcome) for running, outcome in done]
-            return self.hf.do(lambda tx: outcomes.finish(tx, pairs, holder=self.id)) if pairs else set()
-        except (StoreBusy, StoreUnavailable):
-            self._settled.extendleft(reversed(done))
-            raise
-        except Exception as error:
-            if len(done) > 1:
-                middle = len(done) // 2
-                return self._finish_alone(done[:middle]) | self._finish_alone(done[middle:])
-            failed = Failed(
-                "RESULT_NOT_STORABLE",
-                _refused(error),
-            )
-            return self.hf.do(lambda tx: outcomes.finish(tx, [(done[0][0].lease, failed)], holder=self.id))
+        parts = deque([done] if done else [])
+        while parts:
+            part = parts.popleft()
+            pairs = [(running.lease, outcome) for running, outcome in part]
+            try:
+                lost = self.hf.do(lambda tx, pairs=pairs: outcomes.finish(tx, pairs, holder=self.id))  # type: ignore[misc]
+            except (StoreBusy, StoreUnavailable):
+                self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
+                raise
+            except Exception as error:
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts.extendleft((part[middle:], part[:middle]))
+                    continue
+                [(running, outcome)] = part
+                failed = Failed("RESULT_NOT_STORABLE", _refused(error))
+                if outcome != failed:
+                    parts.appendleft([(running, failed)])
+                    continue
+                log.exception("run %s: not even its failure can be written; its lease runs out", running.lease.run_id)
+                self._given_up(running)
+            else:
+                self._finished_runs(part, lost)
 
     def _begin(self, claim: Claim, asked: float) -> None:
         settings, clock = self.hf.settings, self.hf.clock
@@ -310,8 +325,12 @@ class Worker:
         """A connection that broke may have taken a claim's reply with it: what we hold unknowingly never started."""
 
         def hand_back(tx: Transaction) -> int:
+            held = {(lease.run_id, lease.attempt): lease for lease in leases.of_holder(tx, self.id)}
+            self._lost &= held.keys()
             unknown = [
-                lease for lease in leases.of_holder(tx, self.id) if self.hand.get(lease.run_id, lease.attempt) is None
+                lease
+                for (run_id, attempt), lease in held.items()
+                if self.hand.get(run_id, attempt) is None and (run_id, attempt) not in self._lost
             ]
             outcomes.finish(
                 tx,
@@ -351,7 +370,12 @@ class Worker:
 
     def _nothing_left(self) -> bool:
         """For `drain`: nothing is ready, due or on its way for us."""
-        return self.hf.read(lambda tx: tx.one("anything_left", queues=self.queues, jobs=self._jobs, now=tx.now)) is None
+        try:
+            left = self.hf.read(lambda tx: tx.one("anything_left", queues=self.queues, jobs=self._jobs, now=tx.now))
+        except (StoreBusy, StoreUnavailable) as error:
+            self._trouble(error)
+            return False
+        return left is None
 
     def _drained(self, grace: timedelta) -> bool:
         give_up_at = self.hf.clock.elapsed() + grace.total_seconds()
@@ -365,6 +389,8 @@ class Worker:
             running.stop("shutdown", "its worker shuts down")
 
     def _close(self) -> None:
+        for running in self.hand.all():  # only where an error stopped us
+            running.stop("lost", "its worker has stopped")
         self._stopped.set()
         self._orchestrator.bell.ring()
         self._leave()
