@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import logging
 import os
 import re
@@ -42,7 +43,7 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
         await asyncio.sleep(0)
         return a + b
 
-    return await ctx.step("sum", sum_up)  # type: ignore[no-any-return, misc]
+    return await ctx.step("sum", sum_up)
 
 
 @hf.job(isolation="process", max_attempts=2, retry=SOON)
@@ -88,7 +89,9 @@ def unstorable() -> object:
 
 @hf.job(isolation="process", timeout=None)
 def busy(marks: Path, how: str) -> None:
-    """Writes its group down, starts a grandchild, and never comes back."""
+    """Writes itself and its children down, and never comes back. Says if an earlier one of them is still there."""
+    if marks.exists() and (alive := [pid for pid in marks.read_text().split() if Path(f"/proc/{pid}/fd").exists()]):
+        marks.with_suffix(".overlap").write_text(f"still there: {alive}")
     grandchild = subprocess.Popen(["sleep", "600"])
     escaped = subprocess.Popen(["sleep", "600"], start_new_session=True)
     if how == "ignores SIGTERM":
@@ -98,6 +101,9 @@ def busy(marks: Path, how: str) -> None:
     temporary.rename(marks)
     match how:
         case "holds the GIL":
+            sum(itertools.repeat(1))  # a loop in C that looks at nothing, not even at signals
+        case "sleeps in C with the GIL":
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             ctypes.PyDLL(None).sleep(600)
         case "regex":
             re.match(r"(a+)+$", "a" * 60 + "b")

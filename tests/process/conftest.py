@@ -1,0 +1,63 @@
+"""Real workers in processes of their own, and modules of jobs that they and the tests share."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.support import WorkerProcess, descendants, is_a_run
+
+
+@pytest.fixture
+def start_worker(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
+    """Start a worker process on a module's Holdfast; none outlives the test."""
+    started: list[WorkerProcess] = []
+
+    def start(module: str, *options: str) -> WorkerProcess:
+        worker = WorkerProcess(module, *options, log=tmp_path / "workers.log")
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Import a module of jobs anew, on a database, as the processes that this test starts will do."""
+    loaded: list[Any] = []
+    monkeypatch.setenv("HOLDFAST_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("TEST_MARKS", str(tmp_path))
+
+    def load(name: str, url: str, **environment: Any) -> Any:
+        monkeypatch.setenv("HOLDFAST_URL", url)
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, str(value))
+        sys.modules.pop(name, None)
+        loaded.append(importlib.import_module(name))
+        return loaded[-1]
+
+    yield load
+    for module in loaded:
+        module.hf.close()
+        sys.modules.pop(module.__name__, None)
+
+
+@pytest.fixture
+def app(load: Callable[..., Any], sqlite_url: str) -> Any:
+    """The isolated jobs on SQLite."""
+    return load("isolated", sqlite_url)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """A test's processes end with it."""
+    yield
+    left = [pid for pid in descendants(os.getpid()) if is_a_run(pid)]
+    assert not left, f"processes left behind: {left}"

@@ -1,0 +1,301 @@
+"""Runs in processes of their own: what crosses the pipe, and how they are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.support import gone, wait_for
+
+from holdfast import Holdfast, RunFailed, Worker
+from holdfast.worker import output
+
+HANGS = ["loops", "waits", "regex"]
+DEAF = ["ignores SIGTERM", "holds the GIL", "sleeps in C with the GIL"]
+
+
+def marked(marks: Path) -> list[int]:
+    """The processes that a `busy` run has written down."""
+    return [int(pid) for pid in wait_for(lambda: marks.exists() and marks.read_text(), what=str(marks)).split()]
+
+
+def events(app: Any, run_id: str, kind: str) -> list[dict[str, Any]]:
+    return [event.data for event in app.hf.story(run_id) if event.kind == kind]
+
+
+@pytest.mark.contract("Q9")
+def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
+    load: Callable[..., Any], url: str, tmp_path: Path
+) -> None:
+    app = load("isolated", url)
+    with Worker(app.hf, concurrency=2):
+        plain, later, run = app.add.submit(1, 2), app.add_async.submit(3, 4), app.everything.submit(tmp_path)
+        assert plain.result(timeout=30) == 3
+        assert later.result(timeout=30) == 7
+        result = run.result(timeout=30)
+
+    assert result["attempt"] == 2
+    assert result["first_pid"] != result["pid"], "the second attempt got the step's result from the first one's process"
+    assert os.getpid() not in (result["first_pid"], result["pid"])
+    logs = [(log["logger"], log["message"]) for log in events(app, run.id, "LOG")]
+    assert ("stdout", "printed by the job") in logs
+    assert ("stderr", "and to stderr") in logs
+    assert ("library", "from a thread") in logs
+    assert any(message == "logged with password=[redacted]" for _, message in logs)
+    assert events(app, run.id, "PROGRESS") == [{"done": 1, "total": 2, "note": "half"}]
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "artifacts").rglob("*.*")}
+    assert kept == {"bytes.bin": b"\x00\x01", "file.txt": b"from a file"}
+    assert app.hf.verify() == []
+
+
+@pytest.mark.parametrize(("how", "tries"), [("transient", 3), ("again", 3), ("wrong", 1)])
+def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app: Any, how: str, tries: int) -> None:
+    with Worker(app.hf):
+        run = app.fails.submit(how)
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+    snapshot = run.refresh().snapshot
+    assert (snapshot.failure_type, snapshot.tries) == ("ERROR", tries)
+    assert "isolated.py" in snapshot.error
+    assert "4711" not in snapshot.error
+
+
+def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
+    with Worker(app.hf):
+        run = app.unstorable.submit()
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+    assert run.refresh().snapshot.failure_type == "RESULT_NOT_STORABLE"
+
+
+@pytest.mark.contract("P7", "Q13")
+@pytest.mark.parametrize("how", [*HANGS, *DEAF])
+def test_a_timeout_ends_the_process_and_all_that_it_started(app: Any, tmp_path: Path, how: str) -> None:
+    with Worker(app.hf):
+        started = time.monotonic()
+        run = app.busy.using(timeout=1.5).submit(tmp_path / "marks", how)
+        processes = marked(tmp_path / "marks")
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+        took = time.monotonic() - started
+
+    snapshot = run.refresh().snapshot
+    assert snapshot.state == "timed_out"
+    assert ("killed" if how in DEAF else "terminated") in snapshot.error
+    assert took < 10
+    assert len(processes) == 3
+    assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
+
+
+@pytest.mark.contract("Q15")
+@pytest.mark.parametrize("how", ["waits", "holds the GIL"])
+def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
+    with Worker(app.hf):
+        run = app.busy.submit(tmp_path / "marks", how)
+        processes = marked(tmp_path / "marks")
+        assert run.cancel(reason="not wanted any more") == "running"
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+        assert all(gone(pid) for pid in processes)
+    snapshot = run.refresh().snapshot
+    assert snapshot.state == "cancelled"
+    assert "not wanted any more" in snapshot.error
+    assert "after it was told" in snapshot.error
+
+
+@pytest.mark.parametrize("job", ["tidy", "tidy_async"])
+def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job: str) -> None:
+    marks = tmp_path / "marks"
+    with Worker(app.hf):
+        run = getattr(app, job).submit(marks)
+        wait_for(marks.with_suffix(".started").exists)
+        run.cancel()
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+    assert marks.read_text() == "cleaned up"
+    assert run.refresh().state == "cancelled"
+
+
+@pytest.mark.contract("S5")
+def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_attempt(app: Any, tmp_path: Path) -> None:
+    worker = Worker(app.hf)
+    worker.start()
+    run = app.busy.submit(tmp_path / "marks", "waits")
+    processes = marked(tmp_path / "marks")
+    assert worker.stop(grace=app.hf.settings.tick) == "handed_back"
+    assert all(gone(pid) for pid in processes)
+    snapshot = run.refresh().snapshot
+    assert (snapshot.state, snapshot.place, snapshot.tries) == ("queued", "ready", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(-signal.SIGKILL, "killed by signal 9 (SIGKILL)"), (-signal.SIGSEGV, "signal 11"), (3, "exit code 3")],
+)
+def test_a_process_that_dies_without_an_answer_is_a_failed_attempt(app: Any, status: int, text: str) -> None:
+    with Worker(app.hf):
+        once, always = app.dies.submit(status, 1), app.dies.submit(status, 9)
+        assert once.result(timeout=30) == "survived"
+        with pytest.raises(RunFailed):
+            always.result(timeout=30)
+    snapshot = always.refresh().snapshot
+    assert (snapshot.state, snapshot.failure_type, snapshot.tries) == ("failed", "PROCESS_TERMINATED", 2)
+    assert text in snapshot.error
+    assert "last words" in snapshot.error
+
+
+def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: Path) -> None:
+    with Worker(app.hf):
+        run = app.busy.submit(tmp_path / "marks", "waits")
+        worker, grandchild, _ = marked(tmp_path / "marks")
+        os.kill(_parent_of(worker), signal.SIGKILL)
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+        wait_for(lambda: gone(worker) and gone(grandchild))
+    assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
+    # What had left the group lost its keeper; nothing but a second supervisor could have seen that.
+    os.kill(marked(tmp_path / "marks")[2], signal.SIGKILL)
+
+
+def test_nothing_that_a_run_leaves_behind_outlives_it(app: Any, tmp_path: Path) -> None:
+    with Worker(app.hf):
+        left = app.leaves_behind.submit(tmp_path / "marks").result(timeout=30)
+    assert gone(left)
+
+
+def test_output_is_bounded(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MAX_LINES", 20)
+    with Worker(app.hf):
+        many, wide = app.talks.submit(5000, 10), app.talks.submit(1, 500_000)
+        many.result(timeout=30)
+        wide.result(timeout=30)
+    assert len(events(app, many.id, "LOG")) == 21
+    assert "left out" in events(app, many.id, "LOG")[-1]["message"]
+    assert max(len(log["message"]) for log in events(app, wide.id, "LOG")) <= output.MAX_LINE + 1
+
+
+def test_a_function_that_cannot_be_imported_fails_with_a_clear_reason(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url, tick=0.05, lease=3) as hf:
+
+        @hf.job(isolation="process")
+        def local() -> None: ...
+
+        with Worker(hf):
+            run = local.submit()
+            with pytest.raises(RunFailed, match="another process can import"):
+                run.result(timeout=30)
+    assert run.snapshot.failure_type == "JOB_NOT_LOADED"
+
+
+def test_a_module_that_cannot_be_loaded_in_the_process_fails_the_run(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_LEASE", "not a number")
+    with Worker(app.hf):
+        run = app.add.submit(1, 2)
+        with pytest.raises(RunFailed, match="could not convert string to float"):
+            run.result(timeout=30)
+    assert run.snapshot.failure_type == "JOB_NOT_LOADED"
+
+
+def test_a_script_runs_its_own_jobs_in_processes(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        f"""
+import os
+from holdfast import Holdfast, Worker
+
+hf = Holdfast("sqlite:///{tmp_path}/work.db", tick=0.05, lease=3)
+
+@hf.job()
+def other() -> int:
+    return os.getpid()
+
+@hf.job(isolation="process")
+def mine() -> list[object]:
+    return [os.getpid(), __name__, other.submit().id]
+
+if __name__ == "__main__":
+    with Worker(hf):
+        pid, name, other_id = mine.submit().result(timeout=30)
+        print(pid != os.getpid(), name, hf.get(other_id).result(timeout=30) == os.getpid())
+"""
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["True", "__holdfast_main__", "True"], done.stderr
+
+
+def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> None:
+    with Worker(app.hf):
+        run = app.busy.submit(tmp_path / "secret-marks", "waits")
+        process, *_ = marked(tmp_path / "secret-marks")
+        for pid in (process, _parent_of(process)):
+            assert b"secret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        run.cancel()
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+
+
+@pytest.mark.contract("L7")
+def test_a_worker_that_is_killed_takes_its_processes_with_it(
+    app: Any, tmp_path: Path, start_worker: Callable[..., Any]
+) -> None:
+    worker = start_worker("isolated").ready()
+    run = app.busy.using(on_crash="fail").submit(tmp_path / "marks", "holds the GIL")
+    processes = marked(tmp_path / "marks")
+    worker.signal(signal.SIGKILL)
+    wait_for(lambda: all(gone(pid) for pid in processes), at_most=2)
+    with Worker(app.hf), pytest.raises(RunFailed):
+        run.result(timeout=30)
+    assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
+
+
+@pytest.mark.contract("L7", "L5")
+def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
+    load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Callable[..., Any]
+) -> None:
+    app = load("isolated", sqlite_url, TEST_LEASE=2)
+    marks = tmp_path / "marks"
+    sleeper = start_worker("isolated").ready()
+    run = app.busy.submit(marks, "holds the GIL")
+    processes = marked(marks)
+    held = run.refresh().snapshot
+    with Worker(app.hf):
+        sleeper.signal(signal.SIGSTOP)
+        wait_for(lambda: all(gone(pid) for pid in processes), at_most=5)
+        wait_for(lambda: marked(marks) != processes)
+        assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()
+        assert run.refresh().snapshot.attempt == held.attempt + 1
+
+        sleeper.signal(signal.SIGCONT)
+        sleeper.signal(signal.SIGTERM)
+        sleeper.process.wait(timeout=20)
+        assert run.refresh().state == "running", "the sleeper woke up and changed nothing"
+        run.cancel()
+        with pytest.raises(RunFailed):
+            run.result(timeout=30)
+    assert run.refresh().snapshot.holder != held.holder
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("P2", "J7")
+def test_the_next_run_of_a_key_starts_when_the_killed_one_is_gone(app: Any, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    with Worker(app.hf, concurrency=2):
+        job = app.busy.using(key="marks", timeout=1.0)
+        first, second = job.submit(marks, "holds the GIL"), job.submit(marks, "waits")
+        for run in (first, second):
+            with pytest.raises(RunFailed):
+                run.result(timeout=30)
+    assert [run.refresh().state for run in (first, second)] == ["timed_out", "timed_out"]
+    assert second.snapshot.started_at >= first.snapshot.finished_at
+    assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()
+
+
+def _parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
