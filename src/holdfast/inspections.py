@@ -91,7 +91,7 @@ _ORDER = {
     "RUN_QUEUED": 0,
     "RUN_STARTED": 1,
     "STEP_STARTED": 2,
-    "STEP_FINISHED": 4,
+    "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
     "RUN_RETRIED": 6,
     "RUN_HANDED_BACK": 6,
 }
@@ -171,7 +171,8 @@ def _ready(tx: Transaction, run: Snapshot) -> list[str]:
     busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
     full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
     ahead = tx.one("count_ahead", queue=run.queue, run_id=run.id)
-    before = f"{ahead['ahead']} ready runs go before it" if ahead is not None and ahead["ahead"] else "it is next"
+    count = 0 if ahead is None else ahead["ahead"]
+    before = f"{count} ready run{'s go' if count > 1 else ' goes'} before it" if count else "it is next"
     if len(full) == len(serving):
         slots = sum(worker.concurrency for worker in serving)
         return [f"all {slots} places of {len(serving)} worker{'s' if len(serving) > 1 else ''} are taken; {before}"]
