@@ -1,0 +1,356 @@
+"""Explaining: where a run stands, what it waits for, and what happened to it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Context, Holdfast, Retry, workers
+from holdfast.events import KINDS
+from holdfast.outcomes import HandBack
+from holdfast.testing import FakeClock, Manual
+from holdfast.version import VERSION
+from holdfast.workers import WorkerInfo
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+def register(hf: Holdfast, name: str, **changes: Any) -> None:
+    """A live worker, as far as the database knows."""
+    now = hf.clock.now()
+    values: dict[str, Any] = {
+        "id": name,
+        "host": "host-a",
+        "pid": 1,
+        "version": VERSION,
+        "queues": ["default"],
+        "jobs": ["work"],
+        "concurrency": 1,
+        "exclusive": None,
+        "started_at": now,
+        "seen_at": now,
+        "expires_at": now + hf.settings.lease,
+        "stopping": False,
+    }
+    hf.do(lambda tx: workers.register(tx, WorkerInfo(**(values | changes))))
+
+
+@pytest.fixture
+def work(hf: Holdfast) -> Any:
+    @hf.job(name="work", max_attempts=2, retry=Retry(delay=timedelta(minutes=5), jitter=0))
+    def work(number: int = 0) -> None:
+        if number == 13:
+            raise ConnectionError("the other end is down")
+
+    return work
+
+
+@pytest.mark.contract("S3")
+def test_why_no_worker_is_alive(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
+    run = work.submit()
+    assert "no worker is alive" in run.why().reasons[0]
+    register(hf, "w")
+    assert "no worker is alive" not in run.why().reasons[0]
+    clock.advance(2 * hf.settings.lease)
+    assert "no worker is alive" in run.why().reasons[0]
+
+
+@pytest.mark.contract("S3")
+def test_why_no_live_worker_knows_the_job_and_the_run_is_never_failed_for_it(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    run = work.submit()
+    register(hf, "w", jobs=["other"])
+    assert run.why().reasons == ("no live worker knows job work",)
+
+    clock.advance(timedelta(days=30))
+    manual.worker(jobs=["other"]).claim()
+    manual.orchestrate()
+    assert run.refresh().state == "queued"
+
+
+@pytest.mark.contract("S3")
+def test_why_no_live_worker_serves_the_queue(hf: Holdfast, manual: Manual, work: Any) -> None:
+    run = work.using(queue="mail").submit()
+    register(hf, "w")
+    [reason] = run.why().reasons
+    assert "serves queue mail" in reason
+
+
+@pytest.mark.contract("S3")
+def test_why_the_queue_is_paused(hf: Holdfast, manual: Manual, work: Any) -> None:
+    run = work.submit()
+    register(hf, "w")
+    hf.pause("default", note="the mail server is down")
+
+    assert manual.worker().claim() == []
+    assert manual.worker().claim(oldest_first=True) == []
+    [reason] = run.why().reasons
+    assert "queue default is paused since 2026-01-01" in reason
+    assert "the mail server is down" in reason
+    hf.resume("default")
+    assert manual.run_all() == 1
+
+
+@pytest.mark.contract("S3")
+def test_why_all_places_are_taken_and_how_many_go_before(hf: Holdfast, manual: Manual, work: Any) -> None:
+    register(hf, "w", concurrency=2)
+    work.submit_many([{"number": n} for n in range(2)])
+    manual.worker("w").claim(limit=2)
+    first, second = work.submit(), work.submit()
+    urgent = work.using(priority=1).submit()
+
+    assert urgent.why().reasons == ("all 2 places of 1 worker are taken; it is next",)
+    assert "1 ready run goes before it" in first.why().reasons[0]
+    assert "2 ready runs go before it" in second.why().reasons[0]
+
+
+@pytest.mark.contract("S3")
+def test_why_it_can_be_claimed_at_any_moment(hf: Holdfast, manual: Manual, work: Any) -> None:
+    run = work.submit()
+    register(hf, "w")
+    assert run.why().reasons == ("it can be claimed at any moment; it is next",)
+
+
+@pytest.mark.contract("S3")
+def test_why_it_is_due_later(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
+    run = work.using(delay=3600).submit()
+    [reason] = run.why().reasons
+    assert "due at 2026-01-01 01:00:00 UTC" in reason
+    assert "delayed" in reason
+
+
+@pytest.mark.contract("S3", "X4")
+def test_why_it_is_tried_again_later(hf: Holdfast, manual: Manual, work: Any) -> None:
+    run = work.submit(13)
+    manual.run_all()
+    [reason] = run.why().reasons
+    assert "due at 2026-01-01 00:05:00 UTC" in reason
+    assert "the other end is down" in reason
+
+
+@pytest.mark.contract("S3", "P3")
+def test_why_its_key_is_held_by_whom_where_and_until_when(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    @hf.job(name="keyed", key="{name}")
+    def keyed(name: str) -> None: ...
+
+    holder, second, third = keyed.submit("doc-1"), keyed.submit("doc-1"), keyed.submit("doc-1")
+    assert second.why().reasons == (f"key doc-1 is held by run {holder.id}, which is ready but has not started",)
+    worker = manual.worker("host-a:17:worker:ab")
+    [claim] = worker.claim()
+
+    [reason] = third.why().reasons
+    assert f"key doc-1 is held by run {holder.id} on host-a:17:worker:ab until 2026-01-01 00:00:15 UTC" in reason
+    assert "1 older run waits for it too" in reason
+    worker.finish(claim)
+    assert "between two turns" in second.why().reasons[0]
+
+
+@pytest.mark.contract("S3")
+def test_why_it_needs_another_run(hf: Holdfast, manual: Manual, work: Any) -> None:
+    first, second = work.submit(), work.using(delay=60).submit()
+    run = work.using(after=[first, second]).submit()
+
+    assert run.why().reasons == (
+        f"it needs run {first.id} (work), which is queued",
+        f"it needs run {second.id} (work), which is queued",
+    )
+    manual.run_all()
+    assert run.why().reasons == (f"it needs run {second.id} (work), which is queued",)
+
+
+@pytest.mark.contract("S3")
+def test_why_it_runs_and_why_it_is_over(hf: Holdfast, manual: Manual, work: Any) -> None:
+    run = work.submit(13)
+    worker = manual.worker("w")
+    [claim] = worker.claim()
+    run.cancel(reason="enough")
+
+    running = run.why().reasons
+    assert "it runs on w since 2026-01-01 00:00:00 UTC; its lease lasts until 2026-01-01 00:00:15 UTC" in running
+    assert "it was asked to stop at 2026-01-01 00:00:00 UTC" in running
+    assert "its window ends at 2026-01-01 00:02:00 UTC" in running
+    worker.work(claim)
+    assert run.why().reasons == ("it ended cancelled at 2026-01-01 00:00:00 UTC: CANCELLED",)
+
+
+@pytest.mark.contract("S3")
+def test_why_no_one_has_looked_yet(hf: Holdfast, manual: Manual, database: Database) -> None:
+    """Joined to a caller's transaction, a keyed run waits for an orchestrator to look."""
+    import contextlib
+
+    @hf.job(name="keyed", key="{name}")
+    def keyed(name: str) -> None: ...
+
+    with contextlib.closing(database.connect()) as connection:
+        connection.execute("begin immediate" if database.url.startswith("sqlite") else "begin")
+        run = keyed.using(connection=connection).submit("a")
+        connection.execute("commit")
+    assert "within a tick" in run.why().reasons[0]
+
+
+# The story
+
+
+@pytest.mark.contract("P11")
+def test_the_story_of_a_run_that_simply_succeeds(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        clock.advance(1)
+        ctx.step("one", lambda: clock.advance(2))
+        ctx.step("two", lambda: clock.advance(3))
+
+    start = clock.now()
+    run = work.submit()
+    clock.advance(10)
+    manual.run_all()
+
+    told = [(e.kind, e.data.get("step"), (e.happened_at - start).total_seconds()) for e in run.story() if e.happened_at]
+    assert told == [
+        ("RUN_QUEUED", None, 0),
+        ("RUN_STARTED", None, 10),
+        ("STEP_STARTED", "one", 11),
+        ("STEP_FINISHED", "one", 13),
+        ("STEP_STARTED", "two", 13),
+        ("STEP_FINISHED", "two", 16),
+        ("RUN_SUCCEEDED", None, 16),
+    ]
+    assert all(event.kind in KINDS for event in run.story())
+
+
+@pytest.mark.contract("P11", "L6")
+def test_the_story_of_a_run_with_every_misfortune(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    fail = [True, True]
+
+    def flaky() -> None:
+        if fail:
+            fail.pop()
+            raise ConnectionError
+
+    @hf.job(name="work", max_attempts=2, retry=Retry(delay=timedelta(seconds=10), jitter=0))
+    def work(ctx: Context) -> None:
+        ctx.step("one", flaky)
+        ctx.log.info("between")
+        ctx.progress(1, 2)
+        raise ValueError("no good")
+
+    run = work.submit()
+    worker = manual.worker("a")
+    worker.finish(worker.claim()[0], HandBack("leaving"))
+    clock.advance(1)
+    worker.claim()
+    clock.advance(hf.settings.lease + timedelta(seconds=1))
+    manual.run_all()
+    clock.advance(100)
+    manual.run_all()
+
+    kinds = [event.kind for event in run.story()]
+    assert kinds == [
+        "RUN_QUEUED",
+        "RUN_STARTED",
+        "RUN_HANDED_BACK",
+        "RUN_STARTED",
+        "RUN_TAKEN_OVER",
+        "RUN_STARTED",
+        "STEP_RETRIED",
+        "RUN_RETRIED",
+        "RUN_STARTED",
+        "STEP_STARTED",
+        "STEP_FINISHED",
+        "PROGRESS",
+        "RUN_FAILED",
+    ]
+    attempts = [event.attempt for event in run.story()]
+    assert attempts == [None, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4]
+    times = [event.happened_at for event in run.story()]
+    assert times == sorted(times, key=lambda at: at or clock.now())
+
+
+@pytest.mark.contract("P11")
+@pytest.mark.parametrize("how", ["cancelled before", "cancelled while running", "timed out", "failed by a crash"])
+def test_every_ending_is_in_the_story(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> None:
+    @hf.job(name="work", on_crash="fail")
+    def work() -> None: ...
+
+    run = work.submit()
+    match how:
+        case "cancelled before":
+            run.cancel()
+        case "cancelled while running":
+            manual.worker().claim()
+            run.cancel()
+            clock.advance(60)
+            manual.orchestrate()
+        case "timed out":
+            manual.worker().claim()
+            clock.advance(600)
+            manual.orchestrate()
+        case _:
+            manual.worker().claim()
+            clock.advance(60)
+            manual.orchestrate()
+
+    kinds = [event.kind for event in run.story()]
+    assert (
+        kinds
+        == {
+            "cancelled before": ["RUN_QUEUED", "RUN_CANCELLED"],
+            "cancelled while running": [
+                "RUN_QUEUED",
+                "RUN_STARTED",
+                "CANCEL_REQUESTED",
+                "RUN_TAKEN_OVER",
+                "RUN_CANCELLED",
+            ],
+            "timed out": ["RUN_QUEUED", "RUN_STARTED", "RUN_TAKEN_OVER", "RUN_TIMED_OUT"],
+            "failed by a crash": ["RUN_QUEUED", "RUN_STARTED", "RUN_TAKEN_OVER", "RUN_FAILED"],
+        }[how]
+    )
+    assert kinds.count("RUN_STARTED") == (0 if how == "cancelled before" else 1)
+
+
+@pytest.mark.contract("S3")
+@pytest.mark.parametrize(
+    ("problem", "harm"),
+    [
+        ("nowhere", "delete from holdfast_ready where run_id = '{ready}'"),
+        (
+            "in_two_places",
+            "insert into holdfast_ready select run_id, job, queue, rank, key, attempt, tries, takeovers "
+            "from holdfast_leases where run_id = '{running}'",
+        ),
+        ("never_submitted", "delete from holdfast_runs where id = '{ready}'"),
+        ("key_without_turn", "delete from holdfast_holds where run_id = '{running}'"),
+        ("turn_without_run", "update holdfast_holds set run_id = 'nobody' where run_id = '{running}'"),
+        ("needs_miscounted", "update holdfast_waits set missing = 2 where run_id = '{needy}'"),
+        ("need_without_wait", "insert into holdfast_needs values ('{running}', '{ready}', 1)"),
+    ],
+)
+def test_verify_finds_what_must_never_be(
+    hf: Holdfast, manual: Manual, database: Database, problem: str, harm: str
+) -> None:
+    @hf.job(name="work", key="{name}")
+    def work(name: str) -> None: ...
+
+    running = work.submit("a")
+    manual.worker().claim()
+    ready = work.submit("b")
+    needy = work.using(after=[ready]).submit("c")
+    assert hf.verify() == []
+
+    database.run(harm.format(running=running.id, ready=ready.id, needy=needy.id))
+
+    assert problem in {finding.problem for finding in hf.verify()}
+
+
+@pytest.mark.contract("S3")
+def test_verify_finds_a_lease_that_no_one_took_away(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
+    run = work.submit()
+    manual.worker().claim()
+    clock.advance(2 * hf.settings.lease + timedelta(seconds=9))
+    assert hf.verify() == []
+    clock.advance(hf.settings.lease + timedelta(seconds=2))
+    assert [(finding.problem, finding.run_id) for finding in hf.verify()] == [("lease_outlived", run.id)]
