@@ -295,6 +295,11 @@ class Worker:
         if running.deadline is not None:
             running.last = running.deadline + (settings.kill_grace + settings.renew_every).total_seconds()
             running.extend(running.lease_until)
+        if self._watch.too_late(running):
+            # The reply took longer than the lease: someone else may have the run by now, so it must not start.
+            log.warning("run %s: its claim was answered too late; it is handed back", running.lease.run_id)
+            self._doubt = self._hungry = True
+            return
         self.claimed += 1
         self.hand.take(running)
         self._starter.begin(running)

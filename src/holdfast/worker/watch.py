@@ -41,11 +41,15 @@ class Watch:
                 continue
             if running.deadline is not None and now >= running.deadline:
                 running.stop("timeout", f"over its window of {running.claim.policy.timeout}")
-            elif now >= running.lease_until - self._margin:
+            elif self.too_late(running):
                 running.stop("lost", "its lease could not be renewed in time")
             else:
                 next_at = min(next_at, self._next(running))
         return max(0.001, next_at - now)
+
+    def too_late(self, running: Running) -> bool:
+        """Whether the lease may run out before the work could be stopped."""
+        return self._clock.elapsed() >= running.lease_until - self._margin
 
     def _next(self, running: Running) -> float:
         lease_end = running.lease_until - self._margin
