@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from holdfast import Holdfast, policies
 
@@ -59,6 +59,7 @@ class Oracle:
         self._world, self._database = world, world.database
         self.names: dict[str, str] = {}
         self.rolled_back: set[str] = set()
+        self.overlap_possible = False
         self._seen = Picture()
         self._event = 0
         self._undecided: set[str] = set()
@@ -89,6 +90,7 @@ class Oracle:
         return list(self._accepted)
 
     def started(self, run_id: str, attempt: int) -> None:
+        self.overlap_possible = True
         self._steps_at_start[run_id, attempt] = {name for run, name in self._seen.steps if run == run_id}
 
     def step_begins(self, run_id: str, attempt: int, name: str) -> None:
@@ -109,13 +111,17 @@ class Oracle:
     def name(self, run_id: str) -> str:
         return self.names.setdefault(run_id, f"run-{len(self.names)}")
 
+    def _named(self, run_ids: Iterable[str]) -> str:
+        return ", ".join(self.name(run_id) for run_id in run_ids)
+
     # What the oracle sees
 
     def look(self, commit: Commit | None) -> None:
         """Called after every move; the database is read when it may have changed."""
         if self._alarms:
             raise Violation(self._alarms[0])
-        self._no_two_at_once()
+        if self.overlap_possible:
+            self._no_two_at_once()
         if commit is None:
             return
         before, now = self._seen, self._read()
@@ -123,8 +129,11 @@ class Oracle:
         self._everywhere_once(now)
         self._keys(now)
         self._limits(now)
-        for run_id in before.runs.keys() | now.runs.keys():
-            self._moved(run_id, before, now, commit)
+        self._require(before.runs.items() <= now.runs.items(), "a submission has changed or vanished")
+        self._require(before.outcomes.items() <= now.outcomes.items(), "an outcome has changed or vanished")
+        for run_id in now.runs.keys() - before.outcomes.keys():
+            if before.places.get(run_id) != now.places.get(run_id) or run_id in now.outcomes:
+                self._moved(run_id, before, now, commit)
         self._turns(before, now, commit)
         self._writes(before, now)
         self._seen = now
@@ -187,15 +196,17 @@ class Oracle:
         return picture
 
     def _tell(self, before: Picture, now: Picture) -> None:
-        for run_id in sorted(now.runs):
+        for run_id in sorted(now.runs.keys() - before.outcomes.keys()):
             was, is_ = _where(before, run_id), _where(now, run_id)
             if was != is_:
                 place = now.places.get(run_id)
                 more = f" attempt {place.attempt} tries {place.tries}" if place is not None else ""
+                more += f" on {self.names.get(place.holder)}" if place is not None and place.holder else ""
                 key = f" [{now.runs[run_id][0]}]" if now.runs[run_id][0] else ""
                 self._world.note(f"{self.name(run_id)}{key}: {was} → {is_}{more}")
 
     def _no_two_at_once(self) -> None:
+        self.overlap_possible = False
         runs: set[str] = set()
         keys: set[str] = set()
         for process in self._world.processes:
@@ -207,22 +218,17 @@ class Oracle:
                     keys.add(key)
 
     def _everywhere_once(self, now: Picture) -> None:
-        for run_id in now.runs:
-            self._require(
-                (run_id in now.places) != (run_id in now.outcomes),
-                f"{self.name(run_id)} is in {'two places' if run_id in now.places else 'no place'}",
-            )
-            self._require(run_id not in self.rolled_back, f"{self.name(run_id)} was rolled back and is there")
-        for run_id in now.places.keys() | now.outcomes.keys():
-            self._require(run_id in now.runs, f"{self.name(run_id)} was never submitted")
-        for run_id in self._accepted:
-            self._require(run_id in now.runs, f"{self.name(run_id)} was accepted and is lost")
-        for run_id, place in now.places.items():
-            counted = now.needs.get(run_id, 0)
-            self._require(place.missing == counted, f"{self.name(run_id)} misses {place.missing}, needs {counted}")
-        for run_id in now.needs:
-            waits = run_id in now.places and now.places[run_id].place == "waits"
-            self._require(waits, f"{self.name(run_id)} needs others but does not wait")
+        twice = now.places.keys() & now.outcomes.keys()
+        self._require(not twice, f"{self._named(twice)}: in two places")
+        somewhere = now.places.keys() | now.outcomes.keys()
+        self._require(now.runs.keys() <= somewhere, f"{self._named(now.runs.keys() - somewhere)}: in no place")
+        self._require(somewhere <= now.runs.keys(), f"{self._named(somewhere - now.runs.keys())}: never submitted")
+        back = now.runs.keys() & self.rolled_back
+        self._require(not back, f"{self._named(back)}: rolled back, and there")
+        lost = self._accepted.keys() - now.runs.keys()
+        self._require(not lost, f"{self._named(lost)}: accepted, and lost")
+        missing = {run_id: place.missing for run_id, place in now.places.items() if place.missing}
+        self._require(missing == now.needs, f"waits say {missing}, needs say {now.needs}")
 
     def _keys(self, now: Picture) -> None:
         leased: set[str] = set()
@@ -237,21 +243,22 @@ class Oracle:
     def _limits(self, now: Picture) -> None:
         holders: Counter[str] = Counter()
         for run_id, place in now.places.items():
-            policy = policies.from_json(now.runs[run_id][1])
-            self._require(0 <= place.tries <= policy.max_attempts, f"{self.name(run_id)} has {place.tries} tries")
-            self._require(place.takeovers <= policy.max_takeovers + policy.max_attempts, f"{self.name(run_id)} is poison")
             if place.holder is not None:
                 holders[place.holder] += 1
-        for holder, count in holders.items():
-            limit = self._world.odds.concurrency
-            self._require(count <= limit, f"{self.names.get(holder)} has {count} leases and {limit} places")
+            if self._seen.places.get(run_id) == place:
+                continue
+            policy = policies.from_json(now.runs[run_id][1])
+            self._require(0 <= place.tries <= policy.max_attempts, f"{self.name(run_id)} has {place.tries} tries")
+            poison = place.takeovers > policy.max_takeovers + policy.max_attempts
+            self._require(not poison, f"{self.name(run_id)} was taken over {place.takeovers} times")
+        limit = self._world.odds.concurrency
+        for process in self._world.processes:
+            # A worker that stopped work because it could not renew may claim again before that lease is taken away.
+            waiting = holders[_holder_of(process) or ""] - len(process.given_up(now.places)) if _works(process) else 0
+            self._require(waiting <= limit, f"{process.name} has {waiting} leases and {limit} places")
 
     def _moved(self, run_id: str, before: Picture, now: Picture, commit: Commit) -> None:
         name = self.name(run_id)
-        self._require(run_id in now.runs, f"{name} has vanished")
-        if run_id in before.outcomes:
-            self._require(before.outcomes[run_id] == now.outcomes.get(run_id), f"{name}: its outcome has changed")
-            return
         was, place = before.places.get(run_id), now.places.get(run_id)
         if place is not None and place.place == "leases":
             self._leased(run_id, was, place, commit)
@@ -259,6 +266,12 @@ class Oracle:
             self._require(run_id not in self._asked_to_stop, f"{name} was cancelled and is in {place.place}")
         if was is not None and was.place == "leases" and (place is None or place.place != "leases"):
             self._left_a_lease(run_id, was, commit)
+            if place is not None and place.place == "waits" and place.key is not None:
+                strict = policies.from_json(now.runs[run_id][1]).key_order == "strict"
+                self._require(
+                    (now.holds.get(place.key) == run_id) == strict,
+                    f"{name}: it waits to be tried again and {'lost' if strict else 'kept'} its key",
+                )
         if was is not None and place is not None:
             self._require(place.attempt >= was.attempt, f"{name}: its attempt went back")
         role = _role(commit)
@@ -364,7 +377,7 @@ def _where(picture: Picture, run_id: str) -> str:
     return str(picture.outcomes[run_id][0]) if run_id in picture.outcomes else "nowhere"
 
 
-def _works(process: Process) -> bool:
+def _works(process: Process) -> TypeGuard[WorkerProcess]:
     return hasattr(process, "executing")
 
 
@@ -375,5 +388,9 @@ def _role(commit: Commit) -> str:
 
 
 def _holder(commit: Commit) -> str | None:
-    worker = getattr(commit.process, "worker", None)
+    return _holder_of(commit.process)
+
+
+def _holder_of(process: Process) -> str | None:
+    worker = getattr(process, "worker", None)
     return None if worker is None else worker.id

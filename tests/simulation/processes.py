@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from holdfast.ids import Ids
 from holdfast.testing.faults import Fault, Faults
 
 if TYPE_CHECKING:
+    from tests.simulation.oracle import Place
     from tests.simulation.world import World
 
 KEYS = ["alpha", "beta", "gamma"]
@@ -45,7 +47,10 @@ class Process:
         self.world, self.name = world, name
         self.dead = False
         self.paused_until: float | None = None
+        self.stunned = False
+        """It was paused, and its watch has not looked since."""
         self.waking = 0
+        """How many moves its threads make before its watch looks."""
         self.hf = world.database.engine(HostClock(world), Ids(seed=world.random.getrandbits(32)))
         self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
         Border(self)
@@ -77,6 +82,7 @@ class WorkerProcess(Process):
         self.worker: Worker | None = None
         self.leaving = False
         self.begun: set[tuple[str, int]] = set()
+        self.ever: set[tuple[str, int]] = set()
 
     def main(self) -> None:
         worker = Worker(self.hf, concurrency=self.world.odds.concurrency)
@@ -95,7 +101,7 @@ class WorkerProcess(Process):
 
     def executing(self) -> list[tuple[str, int, str | None]]:
         """What this process really does at this moment: run, attempt, key."""
-        if self.worker is None or self.dead or self.paused_until is not None or self.waking:
+        if self.worker is None or self.dead or self.paused_until is not None or self.stunned:
             return []
         return [
             (running.lease.run_id, running.lease.attempt, running.lease.ticket.key)
@@ -103,9 +109,23 @@ class WorkerProcess(Process):
             if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
         ]
 
+    def given_up(self, places: Mapping[str, Place]) -> list[str]:
+        """Runs whose lease is still ours, and whose work we began and have stopped."""
+        if self.worker is None:
+            return []
+        in_hand = {(running.lease.run_id, running.lease.attempt) for running in self.worker.hand.all()}
+        return [
+            run_id
+            for run_id, place in places.items()
+            if place.holder == self.worker.id
+            and (run_id, place.attempt) in self.ever
+            and (run_id, place.attempt) not in in_hand
+        ]
+
     def work(self, ctx: Context, number: int) -> dict[str, int]:
         world, chance = self.world, self.world.random
         self.begun.add((ctx.run.id, ctx.attempt))
+        self.ever.add((ctx.run.id, ctx.attempt))
         world.oracle.started(ctx.run.id, ctx.attempt)
         try:
             for step in range(chance.choice([0, 1, 1, 2])):

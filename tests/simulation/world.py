@@ -284,7 +284,11 @@ class World:
 
     def _let(self, actor: Actor) -> None:
         self.current = actor
-        actor.process.waking = max(0, actor.process.waking - 1)
+        process = actor.process
+        process.waking = max(0, process.waking - 1)
+        if process.stunned and actor.role == "watch":
+            process.stunned = False
+            self.oracle.overlap_possible = True
         try:
             actor.let.switch()
         finally:
@@ -340,7 +344,7 @@ class World:
 
     def _resume(self, process: Process) -> None:
         process.paused_until = None
-        process.waking = self.random.choice([0, 0, 1, 3, 6])
+        process.stunned, process.waking = True, self.random.choice([0, 0, 1, 3, 6])
         self.note(f"{process.name} goes on")
 
     def _switch(self, actor: Actor) -> None:
