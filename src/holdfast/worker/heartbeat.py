@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
+from datetime import timedelta
 
 from holdfast import leases, workers
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
+from holdfast.leases import Lease
 from holdfast.settings import Settings
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -50,7 +53,7 @@ class Heartbeat:
             workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=False)
             return leases.renew(
                 tx,
-                [running.lease for running in held],
+                [self._as_of_now(running) for running in held],
                 holder=self._holder,
                 lease_for=self._settings.lease,
                 kill_grace=self._settings.kill_grace,
@@ -66,6 +69,14 @@ class Heartbeat:
             running.extend(asked + self._settings.lease.total_seconds())
             if renewal.cancelled:
                 running.stop("cancel", renewal.reason or "cancelled")
+
+    def _as_of_now(self, running: Running) -> Lease:
+        """The lease with its deadline as the clock reads now. When that has jumped, the written deadline is wrong, and
+        a lease renewed up to it could have run out already while the work goes on."""
+        if running.deadline is None:
+            return running.lease
+        left = timedelta(seconds=running.deadline - self._clock.elapsed())
+        return replace(running.lease, deadline_at=self._clock.now() + left)
 
     def _lost(self, running: Running) -> None:
         # Its finish may have been committed while we asked: then it is not lost but done.
