@@ -1,0 +1,157 @@
+"""The command, in this process for what needs no code, and as a real process for the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.cli import main
+
+APP = '''
+import time
+from pathlib import Path
+
+from holdfast import Context, Holdfast, Retry
+
+hf = Holdfast(tick=0.05, lease=2)
+empty = Holdfast()
+other = object()
+
+
+@hf.job()
+def greet(name: str, times: int = 1) -> str:
+    return f"hello {name}" * times
+
+
+@hf.job()
+def echo(value):
+    return value
+
+
+@hf.job(name="other.greet")
+def greet_too() -> None: ...
+
+
+@hf.job(name="mine.greet_too")
+def mine() -> None: ...
+
+
+@hf.job(name="yours.greet_too")
+def yours() -> None: ...
+
+
+@hf.job()
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+@hf.job()
+def work(ctx: Context, started: str, until: str) -> str:
+    """Says that it has begun, and goes on until it is told."""
+    Path(started).touch()
+    while not Path(until).exists():
+        ctx.check()
+        time.sleep(0.01)
+    return "worked"
+
+
+@hf.job()
+def log(text: str) -> None:
+    import logging
+
+    logging.getLogger("mine").warning(text)
+'''
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def holdfast() -> Invoke:
+    """The command inside this process: what it printed and its exit code."""
+
+    def invoke(*arguments: str) -> Result:
+        result = CliRunner().invoke(main, arguments)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return invoke
+
+
+def told(result: Result) -> Any:
+    """The one JSON document that a command printed."""
+    assert result.stdout.count("\n") == 1, result.stdout
+    return json.loads(result.stdout)
+
+
+class Shell:
+    """A folder with an application, and the real command in it."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "HOLDFAST_URL": url, "PYTHONWARNINGS": "error"}
+        self._started: list[subprocess.Popen[str]] = []
+        (folder / "app.py").write_text(APP)
+
+    def __call__(self, *arguments: str | bytes, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "holdfast", *arguments],
+            cwd=self.folder,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=45,
+            check=False,
+        )
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Leave it running; it is killed at the end of the test if it still does."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *arguments],
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.communicate()
+
+
+def eventually(holds: Callable[[], object], *, within: float = 20) -> None:
+    """Wait for something that another process does."""
+    give_up_at = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < give_up_at, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, sqlite_url: str) -> Iterator[Shell]:
+    made = Shell(tmp_path, sqlite_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def postgres_shell(tmp_path: Path, postgres_url: str) -> Iterator[Shell]:
+    made = Shell(tmp_path, postgres_url)
+    yield made
+    made.close()

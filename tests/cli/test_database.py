@@ -1,0 +1,144 @@
+"""migrate, verify and doctor, on every store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pysqlite3.dbapi2 as sqlite
+import pytest
+from tests.cli.conftest import Invoke, told
+
+from holdfast import Holdfast
+from holdfast.testing import Manual
+
+
+def test_migrate_makes_the_tables_once(holdfast: Invoke, url: str) -> None:
+    assert holdfast("runs", "list", url).exit_code == 6
+    assert holdfast("migrate", url).stdout == "1 migration applied\n"
+    assert holdfast("migrate", url).stdout == "nothing to do: the tables are up to date\n"
+    assert holdfast("runs", "list", url).exit_code == 0
+
+
+def test_looking_at_a_database_makes_no_tables(holdfast: Invoke, url: str) -> None:
+    holdfast("migrate", url, "--sql")
+    for command in (["runs", "list", url], ["verify", url], ["doctor", url], ["runs", "show", url, "x"]):
+        assert holdfast(*command).exit_code in (1, 6), command
+    assert holdfast("migrate", url).stdout == "1 migration applied\n"
+
+
+def test_what_sql_prints_makes_the_same_tables_by_hand_on_sqlite(holdfast: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "by-hand.db"
+    script = holdfast("migrate", f"sqlite:///{file}", "--sql").stdout
+    assert not file.exists()
+    with sqlite.connect(file) as connection:
+        connection.executescript(script)
+    connection.close()
+    _works_without_migrating(f"sqlite:///{file}")
+    result = holdfast("migrate", f"sqlite:///{file}", "--sql")
+    assert (result.stdout, result.stderr) == ("", "nothing to do: the tables are up to date\n")
+
+
+def test_what_sql_prints_makes_the_same_tables_by_hand_on_postgres(holdfast: Invoke, postgres_url: str) -> None:
+    script = holdfast("migrate", postgres_url, "--sql").stdout
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(script.encode())
+    _works_without_migrating(postgres_url)
+
+
+def _works_without_migrating(url: str) -> None:
+    with Holdfast(url, migrate=False) as hf:
+
+        @hf.job()
+        def add(a: int) -> int:
+            return a + 1
+
+        run = add.submit(a=1)
+        Manual(hf).run_all()
+        assert run.result(timeout=5) == 2
+
+
+def test_sql_has_the_prefix_and_from_asks_no_database(holdfast: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_PREFIX", "mine_")
+    result = holdfast("migrate", "postgresql://127.0.0.1:1/nowhere", "--sql", "--from", "0")
+    assert result.exit_code == 0
+    assert "create table mine_runs" in result.stdout
+    assert "holdfast_" not in result.stdout
+    assert result.stdout.rstrip().endswith("update mine_schema set version = 1 where id = 1;")
+
+
+@pytest.mark.contract("S3")
+def test_verify_finds_a_run_in_two_places(
+    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual, database: Any
+) -> None:
+    @hf.job()
+    def job() -> None: ...
+
+    assert holdfast("verify", url).stdout == "nothing wrong: every run is in exactly one place\n"
+    assert told(holdfast("verify", url, "--json")) == {"ok": True, "findings": []}
+    run = job.using(delay=60).submit()
+    database.run(
+        "insert into holdfast_ready (run_id, job, queue, rank, attempt, tries, takeovers) "
+        f"values ('{run.id}', 'job', 'default', 0, 0, 0, 0)"
+    )
+    result = holdfast("verify", url)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1].split()[:2] == ["in_two_places", run.id]
+    assert result.stderr == "1 problem found\n"
+    document = told(holdfast("verify", url, "--json"))
+    assert not document["ok"]
+    assert document["findings"][0]["problem"] == "in_two_places"
+
+
+def test_doctor_says_what_it_stands_on(holdfast: Invoke, url: str, manual: Manual) -> None:
+    document = told(holdfast("doctor", url, "--json"))
+    checks = {check["name"]: check for check in document["checks"]}
+    assert document["ok"]
+    assert list(checks) == ["python", "holdfast", "database", "driver", "clock", "tables", "commit", "workers"]
+    assert checks["tables"]["value"] == "version 1"
+    assert checks["workers"] == {
+        "name": "workers",
+        "value": "none alive",
+        "verdict": "warning",
+        "advice": "start one: holdfast worker app:hf",
+    }
+    result = holdfast("doctor", url)
+    assert result.exit_code == 0
+    assert "warning: workers: start one" in result.stderr
+
+
+def test_doctor_names_a_live_worker(holdfast: Invoke, url: str, live: Holdfast) -> None:
+    with live.worker(concurrency=3) as worker:
+        checks = told(holdfast("doctor", url, "--json"))["checks"]
+    assert checks[-1]["value"] == f"1 alive, 3 places: {worker.id}"
+    assert checks[-1]["verdict"] == "fine"
+
+
+def test_doctor_says_that_there_are_no_tables(holdfast: Invoke, postgres_url: str) -> None:
+    result = holdfast("doctor", postgres_url)
+    assert result.exit_code == 1
+    assert "wrong: tables: run 'holdfast migrate'" in result.stderr
+
+
+def test_a_file_that_is_only_looked_at_is_not_made(holdfast: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "typo.db"
+    for command in (["runs", "list"], ["verify"], ["doctor"]):
+        result = holdfast(*command, f"sqlite:///{file}")
+        assert (result.exit_code, file.exists()) == (6, False)
+        assert result.stderr == f"holdfast: store_unavailable: there is no database file {file}\n"
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password(holdfast: Invoke) -> None:
+    for url in ("postgresql://me:hunter2@127.0.0.1:1/x", "oracle://me:hunter2@127.0.0.1:1/x?password=hunter2"):
+        result = holdfast("runs", "list", url)
+        assert result.exit_code == (6 if url.startswith("postgresql") else 2)
+        assert "hunter2" not in result.output
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_newer_schema_is_refused(holdfast: Invoke, url: str, manual: Manual, database: Any) -> None:
+    database.run("update holdfast_schema set version = 99")
+    result = holdfast("runs", "list", url)
+    assert (result.exit_code, result.stderr.split(":")[1].strip()) == (6, "schema_too_new")
+    assert holdfast("doctor", url).exit_code == 1
