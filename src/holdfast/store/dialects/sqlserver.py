@@ -106,6 +106,11 @@ class SqlServerDialect(Dialect):
             _execute(connection, "set language us_english")
             return connection
         except Exception as error:
+            if "Failed to load the driver" in str(error):
+                raise InvalidSetting(
+                    "url: the ODBC driver inside mssql-python misses a library of the system: install libltdl "
+                    "(Debian: libltdl7, Red Hat: libtool-ltdl) and Kerberos (libkrb5-3, krb5-libs)"
+                ) from error
             if _is_driver_error(error):
                 raise StoreUnavailable(f"SQL Server is not available: {_first_line(error)}") from error
             raise

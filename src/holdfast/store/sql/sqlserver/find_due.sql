@@ -6,7 +6,7 @@ output
     inserted.[key]
 from (
     select top (:limit) d.run_id
-    from holdfast_waits as d with (rowlock, readpast, updlock, readcommittedlock)
+    from holdfast_waits as d with (readpast, updlock, readcommittedlock)
     where d.due_at <= :now and d.due_at is not null and d.missing = 0
     order by d.due_at
 ) as chosen

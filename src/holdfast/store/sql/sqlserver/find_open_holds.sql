@@ -4,7 +4,7 @@ set run_id = null
 output inserted.[key]
 from (
     select top (:limit) o.[key]
-    from holdfast_holds as o with (rowlock, readpast, updlock, readcommittedlock)
+    from holdfast_holds as o with (readpast, updlock, readcommittedlock)
     where o.run_id is null
     order by o.[key]
 ) as chosen

@@ -15,7 +15,7 @@ from (
         select plain.run_id
         from (
             select top (:limit) c.run_id
-            from holdfast_ready as c with (rowlock, readpast, updlock, readcommittedlock)
+            from holdfast_ready as c with (readpast, updlock, readcommittedlock)
             where c.queue = :queue and c.rank = 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
             order by c.run_id
         ) as plain
@@ -23,7 +23,7 @@ from (
         select ranked.run_id
         from (
             select top (:limit) c.run_id
-            from holdfast_ready as c with (rowlock, readpast, updlock, readcommittedlock)
+            from holdfast_ready as c with (readpast, updlock, readcommittedlock)
             where c.queue = :queue and c.rank <> 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
             order by c.run_id
         ) as ranked

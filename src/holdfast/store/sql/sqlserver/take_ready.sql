@@ -12,7 +12,7 @@ output
     deleted.takeovers
 from (
     select top (:limit) c.run_id
-    from holdfast_ready as c with (rowlock, readpast, updlock, readcommittedlock)
+    from holdfast_ready as c with (readpast, updlock, readcommittedlock)
     where
         c.queue = :queue
         and c.rank >= :floor_rank

@@ -1,0 +1,205 @@
+column holdfast_artifacts.run_id text collate "C" not null
+column holdfast_artifacts.name text collate "C" not null
+column holdfast_artifacts.attempt integer not null
+column holdfast_artifacts.size bigint not null
+column holdfast_artifacts.sha256 text not null
+column holdfast_artifacts.made_at timestamp with time zone not null
+constraint holdfast_artifacts_pkey PRIMARY KEY (run_id, name)
+CREATE UNIQUE INDEX holdfast_artifacts_pkey ON public.holdfast_artifacts USING btree (run_id, name)
+column holdfast_events.id bigint not null generated always as identity
+column holdfast_events.run_id text collate "C"
+column holdfast_events.kind text not null
+column holdfast_events.attempt integer
+column holdfast_events.data text not null
+column holdfast_events.happened_at timestamp with time zone not null
+constraint holdfast_events_pkey PRIMARY KEY (id)
+CREATE INDEX holdfast_ix_events_run ON public.holdfast_events USING btree (run_id, id)
+CREATE UNIQUE INDEX holdfast_events_pkey ON public.holdfast_events USING btree (id)
+column holdfast_gates.id text collate "C" not null
+constraint holdfast_gates_pkey PRIMARY KEY (id)
+CREATE UNIQUE INDEX holdfast_gates_pkey ON public.holdfast_gates USING btree (id)
+column holdfast_holds.key text collate "C" not null
+column holdfast_holds.run_id text collate "C"
+options holdfast_holds (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_holds_pkey PRIMARY KEY (key)
+CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (key) WHERE (run_id IS NULL)
+CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (key)
+CREATE UNIQUE INDEX holdfast_ix_holds_run ON public.holdfast_holds USING btree (run_id) WHERE (run_id IS NOT NULL)
+column holdfast_leases.run_id text collate "C" not null
+column holdfast_leases.job text collate "C" not null
+column holdfast_leases.queue text collate "C" not null
+column holdfast_leases.rank integer not null
+column holdfast_leases.key text collate "C"
+column holdfast_leases.attempt integer not null
+column holdfast_leases.tries integer not null
+column holdfast_leases.takeovers integer not null
+column holdfast_leases.holder text collate "C" not null
+column holdfast_leases.started_at timestamp with time zone not null
+column holdfast_leases.expires_at timestamp with time zone not null
+column holdfast_leases.deadline_at timestamp with time zone
+column holdfast_leases.cancel_requested_at timestamp with time zone
+column holdfast_leases.cancel_reason text
+options holdfast_leases (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_leases_pkey PRIMARY KEY (run_id)
+CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_leases_pkey ON public.holdfast_leases USING btree (run_id)
+column holdfast_needs.needed text collate "C" not null
+column holdfast_needs.run_id text collate "C" not null
+column holdfast_needs.must_succeed integer not null
+options holdfast_needs (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_needs_pkey PRIMARY KEY (needed, run_id)
+CREATE INDEX holdfast_ix_needs_run ON public.holdfast_needs USING btree (run_id)
+CREATE UNIQUE INDEX holdfast_needs_pkey ON public.holdfast_needs USING btree (needed, run_id)
+column holdfast_outcomes.run_id text collate "C" not null
+column holdfast_outcomes.state text not null
+column holdfast_outcomes.failure_type text
+column holdfast_outcomes.error text
+column holdfast_outcomes.result text
+column holdfast_outcomes.attempt integer not null
+column holdfast_outcomes.tries integer not null
+column holdfast_outcomes.takeovers integer not null
+column holdfast_outcomes.holder text collate "C"
+column holdfast_outcomes.started_at timestamp with time zone
+column holdfast_outcomes.finished_at timestamp with time zone not null
+column holdfast_outcomes.seal text not null
+constraint holdfast_outcomes_pkey PRIMARY KEY (run_id)
+constraint holdfast_outcomes_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])))
+CREATE INDEX holdfast_ix_outcomes_finished ON public.holdfast_outcomes USING btree (state, finished_at)
+CREATE UNIQUE INDEX holdfast_outcomes_pkey ON public.holdfast_outcomes USING btree (run_id)
+CREATE TRIGGER holdfast_tr_outcomes_final BEFORE DELETE OR UPDATE ON public.holdfast_outcomes FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_outcome_change()
+CREATE TRIGGER holdfast_tr_outcomes_truncate BEFORE TRUNCATE ON public.holdfast_outcomes FOR EACH STATEMENT EXECUTE FUNCTION holdfast_refuse_outcome_change()
+column holdfast_queues.name text collate "C" not null
+column holdfast_queues.paused_at timestamp with time zone
+column holdfast_queues.note text
+constraint holdfast_queues_pkey PRIMARY KEY (name)
+CREATE UNIQUE INDEX holdfast_queues_pkey ON public.holdfast_queues USING btree (name)
+column holdfast_ready.run_id text collate "C" not null
+column holdfast_ready.job text collate "C" not null
+column holdfast_ready.queue text collate "C" not null
+column holdfast_ready.rank integer not null
+column holdfast_ready.key text collate "C"
+column holdfast_ready.attempt integer not null
+column holdfast_ready.tries integer not null
+column holdfast_ready.takeovers integer not null
+options holdfast_ready (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_ready_pkey PRIMARY KEY (run_id)
+CREATE INDEX holdfast_ix_ready_age ON public.holdfast_ready USING btree (queue, run_id) WHERE (rank <> 0)
+CREATE INDEX holdfast_ix_ready_order ON public.holdfast_ready USING btree (queue, rank, run_id)
+CREATE UNIQUE INDEX holdfast_ready_pkey ON public.holdfast_ready USING btree (run_id)
+CREATE OR REPLACE FUNCTION public.holdfast_refuse_outcome_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if tg_op = 'DELETE' and exists (select from holdfast_gates) then
+        return old;
+    end if;
+    raise exception 'an outcome never changes, and is never deleted but by retention';
+end
+$function$
+
+view holdfast_run as
+ SELECT r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.key,
+    r.args,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.created_at,
+    COALESCE(o.state,
+        CASE
+            WHEN (l.run_id IS NOT NULL) THEN 'running'::text
+            ELSE 'queued'::text
+        END) AS state,
+        CASE
+            WHEN (o.run_id IS NOT NULL) THEN 'outcomes'::text
+            WHEN (l.run_id IS NOT NULL) THEN 'leases'::text
+            WHEN (y.run_id IS NOT NULL) THEN 'ready'::text
+            WHEN (w.run_id IS NOT NULL) THEN 'waits'::text
+            ELSE NULL::text
+        END AS place,
+    COALESCE(o.attempt, l.attempt, y.attempt, w.attempt) AS attempt,
+    COALESCE(o.tries, l.tries, y.tries, w.tries) AS tries,
+    COALESCE(o.takeovers, l.takeovers, y.takeovers, w.takeovers) AS takeovers,
+    COALESCE(o.holder, l.holder) AS holder,
+    COALESCE(o.started_at, l.started_at) AS started_at,
+    o.finished_at,
+    l.expires_at,
+    l.deadline_at,
+    l.cancel_requested_at,
+    w.due_at,
+    w.because,
+    o.failure_type,
+    o.error,
+    o.result
+   FROM ((((holdfast_runs r
+     LEFT JOIN holdfast_outcomes o ON ((o.run_id = r.id)))
+     LEFT JOIN holdfast_leases l ON ((l.run_id = r.id)))
+     LEFT JOIN holdfast_ready y ON ((y.run_id = r.id)))
+     LEFT JOIN holdfast_waits w ON ((w.run_id = r.id)));
+column holdfast_runs.id text collate "C" not null
+column holdfast_runs.job text collate "C" not null
+column holdfast_runs.queue text collate "C" not null
+column holdfast_runs.priority integer not null
+column holdfast_runs.key text collate "C"
+column holdfast_runs.args text not null
+column holdfast_runs.policy text not null
+column holdfast_runs.tags text not null
+column holdfast_runs.idempotency_key text
+column holdfast_runs.again_of text collate "C"
+column holdfast_runs.created_at timestamp with time zone not null
+constraint holdfast_runs_pkey PRIMARY KEY (id)
+CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
+CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
+column holdfast_schema.id integer not null
+column holdfast_schema.version integer not null
+column holdfast_schema.touched integer not null
+constraint holdfast_schema_pkey PRIMARY KEY (id)
+CREATE UNIQUE INDEX holdfast_schema_pkey ON public.holdfast_schema USING btree (id)
+column holdfast_steps.run_id text collate "C" not null
+column holdfast_steps.name text collate "C" not null
+column holdfast_steps.result text not null
+column holdfast_steps.attempt integer not null
+column holdfast_steps.tries integer not null
+column holdfast_steps.started_at timestamp with time zone not null
+column holdfast_steps.finished_at timestamp with time zone not null
+constraint holdfast_steps_pkey PRIMARY KEY (run_id, name)
+CREATE UNIQUE INDEX holdfast_steps_pkey ON public.holdfast_steps USING btree (run_id, name)
+column holdfast_waits.run_id text collate "C" not null
+column holdfast_waits.job text collate "C" not null
+column holdfast_waits.queue text collate "C" not null
+column holdfast_waits.rank integer not null
+column holdfast_waits.key text collate "C"
+column holdfast_waits.attempt integer not null
+column holdfast_waits.tries integer not null
+column holdfast_waits.takeovers integer not null
+column holdfast_waits.missing integer not null
+column holdfast_waits.due_at timestamp with time zone
+column holdfast_waits.because text
+column holdfast_waits.look integer not null
+column holdfast_waits.since_at timestamp with time zone not null
+options holdfast_waits (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_waits_pkey PRIMARY KEY (run_id)
+CREATE INDEX holdfast_ix_waits_due ON public.holdfast_waits USING btree (due_at) WHERE (due_at IS NOT NULL)
+CREATE INDEX holdfast_ix_waits_look ON public.holdfast_waits USING btree (run_id) WHERE (look = 1)
+CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (key, due_at, run_id) WHERE ((key IS NOT NULL) AND (missing = 0))
+CREATE UNIQUE INDEX holdfast_waits_pkey ON public.holdfast_waits USING btree (run_id)
+column holdfast_workers.id text collate "C" not null
+column holdfast_workers.host text not null
+column holdfast_workers.pid integer not null
+column holdfast_workers.version text not null
+column holdfast_workers.queues text not null
+column holdfast_workers.jobs text not null
+column holdfast_workers.concurrency integer not null
+column holdfast_workers.exclusive text
+column holdfast_workers.started_at timestamp with time zone not null
+column holdfast_workers.seen_at timestamp with time zone not null
+column holdfast_workers.expires_at timestamp with time zone not null
+column holdfast_workers.stopping integer not null
+constraint holdfast_workers_pkey PRIMARY KEY (id)
+CREATE UNIQUE INDEX holdfast_ix_workers_exclusive ON public.holdfast_workers USING btree (exclusive) WHERE (exclusive IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_workers_pkey ON public.holdfast_workers USING btree (id)

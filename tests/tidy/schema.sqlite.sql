@@ -1,0 +1,219 @@
+CREATE TABLE holdfast_artifacts (
+    run_id text not null,
+    name text not null,
+    attempt integer not null,
+    size integer not null,
+    sha256 text not null,
+    made_at text not null,
+    primary key (run_id, name)
+) without rowid;
+
+CREATE TABLE holdfast_events (
+    id integer primary key autoincrement,
+    run_id text,
+    kind text not null,
+    attempt integer,
+    data text not null,
+    happened_at text not null
+);
+
+CREATE INDEX holdfast_ix_events_run on holdfast_events (run_id, id);
+
+CREATE TABLE holdfast_gates (
+    id text not null primary key
+) without rowid;
+
+CREATE TABLE holdfast_holds (
+    key text not null primary key,
+    run_id text
+) without rowid;
+
+CREATE INDEX holdfast_ix_holds_open on holdfast_holds (key) where run_id is null;
+
+CREATE UNIQUE INDEX holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null;
+
+CREATE TABLE holdfast_leases (
+    run_id text not null primary key,
+    job text not null,
+    queue text not null,
+    rank integer not null,
+    key text,
+    attempt integer not null,
+    tries integer not null,
+    takeovers integer not null,
+    holder text not null,
+    started_at text not null,
+    expires_at text not null,
+    deadline_at text,
+    cancel_requested_at text,
+    cancel_reason text
+) without rowid;
+
+CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key) where key is not null;
+
+CREATE TABLE holdfast_needs (
+    needed text not null,
+    run_id text not null,
+    must_succeed integer not null,
+    primary key (needed, run_id)
+) without rowid;
+
+CREATE INDEX holdfast_ix_needs_run on holdfast_needs (run_id);
+
+CREATE TABLE holdfast_outcomes (
+    run_id text not null primary key,
+    state text not null check (state in ('succeeded', 'failed', 'cancelled', 'timed_out')),
+    failure_type text,
+    error text,
+    result text,
+    attempt integer not null,
+    tries integer not null,
+    takeovers integer not null,
+    holder text,
+    started_at text,
+    finished_at text not null,
+    seal text not null
+) without rowid;
+
+CREATE INDEX holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at);
+
+CREATE TRIGGER holdfast_tr_outcomes_delete before delete on holdfast_outcomes
+when not exists (select 1 from holdfast_gates)
+begin
+    select raise(abort, 'an outcome is never deleted but by retention');
+end;
+
+CREATE TRIGGER holdfast_tr_outcomes_update before update on holdfast_outcomes
+begin
+    select raise(abort, 'an outcome never changes');
+end;
+
+CREATE TABLE holdfast_queues (
+    name text not null primary key,
+    paused_at text,
+    note text
+) without rowid;
+
+CREATE TABLE holdfast_ready (
+    run_id text not null primary key,
+    job text not null,
+    queue text not null,
+    rank integer not null,
+    key text,
+    attempt integer not null,
+    tries integer not null,
+    takeovers integer not null
+) without rowid;
+
+CREATE INDEX holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0;
+
+CREATE INDEX holdfast_ix_ready_order on holdfast_ready (queue, rank, run_id);
+
+CREATE VIEW holdfast_run as
+select
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.key,
+    r.args,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.created_at,
+    coalesce(o.state, case when l.run_id is not null then 'running' else 'queued' end) as state,
+    case
+        when o.run_id is not null then 'outcomes'
+        when l.run_id is not null then 'leases'
+        when y.run_id is not null then 'ready'
+        when w.run_id is not null then 'waits'
+    end as place,
+    coalesce(o.attempt, l.attempt, y.attempt, w.attempt) as attempt,
+    coalesce(o.tries, l.tries, y.tries, w.tries) as tries,
+    coalesce(o.takeovers, l.takeovers, y.takeovers, w.takeovers) as takeovers,
+    coalesce(o.holder, l.holder) as holder,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at,
+    l.expires_at,
+    l.deadline_at,
+    l.cancel_requested_at,
+    w.due_at,
+    w.because,
+    o.failure_type,
+    o.error,
+    o.result
+from holdfast_runs as r
+left join holdfast_outcomes as o on o.run_id = r.id
+left join holdfast_leases as l on l.run_id = r.id
+left join holdfast_ready as y on y.run_id = r.id
+left join holdfast_waits as w on w.run_id = r.id;
+
+CREATE TABLE holdfast_runs (
+    id text not null primary key,
+    job text not null,
+    queue text not null,
+    priority integer not null,
+    key text,
+    args text not null,
+    policy text not null,
+    tags text not null,
+    idempotency_key text,
+    again_of text,
+    created_at text not null
+) without rowid;
+
+CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
+
+CREATE INDEX holdfast_ix_runs_job on holdfast_runs (job, id);
+
+CREATE TABLE holdfast_schema (id integer not null primary key, version integer not null, touched integer not null);
+
+CREATE TABLE holdfast_steps (
+    run_id text not null,
+    name text not null,
+    result text not null,
+    attempt integer not null,
+    tries integer not null,
+    started_at text not null,
+    finished_at text not null,
+    primary key (run_id, name)
+) without rowid;
+
+CREATE TABLE holdfast_waits (
+    run_id text not null primary key,
+    job text not null,
+    queue text not null,
+    rank integer not null,
+    key text,
+    attempt integer not null,
+    tries integer not null,
+    takeovers integer not null,
+    missing integer not null,
+    due_at text,
+    because text,
+    look integer not null,
+    since_at text not null
+) without rowid;
+
+CREATE INDEX holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null;
+
+CREATE INDEX holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1;
+
+CREATE INDEX holdfast_ix_waits_turn on holdfast_waits (key, due_at, run_id) where key is not null and missing = 0;
+
+CREATE TABLE holdfast_workers (
+    id text not null primary key,
+    host text not null,
+    pid integer not null,
+    version text not null,
+    queues text not null,
+    jobs text not null,
+    concurrency integer not null,
+    exclusive text,
+    started_at text not null,
+    seen_at text not null,
+    expires_at text not null,
+    stopping integer not null
+) without rowid;
+
+CREATE UNIQUE INDEX holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null;

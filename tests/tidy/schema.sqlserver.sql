@@ -1,0 +1,238 @@
+-- Ids and names compare by their code points, whatever the database's collation, as on the other databases.
+-- A submission. Inserted once, never updated.
+create table holdfast_runs (
+    id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    priority int not null,
+    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    args nvarchar(max) not null,
+    policy nvarchar(max) not null,
+    tags nvarchar(max) not null,
+    idempotency_key nvarchar(200) collate latin1_general_100_bin2 null,
+    again_of varchar(26) collate latin1_general_100_bin2 null,
+    created_at datetime2(6) not null
+)
+go
+create unique index holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null
+go
+create index holdfast_ix_runs_job on holdfast_runs (job, id)
+go
+-- A run that can't start yet, and why. One row a run.
+create table holdfast_waits (
+    run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    rank int not null,
+    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    attempt int not null,
+    tries int not null,
+    takeovers int not null,
+    missing int not null,
+    due_at datetime2(6) null,
+    because nvarchar(max) null,
+    look int not null,
+    since_at datetime2(6) not null
+)
+go
+create index holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1
+go
+create index holdfast_ix_waits_due on holdfast_waits (due_at) include (missing) where due_at is not null
+go
+-- By look too: what is yet to be looked at may not be committed yet, and no orchestrator should wait for it.
+create index holdfast_ix_waits_turn on holdfast_waits ([key], look, run_id) include (due_at)
+where [key] is not null and missing = 0
+go
+-- This run needs that one to have ended.
+create table holdfast_needs (
+    needed varchar(26) collate latin1_general_100_bin2 not null,
+    run_id varchar(26) collate latin1_general_100_bin2 not null,
+    must_succeed int not null,
+    primary key (needed, run_id)
+)
+go
+create index holdfast_ix_needs_run on holdfast_needs (run_id)
+go
+-- A run that may be claimed now. Narrow and short; rank is minus the priority.
+create table holdfast_ready (
+    run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    rank int not null,
+    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    attempt int not null,
+    tries int not null,
+    takeovers int not null
+)
+go
+create index holdfast_ix_ready_order on holdfast_ready (queue, rank, run_id) include (job)
+go
+create index holdfast_ix_ready_age on holdfast_ready (queue, run_id) include (job, rank) where rank <> 0
+go
+-- A running run. A second lease on a key is refused here. Few rows, renewed often: the fewer indexes the better.
+create table holdfast_leases (
+    run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    rank int not null,
+    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    attempt int not null,
+    tries int not null,
+    takeovers int not null,
+    holder nvarchar(200) collate latin1_general_100_bin2 not null,
+    started_at datetime2(6) not null,
+    expires_at datetime2(6) not null,
+    deadline_at datetime2(6) null,
+    cancel_requested_at datetime2(6) null,
+    cancel_reason nvarchar(max) null
+)
+go
+create unique index holdfast_ix_leases_key on holdfast_leases ([key]) where [key] is not null
+go
+-- How a run ended. Inserted once, never updated.
+create table holdfast_outcomes (
+    run_id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    state varchar(20) collate latin1_general_100_bin2 not null
+        check (state in ('succeeded', 'failed', 'cancelled', 'timed_out')),
+    failure_type nvarchar(max) null,
+    error nvarchar(max) null,
+    result nvarchar(max) null,
+    attempt int not null,
+    tries int not null,
+    takeovers int not null,
+    holder nvarchar(200) collate latin1_general_100_bin2 null,
+    started_at datetime2(6) null,
+    finished_at datetime2(6) not null,
+    seal varchar(40) collate latin1_general_100_bin2 not null
+)
+go
+create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)
+go
+-- Open while a transaction may delete outcomes (retention); no committed row ever stands here.
+-- No row ever names an outcome either: that one could means that `truncate table` is refused.
+create table holdfast_gates (
+    id varchar(26) collate latin1_general_100_bin2 not null primary key,
+    outcome varchar(26) collate latin1_general_100_bin2 null references holdfast_outcomes (run_id)
+)
+go
+create trigger holdfast_tr_outcomes_final on holdfast_outcomes
+after update, delete
+as
+begin
+    set nocount on;
+    if not exists (select 1 from deleted)
+        return;
+    if not exists (select 1 from inserted) and exists (select 1 from holdfast_gates)
+        return;
+    throw 51000, 'an outcome never changes, and is never deleted but by retention', 1;
+end
+go
+-- The run whose turn it is for a key; open (null) between two turns.
+create table holdfast_holds (
+    [key] nvarchar(400) collate latin1_general_100_bin2 not null primary key,
+    run_id varchar(26) collate latin1_general_100_bin2 null
+)
+go
+create index holdfast_ix_holds_open on holdfast_holds ([key]) include (run_id) where run_id is null
+go
+create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
+go
+-- A finished step of a run: not done again on a later attempt.
+create table holdfast_steps (
+    run_id varchar(26) collate latin1_general_100_bin2 not null,
+    name nvarchar(400) collate latin1_general_100_bin2 not null,
+    result nvarchar(max) not null,
+    attempt int not null,
+    tries int not null,
+    started_at datetime2(6) not null,
+    finished_at datetime2(6) not null,
+    primary key (run_id, name)
+)
+go
+-- What happened, beyond what the other tables already prove.
+create table holdfast_events (
+    id bigint identity (1, 1) not null primary key,
+    run_id varchar(26) collate latin1_general_100_bin2 null,
+    kind nvarchar(200) collate latin1_general_100_bin2 not null,
+    attempt int null,
+    data nvarchar(max) not null,
+    happened_at datetime2(6) not null
+)
+go
+create index holdfast_ix_events_run on holdfast_events (run_id, id)
+go
+-- What was made.
+create table holdfast_artifacts (
+    run_id varchar(26) collate latin1_general_100_bin2 not null,
+    name nvarchar(200) collate latin1_general_100_bin2 not null,
+    attempt int not null,
+    size bigint not null,
+    sha256 varchar(64) collate latin1_general_100_bin2 not null,
+    made_at datetime2(6) not null,
+    primary key (run_id, name)
+)
+go
+-- Who is alive. An exclusive name is held by one worker at a time.
+create table holdfast_workers (
+    id nvarchar(200) collate latin1_general_100_bin2 not null primary key,
+    host nvarchar(400) not null,
+    pid int not null,
+    version nvarchar(100) not null,
+    queues nvarchar(max) not null,
+    jobs nvarchar(max) not null,
+    concurrency int not null,
+    exclusive nvarchar(200) collate latin1_general_100_bin2 null,
+    started_at datetime2(6) not null,
+    seen_at datetime2(6) not null,
+    expires_at datetime2(6) not null,
+    stopping int not null
+)
+go
+create unique index holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null
+go
+-- Limits and pauses.
+create table holdfast_queues (
+    name nvarchar(200) collate latin1_general_100_bin2 not null primary key,
+    paused_at datetime2(6) null,
+    note nvarchar(max) null
+)
+go
+-- The familiar picture.
+create view holdfast_run as
+select
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.[key],
+    r.args,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.created_at,
+    coalesce(o.state, case when l.run_id is not null then 'running' else 'queued' end) as state,
+    case
+        when o.run_id is not null then 'outcomes'
+        when l.run_id is not null then 'leases'
+        when y.run_id is not null then 'ready'
+        when w.run_id is not null then 'waits'
+    end as place,
+    coalesce(o.attempt, l.attempt, y.attempt, w.attempt) as attempt,
+    coalesce(o.tries, l.tries, y.tries, w.tries) as tries,
+    coalesce(o.takeovers, l.takeovers, y.takeovers, w.takeovers) as takeovers,
+    coalesce(o.holder, l.holder) as holder,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at,
+    l.expires_at,
+    l.deadline_at,
+    l.cancel_requested_at,
+    w.due_at,
+    w.because,
+    o.failure_type,
+    o.error,
+    o.result
+from holdfast_runs as r
+left join holdfast_outcomes as o on o.run_id = r.id
+left join holdfast_leases as l on l.run_id = r.id
+left join holdfast_ready as y on y.run_id = r.id
+left join holdfast_waits as w on w.run_id = r.id

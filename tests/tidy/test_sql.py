@@ -1,0 +1,139 @@
+"""SQL: every statement has a name, a file, a use, and the same parameters on every database."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import holdfast
+from holdfast.store.queries import Query, sources, translate
+
+SOURCE = Path(holdfast.__file__).parent
+DIALECTS = ("sqlite", "postgres", "sqlserver")
+FOLDERS = ("common", *DIALECTS)
+FIRST_WORDS = {"select", "insert", "update", "delete", "with", "create"}
+
+# What an SQL statement begins with, and a sentence does not.
+PASTED = re.compile(
+    r"\s*(select\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|(create|alter|drop)\s+"
+    r"(table|index|unique|view|trigger|schema|database)\s|begin(\s+(immediate|transaction))?\s*;?$)",
+    re.IGNORECASE,
+)
+
+
+class Use(NamedTuple):
+    """A call of tx.run, tx.all or tx.one; `given` is None where arguments are unpacked."""
+
+    name: str
+    given: frozenset[str] | None
+    where: str
+
+
+@cache
+def uses() -> tuple[Use, ...]:
+    return tuple(use for path in sorted(SOURCE.rglob("*.py")) for use in _uses_in(path))
+
+
+def _uses_in(path: Path) -> Iterator[Use]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one"),
+                args=[ast.Constant(value=str(name))],
+            ):
+                unpacked = any(keyword.arg is None for keyword in node.keywords)
+                given = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
+                yield Use(name, None if unpacked else given, f"{path.relative_to(SOURCE)}:{node.lineno}")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one")):
+                raise AssertionError(f"{path}:{node.lineno}: a statement's name is written out where it is used")
+
+
+def used_by(dialect: str) -> set[str]:
+    """What the engine asks of every dialect, and what this one asks of itself."""
+    own = f"store/dialects/{dialect}.py:"
+    return {use.name for use in uses() if use.where.startswith(own) or "store/dialects/" not in use.where}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_statement_is_missing_and_none_is_unused(dialect: str) -> None:
+    assert set(sources(dialect)) == used_by(dialect)
+
+
+def test_a_statement_takes_the_same_parameters_on_every_database() -> None:
+    taken = {dialect: {name: set(query.parameters) for name, query in bare(dialect).items()} for dialect in DIALECTS}
+    shared = set.intersection(*map(set, taken.values()))
+
+    assert [name for name in sorted(shared) if len({frozenset(taken[dialect][name]) for dialect in DIALECTS}) > 1] == []
+
+
+def test_every_use_gives_a_statement_what_it_takes() -> None:
+    known = {name: set(query.parameters) for dialect in DIALECTS for name, query in bare(dialect).items()}
+
+    assert [use for use in uses() if use.given is not None and use.given != known[use.name]] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_file_is_one_statement_in_lower_case(folder: str) -> None:
+    wrong = []
+    for path in sorted((SOURCE / "store" / "sql" / folder).glob("*.sql")):
+        text = translate(path.stem, path.read_text("utf-8"), prefix="holdfast_", style="named").text
+        if text != text.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
+            wrong.append(path.name)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_dialect_says_again_what_all_say_in_common(dialect: str) -> None:
+    own = (files("holdfast.store") / "sql" / dialect).iterdir()
+    common = SOURCE / "store" / "sql" / "common"
+    again = [
+        entry.name
+        for entry in own
+        if (same := common / entry.name).is_file() and same.read_text("utf-8") == entry.read_text("utf-8")
+    ]
+    assert again == []
+
+
+def test_sql_stands_in_the_store_only() -> None:
+    pasted = [
+        f"{path.relative_to(SOURCE)}:{line}: {text[:60]!r}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if not path.is_relative_to(SOURCE / "store" / "dialects")
+        for line, text in _texts_in(path)
+        if PASTED.match(text)
+    ]
+    assert pasted == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select 1", "  insert into t values (1)", "update t set a = 1", "DELETE FROM t", "begin immediate", "begin"],
+)
+def test_pasted_sql_would_be_seen(text: str) -> None:
+    assert PASTED.match(text)
+
+
+def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
+    """String literals that are not docstrings; of an f-string, each constant part."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
+
+
+def bare(dialect: str) -> dict[str, Query]:
+    return {name: translate(name, text, prefix="holdfast_", style="named") for name, text in sources(dialect).items()}
