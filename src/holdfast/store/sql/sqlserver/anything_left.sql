@@ -3,16 +3,16 @@ select 1 as something
 where
     exists (
         select 1
-        from openjson(:queues) with (name nvarchar(4000) '$') as q
+        from openjson(:queues) with (name nvarchar(1000) '$') as q
         inner join holdfast_ready as y on y.queue = q.name collate latin1_general_100_bin2
-        where y.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+        where y.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
     )
     or exists (
         select 1
-        from openjson(:queues) with (name nvarchar(4000) '$') as q
+        from openjson(:queues) with (name nvarchar(1000) '$') as q
         inner join holdfast_waits as w on w.queue = q.name collate latin1_general_100_bin2
         where
-            w.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+            w.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
             and (
                 w.look = 1
                 or (w.missing = 0 and (w.due_at is null or w.due_at <= :now))

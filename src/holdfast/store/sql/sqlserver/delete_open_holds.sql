@@ -2,7 +2,7 @@
 -- being cleared this moment: hence a locking read. One to be looked at is left out, as a caller's open transaction may
 -- have put it there: looking opens the hold anew.
 delete h
-from openjson(:ids) with ([key] nvarchar(4000) '$') as k
+from openjson(:ids) with ([key] nvarchar(1000) '$') as k
 inner join holdfast_holds as h with (rowlock) on h.[key] = k.[key] collate latin1_general_100_bin2
 where
     h.run_id is null

@@ -4,7 +4,7 @@ select
     r.job,
     r.idempotency_key,
     r.args
-from openjson(:rows) with (job nvarchar(4000), idempotency_key nvarchar(4000)) as k
+from openjson(:rows) with (job nvarchar(1000), idempotency_key nvarchar(1000)) as k
 inner join holdfast_runs as r
     on
         r.job = k.job collate latin1_general_100_bin2

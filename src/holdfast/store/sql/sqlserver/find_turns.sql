@@ -24,4 +24,4 @@ select
                 and w.look = 1
         ) as c
     ) as run_id
-from openjson(:ids) with ([key] nvarchar(4000) '$') as k
+from openjson(:ids) with ([key] nvarchar(1000) '$') as k

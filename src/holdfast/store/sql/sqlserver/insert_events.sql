@@ -14,7 +14,7 @@ select
     r.happened_at
 from openjson(:rows) with (
     run_id varchar(100),
-    kind nvarchar(4000),
+    kind nvarchar(1000),
     attempt int,
     data nvarchar(max),
     happened_at datetime2(6)

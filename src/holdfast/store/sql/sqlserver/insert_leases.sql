@@ -45,10 +45,10 @@ from (
         ) as turn
     from openjson(:rows) with (
         run_id varchar(100),
-        job nvarchar(4000),
-        queue nvarchar(4000),
+        job nvarchar(1000),
+        queue nvarchar(1000),
         rank int,
-        [key] nvarchar(4000),
+        [key] nvarchar(1000),
         attempt int,
         tries int,
         takeovers int,

@@ -28,14 +28,14 @@ select
     r.seal
 from openjson(:rows) with (
     run_id varchar(100),
-    state nvarchar(4000),
+    state nvarchar(1000),
     failure_type nvarchar(max),
     error nvarchar(max),
     result nvarchar(max),
     attempt int,
     tries int,
     takeovers int,
-    holder nvarchar(4000),
+    holder nvarchar(1000),
     started_at datetime2(6),
-    seal nvarchar(4000)
+    seal nvarchar(1000)
 ) as r

@@ -47,14 +47,14 @@ from (
         ) as turn
     from openjson(:rows) with (
         id varchar(100),
-        job nvarchar(4000),
-        queue nvarchar(4000),
+        job nvarchar(1000),
+        queue nvarchar(1000),
         priority int,
-        [key] nvarchar(4000),
+        [key] nvarchar(1000),
         args nvarchar(max),
         policy nvarchar(max),
         tags nvarchar(max),
-        idempotency_key nvarchar(4000),
+        idempotency_key nvarchar(1000),
         again_of varchar(100),
         created_at datetime2(6)
     ) as s

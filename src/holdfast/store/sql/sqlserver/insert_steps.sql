@@ -18,7 +18,7 @@ select
     r.finished_at
 from openjson(:rows) with (
     run_id varchar(100),
-    name nvarchar(4000),
+    name nvarchar(1000),
     result nvarchar(max),
     attempt int,
     tries int,

@@ -14,14 +14,14 @@ insert into holdfast_workers (
     stopping
 )
 select
-    cast(:id as nvarchar(4000)),
-    cast(:host as nvarchar(4000)),
+    cast(:id as nvarchar(1000)),
+    cast(:host as nvarchar(1000)),
     cast(:pid as int),
-    cast(:version as nvarchar(4000)),
+    cast(:version as nvarchar(1000)),
     cast(:queues as nvarchar(max)),
     cast(:jobs as nvarchar(max)),
     cast(:concurrency as int),
-    cast(:exclusive as nvarchar(4000)),
+    cast(:exclusive as nvarchar(1000)),
     cast(:started_at as datetime2(6)),
     cast(:seen_at as datetime2(6)),
     cast(:expires_at as datetime2(6)),

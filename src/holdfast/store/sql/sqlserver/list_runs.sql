@@ -32,6 +32,6 @@ inner join holdfast_run as v on v.id = r.id
 where
     r.id < :before
     and (cast(:state as nvarchar(200)) is null or v.state = :state)
-    and (cast(:job as nvarchar(4000)) is null or r.job = :job)
-    and (cast(:queue as nvarchar(4000)) is null or r.queue = :queue)
+    and (cast(:job as nvarchar(1000)) is null or r.job = :job)
+    and (cast(:queue as nvarchar(1000)) is null or r.queue = :queue)
 order by r.id desc

@@ -3,9 +3,9 @@ select
     case
         when exists (
             select 1
-            from openjson(:queues) with (name nvarchar(4000) '$') as q
+            from openjson(:queues) with (name nvarchar(1000) '$') as q
             inner join holdfast_ready as y with (readpast, readcommittedlock) on y.queue = q.name collate latin1_general_100_bin2
-            where y.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+            where y.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
         ) then 1 else 0
     end as ready,
     case

@@ -13,7 +13,7 @@ from (
             partition by s.[key] collate latin1_general_100_bin2
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
-    from openjson(:rows) with ([key] nvarchar(4000), run_id varchar(100)) as s
+    from openjson(:rows) with ([key] nvarchar(1000), run_id varchar(100)) as s
 ) as r
 where
     r.turn = 1

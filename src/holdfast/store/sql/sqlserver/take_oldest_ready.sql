@@ -16,7 +16,7 @@ from (
         from (
             select top (:limit) c.run_id
             from holdfast_ready as c with (readpast, updlock, readcommittedlock)
-            where c.queue = :queue and c.rank = 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+            where c.queue = :queue and c.rank = 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
             order by c.run_id
         ) as plain
         union all
@@ -24,7 +24,7 @@ from (
         from (
             select top (:limit) c.run_id
             from holdfast_ready as c with (readpast, updlock, readcommittedlock)
-            where c.queue = :queue and c.rank <> 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+            where c.queue = :queue and c.rank <> 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
             order by c.run_id
         ) as ranked
     ) as oldest

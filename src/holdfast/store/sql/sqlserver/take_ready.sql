@@ -17,7 +17,7 @@ from (
         c.queue = :queue
         and c.rank >= :floor_rank
         and (c.rank > :floor_rank or c.run_id >= :floor_id)
-        and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(4000) '$') as j)
+        and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
         and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by c.rank, c.run_id
 ) as chosen
