@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +86,39 @@ def is_a_run(pid: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes() and not gone(pid)
     return False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line that a job of `marked.py` has written."""
+
+    at: float
+    what: str
+    run_id: str
+    attempt: int
+    pid: int
+
+
+def marks(folder: Path) -> list[Mark]:
+    path = folder / "marks.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [
+        Mark(float(at), what, run_id, int(attempt), int(pid))
+        for at, what, run_id, attempt, pid in (line.split() for line in lines)
+    ]
+
+
+def overlaps(found: list[Mark], *, killed: dict[int, float]) -> list[str]:
+    """Runs of which two attempts ran at the same time; `killed` says when a process was, which ended its attempts."""
+    ends = {(mark.run_id, mark.attempt): mark.at for mark in found if mark.what == "end"}
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for mark in found:
+        if mark.what == "start":
+            end = ends.get((mark.run_id, mark.attempt), killed.get(mark.pid, float("inf")))
+            spans.setdefault(mark.run_id, []).append((mark.at, end))
+    return [
+        run_id
+        for run_id, of_run in spans.items()
+        for (_, first_end), (second_start, _) in pairwise(sorted(of_run))
+        if second_start < first_end
+    ]

@@ -203,6 +203,7 @@ def _capture(context: RunContext, *, level: int) -> None:
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             root.removeHandler(handler)
     root.addHandler(_RunLog(context, level))
+    logging.getLogger("holdfast.run").setLevel(level)  # as the worker does: what ctx.log says is kept
     logging.getLogger("holdfast.run").setLevel(level)
 
 

@@ -1,0 +1,50 @@
+"""Jobs that write down when they start and end, in a file that has nothing to do with the engine."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from holdfast import Context, Holdfast
+
+hf = Holdfast(
+    os.environ["HOLDFAST_URL"],
+    tick=0.1,
+    lease=2,
+    kill_grace=0.5,
+    shutdown_grace=float(os.environ.get("TEST_SHUTDOWN_GRACE", "10")),
+    solo=os.environ.get("TEST_SOLO") == "1",
+)
+MARKS = Path(os.environ["TEST_MARKS"])
+
+
+def mark(what: str, ctx: Context) -> None:
+    """One line, written at once: several processes append to one file."""
+    line = f"{time.clock_gettime(time.CLOCK_BOOTTIME)} {what} {ctx.run.id} {ctx.attempt} {os.getpid()}\n"
+    descriptor = os.open(MARKS / "marks.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
+
+
+@hf.job()
+def work(ctx: Context, number: int, seconds: float = 0.03) -> int:
+    mark("start", ctx)
+    time.sleep(seconds)
+    mark("end", ctx)
+    return number
+
+
+@hf.job(timeout=None)
+def wait(ctx: Context, go: str) -> int:
+    """Waits for the file that lets this attempt go."""
+    mark("start", ctx)
+    while not (MARKS / f"{go}-{ctx.attempt}").exists():
+        time.sleep(0.02)
+    mark("end", ctx)
+    return ctx.attempt
+
+
+@hf.job(timeout=None, isolation="process")
+def wait_apart(ctx: Context, go: str) -> int:
+    return int(wait.fn(ctx, go))
