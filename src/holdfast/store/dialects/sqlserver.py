@@ -212,6 +212,9 @@ class _Session:
     def execute(self, text: str, values: Any) -> Result:
         return _execute(self._connection, text, values)
 
+    def put(self, text: str, values: Any) -> None:
+        self.execute(text, values)
+
 
 class _JoinedSession(_Session):
     """A caller's transaction.
