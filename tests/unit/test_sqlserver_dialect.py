@@ -1,4 +1,4 @@
-"""The SQL Server dialect, as far as it can be proved without a server: URLs, errors, instants, a caller's transaction."""
+"""The SQL Server dialect, as far as it can be proved without a server: URLs, errors, instants, joining."""
 
 from __future__ import annotations
 
