@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mssql_python
 import psycopg
 import pysqlite3.dbapi2 as pysqlite3
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.ids import Ids
 from holdfast.store import queries
+from holdfast.store.dialects.sqlserver import connection_string
 from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
@@ -158,6 +160,8 @@ class Database:
                 return pysqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
             case "postgresql":
                 return psycopg.connect(self.url, autocommit=True)
+            case "mssql":
+                return mssql_python.connect(connection_string(self.url), autocommit=True)
             case other:
                 raise AssertionError(f"how to connect to {other}?")
 
