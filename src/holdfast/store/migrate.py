@@ -26,7 +26,7 @@ def migrate(store: Store, *, prefix: str) -> int:
     if current == latest:
         return 0
     if current is None:
-        _create_schema_table(store)
+        _create_schema_table(store, prefix=prefix)
 
     def apply(tx: Transaction) -> int:
         found = tx.one("lock_schema")
@@ -100,7 +100,12 @@ def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:
     return [f"{statement}{store.dialect.terminator}" for statement in (*first, *steps, last)]
 
 
-def _create_schema_table(store: Store) -> None:
+def _create_schema_table(store: Store, *, prefix: str) -> None:
+    schema = prefix.rpartition(".")[0]
+    if schema:
+        # It may be there, or be made by someone else just now, or not be ours to make: the table decides.
+        with contextlib.suppress(Exception), store.transaction() as tx:
+            tx.execute_ddl(f"create schema {schema}")
     # Two processes may both find no table; the one that comes second finds it made, or is told so by an error.
     # Whichever it is, `lock_schema` decides afterwards.
     with contextlib.suppress(Exception), store.transaction() as tx:
