@@ -81,8 +81,9 @@ class Settings(BaseModel):
             raise ValueError("lease must be between 1 s and 24 h")
         if not timedelta(milliseconds=10) <= self.tick <= self.lease / 3:
             raise ValueError("tick must be between 10 ms and a third of the lease")
-        if min(self.kill_grace, self.shutdown_grace, self.busy_timeout, self.statement_timeout) < timedelta(0):
-            raise ValueError("durations can't be negative")
+        for name in ("kill_grace", "shutdown_grace", "busy_timeout", "statement_timeout"):
+            if getattr(self, name) < timedelta(0):
+                raise ValueError(f"{name} can't be negative")
         return self
 
     @property
