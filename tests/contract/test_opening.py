@@ -1,0 +1,210 @@
+"""Opening: from a URL, an engine or the environment to a store, and safely through a fork."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pysqlite3.dbapi2 as pysqlite3
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from holdfast import Holdfast, InvalidSetting, StoreUnavailable
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+def sqlalchemy_engine(url: str) -> Any:
+    if url.startswith("sqlite"):
+        return sqlalchemy.create_engine(url, module=pysqlite3)
+    return sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+
+
+@pytest.mark.contract("S2", "S3")
+def test_an_existing_sqlalchemy_engine_serves(url: str, database: Database) -> None:
+    engine = sqlalchemy_engine(url)
+    with Holdfast(engine=engine, clock=FakeClock()) as hf:
+
+        @hf.job(name="work", key="{name}")
+        def work(name: str) -> str:
+            return name
+
+        run = work.submit("a")
+        with engine.begin() as connection:
+            joined = work.using(connection=connection).submit("b")
+        assert Manual(hf).run_all() == 2
+        assert (run.result(timeout=1), joined.result(timeout=1)) == ("a", "b")
+        assert hf.verify() == []
+    with engine.connect() as connection:
+        assert connection.execute(sqlalchemy.text(f"select count(*) from {database.prefix}runs")).scalar() == 2
+    engine.dispose()
+
+
+@pytest.mark.contract("S3")
+def test_an_async_engine_lends_its_url(postgres_url: str) -> None:
+    engine = create_async_engine(postgres_url.replace("postgresql:", "postgresql+asyncpg:"))
+    with Holdfast(engine=engine) as hf:
+
+        @hf.job(name="work")
+        def work() -> int:
+            return 1
+
+        run = work.submit()
+        Manual(hf).run_all()
+        assert run.result(timeout=1) == 1
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "mysql://host/db", "sqlite://", "sqlite:///", "sqlite:///:memory:", "oracle://ada:secret@host/x"],
+)
+def test_a_url_that_names_no_store_is_refused_without_telling_its_password(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="url") as caught:
+        Holdfast(url)
+    assert caught.value.code == "invalid_setting"
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize("url", ["sqlite:////nonexistent/folder/x.db", "postgresql://nobody:secret@127.0.0.1:1/x"])
+def test_a_database_that_is_not_there_says_store_unavailable(url: str) -> None:
+    with Holdfast(url) as hf:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        with pytest.raises(StoreUnavailable) as caught:
+            hf.start()
+        assert caught.value.code == "store_unavailable"
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LEASE", "0.5"),
+        ("LEASE", "soon"),
+        ("TICK", "60"),
+        ("CONCURRENCY", "0"),
+        ("CONCURRENCY", "many"),
+        ("PREFIX", "a b"),
+        ("SYNCHRONOUS", "off"),
+        ("SQLITE_MODULE", "apsw"),
+        ("KILL_GRACE", "-1"),
+        ("MAX_ARGS_BYTES", "0"),
+        ("LOG_LEVEL", "loud"),
+        ("SOLO", "perhaps"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, sqlite_url: str, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    with pytest.raises(InvalidSetting, match=r"(?i)" + name):
+        Holdfast(sqlite_url)
+
+
+@pytest.mark.contract("S3")
+def test_variables_set_what_is_not_given(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("HOLDFAST_URL", url)
+    monkeypatch.setenv("HOLDFAST_LEASE", "30")
+    monkeypatch.setenv("HOLDFAST_CONCURRENCY", "3")
+    with Holdfast(concurrency=5) as hf:
+        hf.start()
+        assert hf.settings.lease.total_seconds() == 30
+        assert hf.settings.concurrency == 5
+    with pytest.raises(InvalidSetting, match="nonsense"):
+        Holdfast(url, nonsense=1)
+
+
+@pytest.mark.contract("S3")
+def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
+    """Parent and children submit by the same engine; no connection is shared, nothing is lost or doubled."""
+    with Holdfast(url) as hf:
+
+        @hf.job(name="work", key="{name}")
+        def work(name: str) -> None: ...
+
+        work.submit("parent before")
+        children = []
+        for number in range(3):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: the point of this test
+                pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    signal.alarm(30)
+                    for index in range(5):
+                        work.submit(f"child {number} {index}")
+                    assert len(hf.list_runs(limit=100)) >= 6
+                    status = 0
+                finally:
+                    os._exit(status)
+            children.append(pid)
+            work.submit(f"parent {number}")
+        assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0]
+        work.submit("parent after")
+
+        assert database.count("runs") == database.count("ready") == 1 + 3 * 5 + 3 + 1
+        assert len({row[0] for row in database.all("select id from holdfast_runs")}) == 20
+        assert hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_a_sqlite_file_is_its_owners_alone_and_durable(sqlite_url: str, tmp_path: Path) -> None:
+    with Holdfast(sqlite_url) as hf:
+        hf.start()
+        path = Path(sqlite_url.removeprefix("sqlite:///"))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with hf.store._connection(write=True) as connection:
+            assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
+            assert connection.execute("pragma synchronous").fetchone() == (2,)
+    with Holdfast(sqlite_url, synchronous="normal") as hf:
+        with hf.store._connection(write=True) as connection:
+            assert connection.execute("pragma synchronous").fetchone() == (1,)
+
+
+@pytest.mark.contract("S3")
+def test_an_old_sqlite_library_is_warned_of(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pysqlite3, "sqlite_version_info", (3, 50, 0))
+    with pytest.warns(RuntimeWarning, match=r"3\.51\.3 or newer is safe"):
+        Holdfast(sqlite_url).close()
+
+
+@pytest.mark.contract("S3")
+def test_a_broken_connection_is_replaced_and_the_submission_is_made_once(
+    postgres_url: str,
+) -> None:
+    import psycopg
+
+    with Holdfast(postgres_url) as hf, psycopg.connect(postgres_url, autocommit=True) as other:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        work.submit()
+        other.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
+            "and pid <> pg_backend_pid()"
+        )
+        work.submit()
+        work.submit_many([{}, {}])
+        assert other.execute("select count(*) from holdfast_runs").fetchone() == (4,)
+
+
+@pytest.mark.contract("S2")
+def test_alembic_leaves_our_tables_alone(hf: Holdfast) -> None:
+    prefix = hf.settings.prefix
+    assert not hf.include_object(None, f"{prefix}runs", "table", True, None)
+    assert hf.include_object(None, "orders", "table", True, None)
+    assert hf.include_object(None, None, "schema", True, None)
