@@ -56,7 +56,7 @@ def main() -> int:
     database = parser.parse_args().database or Path(tempfile.mkdtemp(prefix="holdfast-tour-")) / "tour.db"
     console = Console()
     console.print(Text(f"Holdfast works on sqlite:///{database.resolve()}", style="bold"), soft_wrap=True)
-    hf = Holdfast(f"sqlite:///{database.resolve()}", tick=0.25)
+    hf = Holdfast(f"sqlite:///{database.resolve()}", tick=0.25, shutdown_grace=1)
     jobs = Jobs(hf)
     try:
         with hf, Worker(hf, concurrency=6):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,15 @@ import click
 import pytest
 from tests.docs.pages import EXAMPLES, PAGES, ROOT, blocks, script
 
+from holdfast import Holdfast
 from holdfast.cli.main import main
 
+TOUR = ROOT / "examples" / "tour.py"
 
-def run(file: Path, folder: Path) -> str:
+
+def run(file: Path, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", file],
+        [sys.executable, "-W", "error", file, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -45,7 +49,7 @@ def test_the_first_program_prints_what_the_readme_says(tmp_path: Path) -> None:
     assert run(file, tmp_path) == "4\n"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=title)
+@pytest.mark.parametrize("example", [example for example in EXAMPLES if example != TOUR], ids=title)
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:
     assert run(example, tmp_path)
 
@@ -71,3 +75,36 @@ def test_the_example_that_joins_a_transaction_leaves_only_the_committed_run(tmp_
 
 def test_the_example_of_steps_downloads_once_in_two_attempts(tmp_path: Path) -> None:
     assert "attempts: 2 downloads: 1" in run(ROOT / "examples" / "steps.py", tmp_path)
+
+
+def test_the_tour_shows_every_ending_and_leaves_a_sound_database(tmp_path: Path) -> None:
+    shown = run(TOUR, tmp_path, "--database", "tour.db")
+    for state in ("succeeded", "failed", "timed_out", "cancelled"):
+        assert f" {state} " in shown
+    assert "a job that fails once  queued: it is due at " in shown
+    assert "ConnectionError: the mail server is busy" in shown
+    assert "one key, second        queued: key document:handbook is held by run " in shown
+    assert "verify: every run is in exactly one place" in shown
+    assert f"holdfast runs list sqlite:///{tmp_path / 'tour.db'}" in shown
+    with Holdfast(f"sqlite:///{tmp_path / 'tour.db'}") as hf:
+        assert {found.state for found in hf.list_runs()} == {"succeeded", "failed", "timed_out", "cancelled"}
+
+
+def test_the_tour_stops_cleanly_when_interrupted(tmp_path: Path) -> None:
+    tour = subprocess.Popen(
+        [sys.executable, TOUR, "--database", tmp_path / "tour.db"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert tour.stdout is not None
+    while "a job we cancel" not in tour.stdout.readline():
+        pass
+    tour.send_signal(signal.SIGINT)
+    said, complaints = tour.communicate(timeout=30)
+    assert (tour.returncode, complaints) == (130, "")
+    assert "stopped; running work was given a moment to finish" in said
+    with Holdfast(f"sqlite:///{tmp_path / 'tour.db'}") as hf:
+        assert not [found for found in hf.list_runs() if found.state == "running"]
+        assert hf.verify() == []

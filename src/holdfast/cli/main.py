@@ -50,7 +50,7 @@ class Command(click.Group):
             code, message, status = "usage", _usage(error), exits.USAGE
         except (KeyboardInterrupt, click.Abort):
             code, message, status = "interrupted", "stopped by Ctrl-C", exits.INTERRUPTED
-        except BrokenPipeError:
+        except ReaderGone:
             # Python flushes once more at exit; give it somewhere to write to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(exits.READER_GONE)
@@ -60,6 +60,17 @@ class Command(click.Group):
             code, message, status = "unexpected", f"{type(error).__name__}: {error} (--debug shows more)", exits.PROBLEM
         screen.note(f"holdfast: {code}: {message}")
         sys.exit(status)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # click would end the process with 1 for it.
+            raise ReaderGone from error
+
+
+class ReaderGone(Exception):
+    """Whoever read our output has gone."""
 
 
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})

@@ -72,7 +72,7 @@ def _fitted(widths: dict[str, int], room: int, spare: Sequence[str]) -> dict[str
         left = room - sum(width + GAP for column, width in widths.items() if column != last)
         if left >= min(widths[last], USEFUL):
             return widths | {last: min(widths[last], left)}
-    return widths | {last: max(1, left)}
+    return widths | {last: left} if left > 0 else {column: widths[column] for column in widths if column != last}
 
 
 def state(name: str) -> Text:

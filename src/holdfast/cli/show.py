@@ -16,7 +16,7 @@ from holdfast.inspections import Why
 from holdfast.runs import Snapshot
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
-SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED")
+SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED", "JOB")
 
 
 def list_of(runs: Sequence[Snapshot], *, now: datetime) -> Table:

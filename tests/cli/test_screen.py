@@ -1,0 +1,170 @@
+"""What a terminal shows, what a pipe gets, and what becomes of an error."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from tests.cli import hostile
+from tests.cli.conftest import Invoke, Shell
+
+from holdfast.cli import exits, screen
+from holdfast.errors import HoldfastError
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def in_a_terminal(shell: Shell, *arguments: str, columns: int = 80, **environment: str) -> str:
+    """What the command writes to a terminal of that width."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    clean = {name: value for name, value in shell.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *arguments],
+        cwd=shell.folder,
+        env=clean | {"TERM": "xterm-256color"} | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    written = b""
+    try:
+        while block := os.read(leader, 65536):
+            written += block
+    except OSError:
+        pass  # the other end is closed: the process has ended
+    os.close(leader)
+    assert process.wait(timeout=30) == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def run_id(shell: Shell) -> str:
+    return shell("submit", "app:hf", "echo", f"value={hostile.ALL}", "--key", "k" * 60).stdout.strip()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+def test_a_table_fits_the_terminal_and_an_id_is_never_cut(shell: Shell, run_id: str, columns: int) -> None:
+    shown = COLOUR.sub("", in_a_terminal(shell, "runs", "list", "app:hf", columns=columns))
+    header, row = shown.splitlines()
+    assert header.startswith("ID")
+    assert row.startswith(f"{run_id}  queued")
+    assert max(len(header), len(row)) <= columns
+
+
+def test_a_terminal_has_colours_and_no_color_has_none(shell: Shell, run_id: str) -> None:
+    assert "\x1b[33mqueued" in in_a_terminal(shell, "runs", "list", "app:hf")
+    for shown in (
+        in_a_terminal(shell, "runs", "list", "app:hf", NO_COLOR="1"),
+        in_a_terminal(shell, "runs", "list", "app:hf", TERM="dumb"),
+    ):
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)
+
+
+def test_a_terminal_gets_nothing_hostile(shell: Shell, run_id: str) -> None:
+    shown = in_a_terminal(shell, "runs", "show", "app:hf", run_id, NO_COLOR="1")
+    assert not hostile.steers(COLOUR.sub("", shown))
+
+
+def test_a_pipe_gets_whole_lines_without_colour(shell: Shell, run_id: str) -> None:
+    done = shell("runs", "list", "app:hf")
+    header, row = done.stdout.splitlines()
+    assert "\x1b" not in done.stdout
+    assert row.split()[:3] == [run_id, "queued", "app.echo"]
+    assert header == header.rstrip()
+
+
+def test_an_ascii_terminal_breaks_nothing(shell: Shell, run_id: str) -> None:
+    done = shell("runs", "show", "app:hf", run_id, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_a_reader_that_goes_away_is_no_traceback(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "doctor", "app:hf"],
+        cwd=shell.folder,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (exits.READER_GONE, "")
+
+
+def test_the_command_and_the_module_are_the_same(shell: Shell) -> None:
+    script = Path(sys.executable).parent / "holdfast"
+    by_script = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=30, check=True)
+    assert by_script.stdout == shell("--help").stdout
+    assert shell("--version").stdout.startswith("holdfast, version ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["runs", "nothing"],
+        ["runs", "list"],
+        ["runs", "list", "--nothing"],
+        ["runs", "list", "sqlite:///x", "--state", f"{hostile.ESCAPE}"],
+        ["runs", "list", "sqlite:///x", "--limit", "0"],
+        ["migrate", "sqlite:///x", "--from", "1"],
+        ["worker", "app:hf", "too", "much"],
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_2(holdfast: Invoke, arguments: list[str]) -> None:
+    result = holdfast(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("holdfast: usage: ")
+    assert "--help')" in result.stderr
+    assert not hostile.steers(result.stderr)
+
+
+@pytest.mark.parametrize("arguments", [[], ["runs"]])
+def test_a_group_alone_explains_itself(holdfast: Invoke, arguments: list[str]) -> None:
+    result = holdfast(*arguments)
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr
+
+
+def test_an_unexpected_error_is_one_line_too(holdfast: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(f"broken {hostile.ESCAPE}")
+
+    monkeypatch.setattr("holdfast.cli.targets.either", broken)
+    result = holdfast("verify", "sqlite:///x")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "holdfast: unexpected: RuntimeError: broken \\x1b[31mred\\x1b[0m (--debug shows more)\n",
+    )
+
+
+def test_every_error_code_with_an_exit_code_exists() -> None:
+    def codes(error: type[HoldfastError]) -> set[str]:
+        return {error.code}.union(*(codes(each) for each in error.__subclasses__()))
+
+    assert exits.BY_ERROR.keys() <= codes(HoldfastError)
+    assert set(exits.BY_ERROR.values()) <= exits.MEANINGS.keys()
+
+
+def test_plain_spells_out_what_steers_and_leaves_words_alone() -> None:
+    assert screen.plain("grüße, 世界 👩‍👩‍👧 שלום [bold]") == "grüße, 世界 👩‍👩‍👧 שלום [bold]"
+    assert screen.plain("a\nb\tc") == "a\\nb\\tc"
+    assert screen.plain("a\nb\tc", lines=True) == "a\nb\tc"
+    assert screen.plain("\ud800\x1b\x9b\u202e\ufeff") == "\\ud800\\x1b\\x9b\\u202e\\ufeff"
+    assert screen.short("x" * 50, 10) == "x" * 9 + "…"

@@ -1,0 +1,187 @@
+"""holdfast worker, as a real process: what it says, how it stops, and what its exit code means."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli import hostile
+from tests.cli.conftest import Invoke, Shell, eventually
+
+from holdfast import Holdfast, Run
+
+
+def submit_work(shell: Shell, hf: Holdfast) -> tuple[Run[str], Path]:
+    """A run that goes on until a file appears."""
+    until = shell.folder / "until"
+    done = shell("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={until}")
+    return hf.get(done.stdout.strip()), until
+
+
+def has_started(shell: Shell) -> bool:
+    return (shell.folder / "started").exists()
+
+
+def ended(worker: subprocess.Popen[str]) -> tuple[int, str]:
+    _, said = worker.communicate(timeout=30)
+    return worker.returncode, said
+
+
+def test_it_says_who_it_is_what_it_serves_and_where(shell: Shell) -> None:
+    worker = shell.start("worker", "app:hf", "-q", "default, mail", "-c", "3", "--drain")
+    code, said = ended(worker)
+    first, last = said.splitlines()
+    assert code == 0
+    assert f":{worker.pid}:worker:" in first
+    assert "serves default, mail with 3 places on sqlite:////" in first
+    assert "jobs: app.echo, app.fail, app.greet, " in first
+    assert last == "nothing left to do; 0 attempts were made"
+
+
+def test_it_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
+    code, said = ended(shell.start("worker", "app:empty", "--drain"))
+    assert code == 0
+    assert "warning: this application has no jobs" in said
+
+
+@pytest.mark.contract("S5")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_lets_running_work_finish(shell: Shell, number: signal.Signals) -> None:
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        run, until = submit_work(shell, hf)
+        worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="20")
+        eventually(lambda: has_started(shell))
+        waiting = shell("submit", "app:hf", "app.greet", "name=Ada", "--delay", "1s").stdout.strip()
+        worker.send_signal(number)
+        eventually(lambda: hf.why(run.id).run.state == "running")
+        until.touch()
+        code, said = ended(worker)
+        assert code == 0
+        assert "stopping: 1 running, 20 s to finish; signal again to stop at once" in said
+        assert said.endswith("stopped; nothing was left unfinished\n")
+        assert (run.refresh().state, hf.get(waiting).state) == ("succeeded", "queued")
+
+
+@pytest.mark.contract("S5")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_what_does_not_finish_in_time_is_handed_back(store: str, request: pytest.FixtureRequest) -> None:
+    shell: Shell = request.getfixturevalue("shell" if store == "sqlite" else "postgres_shell")
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        run, _ = submit_work(shell, hf)
+        worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0.2")
+        eventually(lambda: has_started(shell))
+        worker.send_signal(signal.SIGTERM)
+        code, said = ended(worker)
+        assert code == 4
+        assert said.endswith("stopped; unfinished work was handed back, no attempt was used up\n")
+        assert (run.refresh().state, run.snapshot.place, run.snapshot.tries) == ("queued", "ready", 0)
+        assert [event.kind for event in run.story()][-1] == "RUN_HANDED_BACK"
+
+
+@pytest.mark.contract("S5")
+def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell) -> None:
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        run, until = submit_work(shell, hf)
+        worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="600")
+        eventually(lambda: has_started(shell))
+        worker.send_signal(signal.SIGTERM)
+        assert worker.stderr is not None
+        while "stopping" not in worker.stderr.readline():
+            pass
+        asked_at = time.monotonic()
+        worker.send_signal(signal.SIGINT)
+        code, said = ended(worker)
+        assert time.monotonic() - asked_at < 5
+        assert (code, said) == (5, "stopped at once; the leases run out and others take over\n")
+        assert run.refresh().state == "running"
+        until.touch()
+        successor = shell.start("worker", "app:hf")
+        eventually(lambda: run.refresh().snapshot.ended, within=30)
+        assert (run.state, run.snapshot.takeovers) == ("succeeded", 1)
+        assert successor.poll() is None
+
+
+@pytest.mark.contract("J2")
+def test_a_second_exclusive_worker_refuses_and_names_the_first(shell: Shell) -> None:
+    first = shell.start("worker", "app:hf", "--exclusive", "nightly")
+    assert first.stderr is not None
+    assert ":nightly:" in first.stderr.readline()
+    done = shell("worker", "app:hf", "--exclusive", "nightly")
+    line = done.stderr.splitlines()[-1]
+    assert done.returncode == 7
+    assert line.startswith("holdfast: worker_exists: ")
+    assert f"pid {first.pid}" in line
+    assert first.poll() is None
+
+
+def test_follow_shows_events_while_the_run_goes_on(shell: Shell) -> None:
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        run, until = submit_work(shell, hf)
+        follower = shell.start("runs", "follow", "app:hf", run.id)
+        assert follower.stdout is not None
+        assert "RUN_QUEUED" in follower.stdout.readline()
+        shell.start("worker", "app:hf")
+        assert "RUN_STARTED" in follower.stdout.readline()
+        until.touch()
+        assert "RUN_SUCCEEDED" in follower.stdout.readline()
+        assert follower.wait(timeout=20) == 0
+
+
+def test_following_can_be_interrupted(shell: Shell) -> None:
+    run_id = shell("submit", "app:hf", "greet", "name=Ada").stdout.strip()
+    follower = shell.start("runs", "follow", "app:hf", run_id)
+    assert follower.stdout is not None
+    assert "RUN_QUEUED" in follower.stdout.readline()
+    follower.send_signal(signal.SIGINT)
+    assert ended(follower) == (130, "holdfast: interrupted: stopped by Ctrl-C\n")
+
+
+def test_a_log_line_can_not_steer_the_terminal(shell: Shell) -> None:
+    shell("submit", "app:hf", "log", f"text={hostile.ALL}")
+    code, said = ended(shell.start("worker", "app:hf", "--drain"))
+    assert code == 0
+    assert "WARNING mine: \\x1b[31mred" in said
+    assert not hostile.steers(said)
+
+
+def test_the_log_level_is_for_stderr_and_what_is_kept_with_the_run_is_another(shell: Shell) -> None:
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        run = hf.get(shell("submit", "app:hf", "log", "text=kept").stdout.strip())
+        code, said = ended(shell.start("worker", "app:hf", "--drain", "--log-level", "error"))
+        assert (code, "kept" in said) == (0, False)
+        assert [event.data["message"] for event in run.story() if event.kind == "LOG"] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["nothing:hf"], "cannot_load", 2),
+        (["app"], "cannot_load", 2),
+        (["app:nothing"], "cannot_load", 2),
+        (["app:other"], "cannot_load", 2),
+        (["nothing.py:hf"], "cannot_load", 2),
+        (["sqlite:///work.db"], "cannot_load", 2),
+        (["broken:hf"], "cannot_load", 2),
+        (["exits:hf"], "cannot_load", 2),
+        (["json.py:hf"], "cannot_load", 2),
+        (["unset:hf"], "cannot_load", 2),
+        (["app:hf", "-q", ","], "usage", 2),
+        (["app:hf", "-c", "0"], "usage", 2),
+        (["app:hf", "--log-level", "loud"], "usage", 2),
+    ],
+)
+def test_an_application_that_can_not_be_loaded_is_said_in_one_line(
+    shell: Shell, inside: Invoke, arguments: list[str], code: str, exit_code: int
+) -> None:
+    (shell.folder / "broken.py").write_text("import sys\n\n1 / 0\n")
+    (shell.folder / "exits.py").write_text("raise SystemExit(0)\n")
+    (shell.folder / "json.py").write_text("hf = 1\n")
+    (shell.folder / "unset.py").write_text("from holdfast import Holdfast\nhf = Holdfast(lease=0)\n")
+    done = inside("worker", *arguments)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (exit_code, "", 1), done.stderr
+    assert done.stderr.startswith(f"holdfast: {code}: ")
+    if arguments == ["broken:hf"]:
+        assert "broken.py line 3): ZeroDivisionError: division by zero" in done.stderr
