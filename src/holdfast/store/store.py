@@ -170,6 +170,7 @@ class Store:
             if isinstance(translated, StoreUnavailable) and connection is not None:
                 self.dialect.close(connection)
                 connection = None
+                self._close_idle()  # what cut one off has most likely cut off all of them
             if translated is error:
                 raise
             raise translated from error
@@ -179,6 +180,11 @@ class Store:
                     self._writer = connection
                 else:
                     self._idle.append(connection)
+
+    def _close_idle(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self.dialect.close(self._idle.pop())
 
     def _after_fork(self) -> None:
         """A child process must not speak on its parent's connections, nor close them."""
