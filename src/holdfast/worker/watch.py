@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import timedelta
 
 from holdfast.clock import Clock
 from holdfast.worker.running import Hand, Running
+
+log = logging.getLogger("holdfast.worker")
 
 IDLE = 1.0
 
@@ -42,7 +45,8 @@ class Watch:
             if running.deadline is not None and now >= running.deadline:
                 running.stop("timeout", f"over its window of {running.claim.policy.timeout}")
             elif self.too_late(running):
-                running.stop("lost", "its lease could not be renewed in time")
+                if running.stop("lost", "its lease could not be renewed in time"):
+                    log.warning("run %s: lease not renewed in time, the work is stopped", running.lease.run_id)
             else:
                 next_at = min(next_at, self._next(running))
         return max(0.001, next_at - now)
