@@ -84,7 +84,7 @@ def test_a_worker_that_slept_past_its_lease_cannot_finish(
             lambda: [
                 line
                 for line in (tmp_path / "workers.log").read_text().splitlines()
-                if run.id in line and ("lease lost" in line or "came too late" in line)
+                if run.id in line and ("lease" in line or "came too late" in line)
             ]
         )
         assert refused
@@ -283,7 +283,7 @@ def test_a_submitter_whose_connections_are_killed_loses_nothing_and_doubles_noth
     def kill() -> None:
         nonlocal killed
         with psycopg.connect(postgres_url, autocommit=True, application_name="killer") as connection:
-            while not stop.wait(0.03):
+            while not stop.wait(0.3):
                 rows = connection.execute(
                     "select pg_terminate_backend(pid) from pg_stat_activity "
                     "where datname = current_database() and application_name = 'holdfast'"
@@ -293,16 +293,35 @@ def test_a_submitter_whose_connections_are_killed_loses_nothing_and_doubles_noth
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        runs = [app.work.submit(number, 0.0) for number in range(400)]
+        runs = []
+        while killed < 10:
+            runs += [app.work.submit(len(runs), 0.0)]
     finally:
         stop.set()
         killer.join()
 
-    assert killed > 5, "the connections were really killed"
     with psycopg.connect(postgres_url) as connection:
         stored = connection.execute("select id from holdfast_runs order by id").fetchall()
     assert [row[0] for row in stored] == sorted(run.id for run in runs)
-    assert len({run.id for run in runs}) == 400
     with Worker(app.hf, concurrency=8):
-        assert [run.result(timeout=30) for run in runs] == list(range(400))
+        assert [run.result(timeout=30) for run in runs] == list(range(len(runs)))
     assert app.hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_a_submitter_whose_idle_connections_were_all_cut_does_not_fail(
+    load: Callable[..., Any], postgres_url: str
+) -> None:
+    app = load("marked", postgres_url)
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            stack.enter_context(app.hf.store.reading())
+    with psycopg.connect(postgres_url, autocommit=True, application_name="killer") as connection:
+        cut = connection.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+            "where datname = current_database() and application_name = 'holdfast'"
+        ).fetchall()
+    assert len(cut) >= 12
+
+    run = app.work.submit(1)
+    assert app.hf.snapshot(run.id).state == "queued"
