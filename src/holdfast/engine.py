@@ -77,7 +77,7 @@ class Holdfast:
         self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
-        self._gather: Gather[Submission, str] = Gather(self._submit_batch)
+        self._gather: Gather[tuple[Submission, bool], str] = Gather(self._submit_batch)
         self._starting = threading.Lock()
         self._started = False
 
@@ -148,7 +148,7 @@ class Holdfast:
         submission = self._submission(job, options, args, kwargs)
         if options.connection is not None:
             return self._run(self._submit_joined(options.connection, [submission])[0], job)
-        return self._run(self._retrying(lambda: self._gather.do(submission)), job)
+        return self._run(self._retrying(lambda first: self._gather.do((submission, first))), job)
 
     async def asubmit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -158,14 +158,16 @@ class Holdfast:
             return self._run((await self._asubmit_joined(options.connection, [submission]))[0], job)
         if not self._started:
             await asyncio.to_thread(self.start)
-        return self._run(await self._gather.ado(self._submission(job, options, args, kwargs)), job)
+        return self._run(await self._gather.ado((self._submission(job, options, args, kwargs), False)), job)
 
     def submit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
         submissions = self._submissions(job, options, many)
         if options.connection is not None:
             ids = self._submit_joined(options.connection, submissions)
         else:
-            ids = self._retrying(lambda: self.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions))))
+            ids = self._retrying(
+                lambda first: self.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first)))
+            )
         return [self._run(run_id, job) for run_id in ids]
 
     async def asubmit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
@@ -307,10 +309,12 @@ class Holdfast:
             raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
         return [self._submission(job, options, (), arguments) for arguments in many]
 
-    def _submit_batch(self, submissions: Sequence[Submission]) -> Sequence[str | Exception]:
+    def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
+        submissions = [submission for submission, _ in batch]
+        first = all(first for _, first in batch)
         # One of them may meet a caller's open transaction (an idempotency key): the others shall not wait with it.
         patience = PATIENCE if len(submissions) > 1 else None
-        return self.store.do(lambda tx: runs.submit(tx, submissions), patience=patience)
+        return self.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=patience)
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
         return joins.within(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
@@ -318,12 +322,12 @@ class Holdfast:
     async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
         return await joins.awithin(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
 
-    def _retrying(self, submit: Callable[[], T]) -> T:
+    def _retrying(self, submit: Callable[[bool], T]) -> T:
         """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
         waited = threading.Event()
-        for pause in (0.05, 0.2, 1.0, 2.0, None):
+        for number, pause in enumerate((0.05, 0.2, 1.0, 2.0, None)):
             try:
-                return submit()
+                return submit(number == 0)
             except StoreUnavailable:
                 if pause is None:
                     raise

@@ -58,7 +58,7 @@ def record(tx: Transaction, events: Iterable[Event]) -> None:
         for event in events
     ]
     if rows:
-        tx.run("insert_events", rows=rows)
+        tx.put("insert_events", rows=rows)
 
 
 def of(tx: Transaction, run_id: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Event]]:

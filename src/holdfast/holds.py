@@ -26,5 +26,5 @@ def open_those_of(tx: Transaction, tickets: Iterable[Ticket]) -> None:
     """These runs have had their turn; an orchestrator decides who comes next."""
     keyed = sorted(ticket.run_id for ticket in tickets if ticket.key is not None)
     if keyed:
-        tx.run("open_holds", ids=keyed)
+        tx.put("open_holds", ids=keyed)
         tx.ring("waits")

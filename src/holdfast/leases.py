@@ -91,29 +91,30 @@ def claim(
 ) -> list[Claim]:
     """Start up to `limit` runs: each leaves `ready` and stands under our lease."""
     if oldest_first:
-        tickets = ready.take_oldest(tx, queues, jobs=jobs, limit=limit)
+        taken = ready.take_oldest(tx, queues, jobs=jobs, limit=limit)
     else:
-        tickets = ready.take(tx, queues, jobs=jobs, limit=limit, floors=floors)
-    if not tickets:
+        taken = ready.take(tx, queues, jobs=jobs, limit=limit, floors=floors)
+    if not taken:
         return []
-    submitted = {row["id"]: row for row in tx.all("get_submissions", ids=[ticket.run_id for ticket in tickets])}
+    unknown = [one.ticket.run_id for one in taken if one.submitted is None]
+    submitted = {row["id"]: row for row in tx.all("get_submissions", ids=unknown)} if unknown else {}
     claims = [
         _start(
-            ticket,
-            submitted[ticket.run_id],
+            one.ticket,
+            one.submitted or submitted[one.ticket.run_id],
             holder=holder,
             now=tx.now,
             lease_for=lease_for,
             kill_grace=kill_grace,
         )
-        for ticket in tickets
+        for one in taken
     ]
     inserted = {
         row["run_id"]
         for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims], holder=holder, now=tx.now)
     }
     if len(inserted) < len(claims):
-        _wait_again(tx, [ticket for ticket in tickets if ticket.run_id not in inserted], pause=lease_for)
+        _wait_again(tx, [one.ticket for one in taken if one.ticket.run_id not in inserted], pause=lease_for)
     return [claim for claim in claims if claim.lease.run_id in inserted]
 
 

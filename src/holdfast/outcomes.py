@@ -100,7 +100,7 @@ def end(tx: Transaction, endings: Iterable[Ending]) -> None:
     endings = list(endings)
     if not endings:
         return
-    tx.run("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
+    tx.put("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
     holds.open_those_of(tx, [ending.ticket for ending in endings])
     tx.ended += [ending.ticket.run_id for ending in endings]
 

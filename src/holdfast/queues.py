@@ -7,13 +7,13 @@ from holdfast.store.transaction import Transaction
 
 def pause(tx: Transaction, name: str, *, note: str | None) -> None:
     """Let nothing of this queue be claimed; what runs goes on."""
-    tx.run("ensure_queue", name=name)
-    tx.run("pause_queue", name=name, now=tx.now, note=note)
+    tx.put("ensure_queue", name=name)
+    tx.put("pause_queue", name=name, now=tx.now, note=note)
 
 
 def resume(tx: Transaction, name: str) -> None:
     """Let it be claimed again."""
-    tx.run("resume_queue", name=name)
+    tx.put("resume_queue", name=name)
     tx.ring(name)
 
 

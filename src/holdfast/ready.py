@@ -6,20 +6,29 @@ waits ──orchestrator──▶ ready ──claim──▶ leases
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 
 Position: TypeAlias = tuple[int, str]
 LEFT: Position = (-(2**31), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A run that was ready and is now ours to move; with what was submitted, where the dialect says both at once."""
+
+    ticket: Ticket
+    submitted: Row | None
+
+
 def put(tx: Transaction, tickets: Iterable[Ticket]) -> None:
     """Let these runs be claimed, and wake who serves their queues."""
     tickets = list(tickets)
     if tickets:
-        tx.run("insert_ready", rows=[ticket.row() for ticket in tickets])
+        tx.put("insert_ready", rows=[ticket.row() for ticket in tickets])
         tx.ring(*{ticket.queue for ticket in tickets})
 
 
@@ -30,13 +39,13 @@ def take(
     jobs: Sequence[str],
     limit: int,
     floors: Mapping[str, Position] | None = None,
-) -> list[Ticket]:
+) -> list[Taken]:
     """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age.
 
     `floors` says per queue from where on to look. Rows that were taken leave something behind while an old snapshot
     is open somewhere (a dump, a long report); who starts from the left walks over all of it each time.
     """
-    taken: list[Ticket] = []
+    taken: list[Taken] = []
     for queue in queues:
         if len(taken) == limit:
             break
@@ -44,19 +53,23 @@ def take(
         rows = tx.all(
             "take_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken), floor_rank=rank, floor_id=run_id
         )
-        taken += sorted(map(Ticket.of, rows), key=position)
+        taken += sorted(map(_taken, rows), key=lambda one: position(one.ticket))
     return taken
 
 
-def take_oldest(tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int) -> list[Ticket]:
+def take_oldest(tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int) -> list[Taken]:
     """Remove up to `limit` runs by age alone, so that priority starves no one."""
-    taken: list[Ticket] = []
+    taken: list[Taken] = []
     for queue in queues:
         if len(taken) == limit:
             break
         rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken))
-        taken += sorted(map(Ticket.of, rows), key=lambda ticket: ticket.run_id)
+        taken += sorted(map(_taken, rows), key=lambda one: one.ticket.run_id)
     return taken
+
+
+def _taken(row: Row) -> Taken:
+    return Taken(Ticket.of(row), row if "args" in row else None)
 
 
 def position(ticket: Ticket) -> Position:

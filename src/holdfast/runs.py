@@ -82,8 +82,15 @@ class Snapshot:
         return self.place == "outcomes"
 
 
-def submit(tx: Transaction, submissions: Sequence[Submission]) -> list[str | HoldfastError]:
-    """For each submission its run's id, or why it was refused; a refused one has written nothing."""
+def submit(tx: Transaction, submissions: Sequence[Submission], *, first: bool = False) -> list[str | HoldfastError]:
+    """For each submission its run's id, or why it was refused; a refused one has written nothing.
+
+    `first` says that these ids have never been sent before, so that no reply to them can have been lost.
+    """
+    if first and not any(s.after or s.idempotency_key for s in submissions):
+        tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
+        place(tx, submissions)
+        return [s.run_id for s in submissions]
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
     accepted = [s for s in submissions if not unknown & s.after.keys()]
@@ -107,7 +114,7 @@ def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
     needy = [s for s in submissions if s.after]
     if needy:
         needs = sorted((needed, s.run_id, int(must)) for s in needy for needed, must in s.after.items())
-        tx.run(
+        tx.put(
             "insert_needs",
             rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs],
         )
@@ -129,7 +136,7 @@ def cancel(tx: Transaction, run_id: str, *, reason: str) -> str:
     """
     for _ in range(100):
         if found := waits.remove(tx, [run_id]) or ready.remove(tx, [run_id]):
-            tx.run("delete_needs_of", ids=[run_id])
+            tx.put("delete_needs_of", ids=[run_id])
             outcomes.end(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
             return "cancelled"
         if tx.run("request_cancel", run_id=run_id, reason=reason, now=tx.now):

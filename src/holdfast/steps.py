@@ -26,7 +26,7 @@ def insert(tx: Transaction, finished: Sequence[tuple[Lease, Step]]) -> None:
         {name: getattr(step, name) for name in Step.__slots__} | {"run_id": lease.run_id} for lease, step in finished
     ]
     if rows:
-        tx.run("insert_steps", rows=rows)
+        tx.put("insert_steps", rows=rows)
 
 
 def of(tx: Transaction, run_id: str) -> list[Step]:

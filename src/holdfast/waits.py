@@ -28,7 +28,7 @@ def put(tx: Transaction, waits: Iterable[Wait]) -> None:
     """Let these runs wait, and have an orchestrator look at them."""
     waits = list(waits)
     if waits:
-        tx.run("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
+        tx.put("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
         tx.ring("waits")
 
 

@@ -45,7 +45,7 @@ class Pulse:
 def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
     """Write this worker down; the one that holds its exclusive name, if that stands in the way."""
     if worker.exclusive is not None:
-        tx.run("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
+        tx.put("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
     if tx.run("insert_worker", **_row(worker)):
         return None
     holding = tx.one("find_exclusive", exclusive=worker.exclusive)
@@ -65,7 +65,7 @@ def require(tx: Transaction, worker_id: str) -> None:
 
 
 def remove(tx: Transaction, worker_id: str) -> None:
-    tx.run("delete_worker", id=worker_id)
+    tx.put("delete_worker", id=worker_id)
 
 
 def forget(tx: Transaction, *, before: datetime) -> int:

@@ -25,7 +25,7 @@ def due(tx: Transaction, *, limit: int) -> int:
     ready.put(tx, waits.remove(tx, free) if free else ())
     keyed = sorted(row["run_id"] for row in rows if row["key"] is not None and row["run_id"] not in own)
     if keyed:
-        tx.run("come_due", ids=keyed)
+        tx.put("come_due", ids=keyed)
         tx.ring("waits")
     return len(rows)
 
@@ -55,7 +55,7 @@ def looks(tx: Transaction, *, limit: int) -> int:
         {row["key"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is not None}
     )
     if keys:
-        tx.run("open_new_holds", ids=keys)
+        tx.put("open_new_holds", ids=keys)
     return len(rows)
 
 
@@ -75,10 +75,10 @@ def turns(tx: Transaction, *, limit: int) -> int:
     moved = {ticket.key: ticket for ticket in waits.remove(tx, list(next_up.values()))} if next_up else {}
     if moved:
         rows = [{"key": key, "run_id": ticket.run_id} for key, ticket in moved.items()]
-        tx.run("give_holds", rows=rows)
+        tx.put("give_holds", rows=rows)
         ready.put(tx, moved.values())
     if idle := [key for key in keys if key not in next_up]:
-        tx.run("delete_open_holds", ids=idle)
+        tx.put("delete_open_holds", ids=idle)
     return len(keys)
 
 
@@ -110,7 +110,7 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
     if not reasons:
         return
     failed = waits.remove(tx, list(reasons))
-    tx.run("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
+    tx.put("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
     outcomes.end(tx, [_ending(ticket, reasons[ticket.run_id]) for ticket in failed])
 
 

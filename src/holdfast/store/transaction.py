@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.ids import Ids
-from holdfast.store.queries import Queries
+from holdfast.store.queries import Queries, Query
 
 if TYPE_CHECKING:
     from holdfast.store.dialects.base import Dialect, Session
@@ -44,6 +44,11 @@ class Transaction:
         """Execute a statement; the number of rows that it touched."""
         return self._execute(name, values)[2]
 
+    def put(self, name: str, /, **values: object) -> None:
+        """Execute a statement whose answer no one needs; if it fails, this transaction does."""
+        query = self._queries[name]
+        self._session.put(query.text, query.bind(self._bound(query, values)))
+
     def all(self, name: str, /, **values: object) -> list[Row]:
         """Execute a statement; the rows that it gave."""
         rows, columns, _ = self._execute(name, values)
@@ -65,8 +70,10 @@ class Transaction:
 
     def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
         query = self._queries[name]
-        bound = {key: self._dialect.bind(value, query.columns) for key, value in values.items()}
-        return self._session.execute(query.text, query.bind(bound))
+        return self._session.execute(query.text, query.bind(self._bound(query, values)))
+
+    def _bound(self, query: Query, values: Mapping[str, object]) -> dict[str, object]:
+        return {key: self._dialect.bind(value, query.columns) for key, value in values.items()}
 
     def execute_ddl(self, statement: str) -> None:
         """One statement of a migration, which has no parameters and no name."""

@@ -29,6 +29,9 @@ class Session(Protocol):
 
     def execute(self, text: str, values: object) -> Result: ...
 
+    def put(self, text: str, values: object) -> None:
+        """Execute, and need no answer; an error may come with a later statement or with the commit."""
+
 
 class SqlAlchemySession:
     """A SQLAlchemy Connection, which may sit on an async driver."""
@@ -42,6 +45,9 @@ class SqlAlchemySession:
             return (), [], result.rowcount
         rows = result.fetchall()
         return rows, list(result.keys()), len(rows)
+
+    def put(self, text: str, values: object) -> None:
+        self._connection.exec_driver_sql(text, values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
@@ -35,11 +37,8 @@ class PostgresDialect(Dialect):
     ) -> None:
         self.url = url
         self._make = make or self._open
-        limits = {"statement_timeout": statement_timeout, "lock_timeout": busy_timeout}
-        # `set local`, in one message with `begin`: no session state, so a pooler may sit between.
-        self._begin = "begin; " + "; ".join(
-            f"set local {name} = {int(limit / timedelta(milliseconds=1))}" for name, limit in limits.items()
-        )
+        self._limits = {"statement_timeout": statement_timeout, "lock_timeout": busy_timeout}
+        self._pipelines: WeakKeyDictionary[Connection, AbstractContextManager[psycopg.Pipeline]] = WeakKeyDictionary()
 
     def connect(self) -> Connection:
         try:
@@ -47,6 +46,9 @@ class PostgresDialect(Dialect):
             connection.autocommit = True
             if self._is_pooled(connection):
                 connection.prepare_threshold = None
+            else:
+                for name, limit in self._limits.items():
+                    connection.execute(f"set {name} = {_milliseconds(limit)}")
             return connection
         except psycopg.Error as error:
             raise self.translate(error) from error
@@ -60,16 +62,27 @@ class PostgresDialect(Dialect):
         return row is None or row[0] != connection.info.backend_pid
 
     def begin(self, connection: Connection, *, write: bool, patience: timedelta | None = None) -> Session:
-        begin = self._begin if write else f"{self._begin}; set transaction read only"
+        """Begin, in a pipeline: what needs no answer at once travels with what does, one round trip for both."""
+        pipeline = connection.pipeline()
+        session = _Session(connection, pipeline.__enter__())
+        self._pipelines[connection] = pipeline
+        connection.execute("begin" if write else "begin read only")
+        # Behind a pooler there is no session to keep settings in.
+        limits = dict(self._limits) if connection.prepare_threshold is None else {}
         if patience is not None:
-            begin += f"; set local lock_timeout = {int(patience / timedelta(milliseconds=1))}"
-        connection.execute(begin)
-        return _Session(connection)
+            limits["lock_timeout"] = patience
+        for name, limit in limits.items():
+            connection.execute(f"set local {name} = {_milliseconds(limit)}")
+        return session
 
     def commit(self, connection: Connection) -> None:
         connection.execute("commit")
+        self._pipelines.pop(connection).__exit__(None, None, None)
 
     def rollback(self, connection: Connection) -> None:
+        if (pipeline := self._pipelines.pop(connection, None)) is not None:
+            with contextlib.suppress(psycopg.Error):
+                pipeline.__exit__(None, None, None)
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             connection.execute("rollback")
 
@@ -171,12 +184,18 @@ class PostgresDialect(Dialect):
 
 
 class _Session:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
+        self._connection, self._pipeline = connection, pipeline
+
+    def put(self, text: str, values: Any) -> None:
+        cursor = self._connection.cursor()
+        cursor.execute(text, values)
 
     def execute(self, text: str, values: Any) -> Result:
         cursor = self._connection.cursor(row_factory=psycopg.rows.tuple_row)
         cursor.execute(text, values)
+        if self._pipeline is not None:
+            self._pipeline.sync()
         if cursor.description is None:
             return (), [], cursor.rowcount
         rows = cursor.fetchall()
@@ -186,6 +205,10 @@ class _Session:
 @lru_cache(maxsize=4096)  # a batch says the same instant many times
 def _isoformat(value: datetime) -> str:
     return value.isoformat()
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return int(duration / timedelta(milliseconds=1))
 
 
 def _payload(names: set[str]) -> str:

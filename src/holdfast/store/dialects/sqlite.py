@@ -177,6 +177,9 @@ class _Session:
     def __init__(self, connection: Any) -> None:
         self._execute = connection.execute
 
+    def put(self, text: str, values: object) -> None:
+        self._execute(text, () if values is None else values)
+
     def execute(self, text: str, values: object) -> Result:
         cursor = self._execute(text, () if values is None else values)
         if cursor.description is None:

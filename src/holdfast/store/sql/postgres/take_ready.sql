@@ -10,8 +10,28 @@ with chosen as (
     order by y.rank, y.run_id
     limit :limit
     for update skip locked
+),
+
+taken as (
+    delete from holdfast_ready as y
+    using chosen
+    where y.run_id = chosen.run_id
+    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers
 )
-delete from holdfast_ready as y
-using chosen
-where y.run_id = chosen.run_id
-returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers
+
+select
+    t.run_id,
+    t.job,
+    t.queue,
+    t.rank,
+    t.key,
+    t.attempt,
+    t.tries,
+    t.takeovers,
+    r.args,
+    r.policy,
+    r.tags,
+    r.again_of,
+    r.created_at
+from taken as t
+inner join holdfast_runs as r on r.id = t.run_id

@@ -1,0 +1,72 @@
+"""Runs every measurement on SQLite and PostgreSQL, in interleaved rounds, and prints the medians as a table."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import drain, pickup, raw, submit, takeover
+from bench.databases import Databases
+from holdfast.testing.postgres import postgres_server
+
+MEASUREMENTS = {
+    "submit one by one, runs/s": submit.one_by_one,
+    "submit from 16 threads, runs/s": submit.from_threads,
+    "submit_many of 1,000, runs/s": submit.many,
+    "raw insert of 1,000, rows/s": raw.insert,
+    "drain, 1 worker, -c 100, threads, runs/s": drain.threads,
+    "drain, 1 worker, -c 100, async, runs/s": drain.coroutines,
+    "drain, 1 worker, -c 8, threads, runs/s": drain.few_threads,
+    "drain, 2 workers, -c 100, runs/s": drain.two_workers,
+    "drain, keyed, 1,000 keys, runs/s": drain.keyed,
+    "raw claim + finish, batches of 100, runs/s": raw.drain,
+    "pick-up by another process, p50 ms": pickup.median,
+    "pick-up by another process, p99 ms": pickup.worst,
+    "takeover after kill -9, lease 2 s, s": takeover.after_kill,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="measure only what contains this text")
+    parser.add_argument("--json", type=Path, help="also write every figure to this file")
+    options = parser.parse_args()
+    chosen = {name: measure for name, measure in MEASUREMENTS.items() if options.only in name}
+    figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with databases() as found:
+        for number in range(options.rounds):
+            for name, measure in chosen.items():
+                for store in ("sqlite", "postgres"):
+                    figures[name][store].append(measure(found.fresh(store)))
+                    print(f"round {number + 1}: {name}, {store}: {figures[name][store][-1]:,.1f}", flush=True)
+    show(figures)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+@contextlib.contextmanager
+def databases() -> Iterator[Databases]:
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder, postgres_server(18) as server:
+        yield Databases(Path(folder), server)
+
+
+def show(figures: dict[str, dict[str, list[float]]]) -> None:
+    table = Table("measurement", "SQLite (FULL)", "PostgreSQL 18 (fsync)", title="medians; durable commits")
+    for name, stores in figures.items():
+        cells = [f"{statistics.median(stores[store]):,.1f}" for store in ("sqlite", "postgres")]
+        table.add_row(name, *cells)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
