@@ -1,20 +1,27 @@
--- Every lease there is, and what to do about it.
-select top (:limit)
-    l.run_id,
-    l.job,
-    l.queue,
-    l.rank,
-    l.[key],
-    l.attempt,
-    l.tries,
-    l.takeovers,
-    l.holder,
-    l.started_at,
-    l.expires_at,
-    l.deadline_at,
-    l.cancel_requested_at,
-    l.cancel_reason,
+-- Every lease there is, and what to do about it. The update changes nothing: as in find_expired.
+update l
+set holder = l.holder
+output
+    inserted.run_id,
+    inserted.job,
+    inserted.queue,
+    inserted.rank,
+    inserted.[key],
+    inserted.attempt,
+    inserted.tries,
+    inserted.takeovers,
+    inserted.holder,
+    inserted.started_at,
+    inserted.expires_at,
+    inserted.deadline_at,
+    inserted.cancel_requested_at,
+    inserted.cancel_reason,
     r.policy
-from holdfast_leases as l
+from (
+    select top (:limit) e.run_id
+    from holdfast_leases as e with (readpast, updlock, readcommittedlock)
+    order by e.run_id
+) as chosen
+inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
-order by l.run_id
+option (force order, loop join)

@@ -1,21 +1,30 @@
--- Leases that ran out, and what to do about them. Taking one away asks again whether it is still so.
-select top (:limit)
-    l.run_id,
-    l.job,
-    l.queue,
-    l.rank,
-    l.[key],
-    l.attempt,
-    l.tries,
-    l.takeovers,
-    l.holder,
-    l.started_at,
-    l.expires_at,
-    l.deadline_at,
-    l.cancel_requested_at,
-    l.cancel_reason,
+-- Leases that ran out, and what to do about them. The update changes nothing: it holds them still until this transaction
+-- ends, so that no request to cancel comes in between unseen.
+update l
+set holder = l.holder
+output
+    inserted.run_id,
+    inserted.job,
+    inserted.queue,
+    inserted.rank,
+    inserted.[key],
+    inserted.attempt,
+    inserted.tries,
+    inserted.takeovers,
+    inserted.holder,
+    inserted.started_at,
+    inserted.expires_at,
+    inserted.deadline_at,
+    inserted.cancel_requested_at,
+    inserted.cancel_reason,
     r.policy
-from holdfast_leases as l with (readpast, readcommittedlock)
+from (
+    select top (:limit) e.run_id
+    from holdfast_leases as e with (readpast, updlock, readcommittedlock)
+    where e.expires_at < :now
+    order by e.run_id
+) as chosen
+inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
 where l.expires_at < :now
-order by l.run_id
+option (force order, loop join)
