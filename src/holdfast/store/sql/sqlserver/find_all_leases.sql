@@ -19,7 +19,7 @@ output
     r.policy
 from (
     select top (:limit) e.run_id
-    from holdfast_leases as e with (readpast, updlock, readcommittedlock)
+    from holdfast_leases as e with (readpast, readcommittedlock)
     order by e.run_id
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id

@@ -20,7 +20,7 @@ output
     r.policy
 from (
     select top (:limit) e.run_id
-    from holdfast_leases as e with (readpast, updlock, readcommittedlock)
+    from holdfast_leases as e with (readpast, readcommittedlock)
     where e.expires_at < :now
     order by e.run_id
 ) as chosen
