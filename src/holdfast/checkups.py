@@ -44,9 +44,9 @@ def check(store: Store, settings: Settings) -> list[Check]:
         _clock(ahead),
     ]
     current, latest = migrate.version(store), migrate.latest(store.dialect.name)
-    checks.append(_schema(current, latest))
+    checks.append(_schema(current, latest, at_first_use=settings.migrate))
     if current == latest:
-        checks += [_commit(store), *_workers(store, settings)]
+        checks += [_commit(store), *_workers(store)]
     return checks
 
 
@@ -61,7 +61,7 @@ def _clock(ahead: timedelta) -> Check:
     )
 
 
-def _schema(current: int | None, latest: int) -> Check:
+def _schema(current: int | None, latest: int, *, at_first_use: bool) -> Check:
     if current == latest:
         return Check(name="tables", value=f"version {current}")
     if current is not None and current > latest:
@@ -72,6 +72,10 @@ def _schema(current: int | None, latest: int) -> Check:
             advice="upgrade Holdfast here",
         )
     value = "none" if current is None else f"version {current}; this code needs {latest}"
+    if at_first_use:
+        return Check(
+            name="tables", value=value, verdict="warning", advice="made at the first use, or by 'holdfast migrate'"
+        )
     return Check(name="tables", value=value, verdict="wrong", advice="run 'holdfast migrate'")
 
 
@@ -92,7 +96,7 @@ def _commit(store: Store) -> Check:
     )
 
 
-def _workers(store: Store, settings: Settings) -> list[Check]:
+def _workers(store: Store) -> list[Check]:
     alive = store.read(workers.live)
     if not alive:
         return [

@@ -168,3 +168,22 @@ def test_plain_spells_out_what_steers_and_leaves_words_alone() -> None:
     assert screen.plain("a\nb\tc", lines=True) == "a\nb\tc"
     assert screen.plain("\ud800\x1b\x9b\u202e\ufeff") == "\\ud800\\x1b\\x9b\\u202e\\ufeff"
     assert screen.short("x" * 50, 10) == "x" * 9 + "…"
+
+
+def test_an_old_sqlite_library_is_warned_of_in_one_line_and_by_the_doctor(shell: Shell) -> None:
+    old = (
+        "import sqlite3.dbapi2\nsqlite3.dbapi2.sqlite_version_info = (3, 40, 1)\nfrom holdfast.cli import main\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", old, "doctor", "app:hf"],
+        cwd=shell.folder,
+        env=shell.environment | {"HOLDFAST_SQLITE_MODULE": "sqlite3", "PYTHONWARNINGS": ""},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("holdfast: warning: SQLite ")]
+    assert (done.returncode, len(set(warnings))) == (0, 1), done.stderr
+    assert "not safe with several writers" in done.stdout
+    assert "can corrupt a file that several processes write: install pysqlite3" in done.stderr

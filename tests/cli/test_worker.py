@@ -136,7 +136,7 @@ def test_following_can_be_interrupted(shell: Shell) -> None:
     assert follower.stdout is not None
     assert "RUN_QUEUED" in follower.stdout.readline()
     follower.send_signal(signal.SIGINT)
-    assert ended(follower) == (130, "holdfast: interrupted: stopped by Ctrl-C\n")
+    assert ended(follower) == (130, "\nholdfast: interrupted: stopped by Ctrl-C\n")
 
 
 def test_a_log_line_can_not_steer_the_terminal(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class Command(click.Group):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        warnings.showwarning = _warn
         given = list(sys.argv[1:] if args is None else args)
         try:
             _check_encoding(given)
@@ -95,6 +97,10 @@ def main(debug: bool) -> None:
 
 for each in (worker, submit, runs, migrate, verify, doctor):
     main.add_command(each)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    screen.note(f"holdfast: warning: {message}", style="yellow")
 
 
 def _usage(error: click.ClickException) -> str:
