@@ -7,6 +7,7 @@ so a lease that ran out in its sleep is seen to have run out.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -35,7 +36,7 @@ class Clock(Protocol):
         ...
 
     def settled_for(self) -> timedelta:
-        """How long the offset to the database has not jumped."""
+        """How long ago the offset to the database last jumped; for ever, if it never did."""
         ...
 
 
@@ -43,7 +44,7 @@ class SystemClock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._offset: timedelta | None = None
-        self._settled_since = self.elapsed()
+        self._settled_since = -math.inf
 
     def now(self) -> datetime:
         offset = self._offset
@@ -68,7 +69,8 @@ class SystemClock:
             self._offset = offset
 
     def settled_for(self) -> timedelta:
-        return timedelta(seconds=self.elapsed() - self._settled_since)
+        settled = self.elapsed() - self._settled_since
+        return timedelta(seconds=settled) if math.isfinite(settled) else timedelta.max
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.orchestrator import promote, recover
 from holdfast.settings import Settings
 from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
 from holdfast.workers import Pulse
 
@@ -99,7 +100,7 @@ class Orchestrator:
         if pulse.looks:
             moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
         if self._expired(pulse, now) and self._can_judge():
-            moved += self._store.do(lambda tx: recover.expired(tx, limit=BATCH))
+            moved += self._store.do(self._recover)
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         return moved > 0
 
@@ -115,10 +116,17 @@ class Orchestrator:
     def _expired(self, pulse: Pulse, now: datetime) -> bool:
         return pulse.expires_at is not None and pulse.expires_at < now
 
+    def _recover(self, tx: Transaction) -> int:
+        # Asked inside the transaction: while we waited for it the clock may have jumped, and others have followed it.
+        self._store.follow_clock()
+        return recover.expired(tx, limit=BATCH) if self._can_judge() else 0
+
     def _can_judge(self) -> bool:
-        """Only who has itself been heard, and by a clock that has not jumped, for one lease may call others lost."""
+        """Only who has itself been heard for one lease may call others lost, and only by a clock that has not jumped
+        for two: one in which a worker may still claim by its old time, and one for that claim's lease to be renewed."""
         age = timedelta(seconds=self._clock.elapsed() - self._born)
-        return min(age, self._clock.settled_for()) >= self._settings.lease and self._may_recover()
+        settled = self._clock.settled_for() >= 2 * self._settings.lease
+        return age >= self._settings.lease and settled and self._may_recover()
 
     def _until_next(self, pulse: Pulse) -> float:
         wait = self._settings.tick

@@ -185,7 +185,8 @@ class Worker:
     def _turn(self) -> None:
         """One commit if there is something to write or to claim; else wait for a ring."""
         free = 0 if self._stopping.is_set() else self.concurrency - len(self.hand) + len(self._settled)
-        claiming = free > 0 and self._hungry
+        # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
+        claiming = free > 0 and self._hungry and self._heartbeat.fresh()
         if not self._settled and not claiming and not self.chronicle:
             self.bell.wait(self.hf.settings.tick.total_seconds())
             return
