@@ -95,8 +95,8 @@ class PostgresDatabase:
         assert isinstance(dialect, PostgresDialect)
         begin = dialect.begin
 
-        def begin_at(connection: Any, *, write: bool) -> Any:
-            session = begin(connection, write=write)
+        def begin_at(connection: Any, *, write: bool, **more: Any) -> Any:
+            session = begin(connection, write=write, **more)
             connection.execute("select set_config('sim.now', %s, true)", [clock.wall().isoformat()])
             return session
 

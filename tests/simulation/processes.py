@@ -164,7 +164,7 @@ class WorkerProcess(Process):
 class Client(Process):
     def main(self) -> None:
         for _ in range(self.world.odds.operations):
-            self.world.sleep(self.world.random.uniform(0, 6))
+            self.world.sleep(self.world.random.uniform(0, 5))
             operation = self.world.random.choice(
                 [self._one, self._one, self._one, self._many, self._joined, self._cancel, self._cancel]
             )

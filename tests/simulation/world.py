@@ -47,9 +47,9 @@ class Odds:
     crash: float = 0.004
     pause: float = 0.004
     stall: float = 0.015
-    clock_step: float = 0.002
+    clock_step: float = 0.004
     shutdown: float = 0.002
-    chaos_for: float = 90.0
+    chaos_for: float = 60.0
     settle_for: float = 900.0
 
 
