@@ -47,7 +47,7 @@ def _print(target: str, version: int | None) -> int:
         return exits.OK
 
 
-@click.command()
+@click.command(short_help="Check that every run is in exactly one place, and more.")
 @targets.target_argument()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
 def verify(target: str, as_json: bool) -> int:

@@ -10,7 +10,7 @@ from holdfast.cli import exits, screen, targets
 _STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
 
 
-@click.command()
+@click.command(short_help="What Holdfast stands on here, with advice.")
 @targets.target_argument()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
 def doctor(target: str, as_json: bool) -> int:

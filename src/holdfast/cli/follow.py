@@ -18,7 +18,7 @@ SOON, LATER = 0.1, 1.0
 PAGE = 1000
 
 
-@click.command()
+@click.command(short_help="A run's events as they happen, until it ends.")
 @targets.target_argument()
 @click.argument("run_id", metavar="ID")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds (then exit 8).")

@@ -80,7 +80,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         return exits.OK
 
 
-@runs.command()
+@runs.command(short_help="Why a run is where it is.")
 @targets.target_argument()
 @click.argument("run_id", metavar="ID")
 @json_option
@@ -101,7 +101,7 @@ def why(target: str, run_id: str, as_json: bool) -> int:
         return exits.OK
 
 
-@runs.command()
+@runs.command(short_help="End a run, or ask it to stop.")
 @targets.target_argument()
 @click.argument("run_id", metavar="ID")
 @click.option("--reason", default="cancelled", show_default=True, help="Why; it stays with the run.")
@@ -125,7 +125,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
         return exits.OK if state in ("cancelled", "running") else exits.PROBLEM
 
 
-@runs.command()
+@runs.command(short_help="A new run like that one.")
 @targets.target_argument()
 @click.argument("run_id", metavar="ID")
 @json_option

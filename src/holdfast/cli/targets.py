@@ -108,5 +108,11 @@ def _suggestion(module: Any) -> str:
 
 
 def target_argument(name: str = "target") -> Callable[[F], F]:
-    """The first argument of a command."""
-    return click.argument(name, metavar="APP" if name == "app" else "TARGET")
+    """The first argument of a command, explained below its options."""
+
+    def explained(command: F) -> F:
+        if name == "target":
+            command.__doc__ = f"{command.__doc__}\n    {HELP}\n    "
+        return click.argument(name, metavar="APP" if name == "app" else "TARGET")(command)
+
+    return explained

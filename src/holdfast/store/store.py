@@ -51,6 +51,13 @@ class Store:
         with self.reading() as tx:
             return verb(tx)
 
+    def once(self, verb: Callable[[Transaction], T], *, write: bool) -> T:
+        """Run a verb that is a single statement: it needs no `begin` and no `commit` around it."""
+        with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
+            now = self.clock.now()
+            session = self.dialect.alone(connection)
+            return verb(Transaction(session, self.queries, self.dialect, now=now, ids=self.ids))
+
     @contextlib.contextmanager
     def transaction(self, *, patience: timedelta | None = None) -> Iterator[Transaction]:
         """All of it or nothing; what it rang is passed on after the commit."""

@@ -30,7 +30,7 @@ class Look:
         asked = self._hf.clock.elapsed()
         # With work in hand the heartbeat speaks for us.
         due = asked - self._heartbeat.beaten_at >= self._hf.settings.renew_every.total_seconds()
-        pulse = self._beat(asked) if due and not self._hand else self._hf.read(self._pulse)
+        pulse = self._beat(asked) if due and not self._hand else self._hf.store.once(self._pulse, write=False)
         if pulse.clock_at is not None:
             self._hf.clock.follow(pulse.clock_at, asked=asked, answered=self._hf.clock.elapsed())
         else:
@@ -47,9 +47,9 @@ class Look:
                 tx, queues=self._queues, jobs=self._jobs, holder=self._holder, lease_for=lease
             )
 
-        pulse = self._hf.do(beat)
+        pulse = self._hf.store.once(beat, write=True)
         if pulse is None:
             self._register()  # someone took us for dead; one whose name is taken is refused here
-            return self._hf.read(self._pulse)
+            return self._hf.store.once(self._pulse, write=False)
         self._heartbeat.beaten_at = asked
         return pulse

@@ -75,6 +75,10 @@ class Dialect(ABC):
     def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
         """Begin; `patience` shortens the wait for a locked row, where rows are locked."""
 
+    @abstractmethod
+    def alone(self, connection: Any) -> Session:
+        """A session for one statement, which is a transaction by itself."""
+
     def commit(self, connection: Any) -> None:
         connection.commit()
 

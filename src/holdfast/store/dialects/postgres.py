@@ -75,6 +75,9 @@ class PostgresDialect(Dialect):
             connection.execute(f"set local {name} = {_milliseconds(limit)}")
         return session
 
+    def alone(self, connection: Connection) -> Session:
+        return _Session(connection)
+
     def commit(self, connection: Connection) -> None:
         connection.execute("commit")
         self._pipelines.pop(connection).__exit__(None, None, None)

@@ -18,7 +18,7 @@ from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongCo
 from holdfast.store.dialects.base import About, Dialect, Result, Session
 from holdfast.store.queries import Style
 
-LOOK_OFTEN, LOOK_SELDOM = 0.003, 0.025
+LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
 PAUSE = timedelta(milliseconds=10)
 SAFE = (3, 51, 3)  # older ones can corrupt a WAL that several processes reset at once
 
@@ -80,6 +80,9 @@ class SqliteDialect(Dialect):
         connection.execute("begin immediate" if write else "begin")
         return _Session(connection)
 
+    def alone(self, connection: Any) -> Session:
+        return _Session(connection)
+
     def commit(self, connection: Any) -> None:
         connection.execute("commit")
 
@@ -103,10 +106,11 @@ class SqliteDialect(Dialect):
     def about(self, connection: Any) -> About:
         module = self.module
         unsafe = f"SQLite {module.sqlite_version} can corrupt a file that several processes write: install pysqlite3"
+        safe = module.sqlite_version_info >= SAFE
         return About(
-            server=f"SQLite {module.sqlite_version}",
+            server=f"SQLite {module.sqlite_version}, {'safe' if safe else 'not safe'} with several writers",
             driver=f"{module.__name__.partition('.')[0]} (synchronous={self.synchronous})",
-            advice=(unsafe,) if module.sqlite_version_info < SAFE else (),
+            advice=() if safe else (unsafe,),
         )
 
     def server_time(self, connection: Any, clock: Clock) -> datetime:
@@ -129,10 +133,11 @@ class SqliteDialect(Dialect):
         It can't tell our process's own commits from others', so while we commit ourselves it is asked less often.
         """
         seen, ours, pause = None, own(), LOOK_OFTEN
-        while not stopping.wait(pause):
+        while not stopping.is_set():
+            time.sleep(pause)  # half of what waiting for the event with a time limit costs
             version = connection.execute("pragma data_version").fetchone()[0]
             if version == seen:
-                pause = min(pause * 1.1, LOOK_SELDOM)
+                pause = min(pause * 1.02, LOOK_SELDOM)
                 continue
             alone = own() == ours
             seen, ours, pause = version, own(), LOOK_OFTEN if alone else 2 * LOOK_SELDOM

@@ -131,6 +131,9 @@ class SqlServerDialect(Dialect):
         )
         return _Session(connection)
 
+    def alone(self, connection: Any) -> Session:
+        return _Session(connection)
+
     def commit(self, connection: Any) -> None:
         _execute(connection, "commit transaction")
 

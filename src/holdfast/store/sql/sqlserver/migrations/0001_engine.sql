@@ -40,7 +40,7 @@ go
 create index holdfast_ix_waits_due on holdfast_waits (due_at) include (missing) where due_at is not null
 go
 -- By look too: what is yet to be looked at may not be committed yet, and no orchestrator should wait for it.
-create index holdfast_ix_waits_turn on holdfast_waits ([key], look, run_id) include (due_at)
+create index holdfast_ix_waits_turn on holdfast_waits ([key], look, run_id) include (due_at, missing)
 where [key] is not null and missing = 0
 go
 -- This run needs that one to have ended.
