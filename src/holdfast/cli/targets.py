@@ -108,7 +108,7 @@ def _suggestion(module: Any) -> str:
 
 
 def target_argument(name: str = "target") -> Callable[[F], F]:
-    """The first argument of a command, explained below its options."""
+    """The first argument of a command, explained below its examples."""
 
     def explained(command: F) -> F:
         if name == "target":
