@@ -48,6 +48,7 @@ def statement(name: str) -> str:
     return translate(name, sources("sqlserver")[name], prefix="holdfast_", style="named").text
 
 
+@pytest.mark.timeout(180)
 def test_every_file_parses_as_one_statement_of_its_kind() -> None:
     wrong = {}
     for name in sorted(sources("sqlserver")):
