@@ -1,0 +1,96 @@
+"""Through PgBouncer in transaction mode: no statement may count on a session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from holdfast import Holdfast
+from holdfast.testing.postgres import NOBODY, PostgresServer, free_port
+
+
+@pytest.fixture(scope="module")
+def pgbouncer() -> str:
+    """The program, installed by the system's packages where we may."""
+    found = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None and os.getuid() == 0 and shutil.which("apt-get"):
+        for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "pgbouncer"]):
+            subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+        found = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        pytest.skip("no PgBouncer: it is not installed and may not be installed here")
+    return found
+
+
+@pytest.fixture
+def pooled_url(pgbouncer: str, postgres: PostgresServer, postgres_url: str) -> Iterator[str]:
+    """The test's database, through a pooler with two connections for everyone."""
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-pgbouncer-"))
+    folder.chmod(0o755)
+    port = free_port()
+    (folder / "users.txt").write_text('"postgres" ""\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+        f"auth_file = {folder}/users.txt\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n"
+    )
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    process = subprocess.Popen(
+        [pgbouncer, "-q", str(folder / "pgbouncer.ini")],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **as_nobody,  # type: ignore[call-overload]
+    )
+    url = f"postgresql://postgres@127.0.0.1:{port}/{postgres_url.rpartition('/')[2]}"
+    try:
+        _wait_for(url)
+        yield url
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(url: str) -> None:
+    for _ in range(100):
+        try:
+            psycopg.connect(url, connect_timeout=2).close()
+            return
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+    raise AssertionError("PgBouncer did not start")
+
+
+@pytest.mark.timeout(360)
+def test_runs_go_through_a_pooler_that_lends_connections_by_the_transaction(pooled_url: str) -> None:
+    with Holdfast(pooled_url, tick=0.1, lease=3, statement_timeout=5) as hf:
+
+        @hf.job(name="work", key="document")
+        def work(document: str) -> str:
+            return document
+
+        first = work.submit(document="a")
+        with hf.worker(concurrency=4):
+            runs = [first, *work.submit_many([{"document": str(number % 5)} for number in range(100)])]
+            assert {run.result(timeout=60) for run in runs} == {"a", "0", "1", "2", "3", "4"}
+        assert hf.verify() == []
+        with hf.store.reading() as tx:
+            assert tx.one("schema_version") is not None
+
+
+def test_a_pooler_is_recognised_so_that_nothing_is_kept_in_a_session(pooled_url: str) -> None:
+    with Holdfast(pooled_url) as hf:
+        hf.start()
+        connection = hf.store.dialect.connect()
+        try:
+            assert connection.prepare_threshold is None
+        finally:
+            hf.store.dialect.close(connection)
