@@ -102,8 +102,8 @@ class SqlServerDialect(Dialect):
             connection = self._make()
             connection.autocommit = True
             connection.timeout = self._statement_timeout
-            # We know some errors by their words only.
-            _execute(connection, "set language us_english")
+            # English, because we know some errors by their words only.
+            _execute(connection, f"set language us_english; {self._settings(self._busy_timeout)}")
             return connection
         except Exception as error:
             if "Failed to load the driver" in str(error):
@@ -118,17 +118,18 @@ class SqlServerDialect(Dialect):
     def _open(self) -> Any:
         return mssql_python.connect(self._connection_string, autocommit=True, timeout=LOGIN_TIMEOUT)
 
+    def _settings(self, wait: timedelta) -> str:
+        return (
+            "set xact_abort on; set transaction isolation level read committed; "
+            f"set lock_timeout {int(wait / timedelta(milliseconds=1))}"
+        )
+
     def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
         # `begin transaction`, not the driver's autocommit: after an error that undid the transaction on the server,
-        # our `commit` then fails, where the driver's would pass in silence.
-        wait = self._busy_timeout if patience is None else patience
-        _execute(
-            connection,
-            # Inside a transaction that was left open, ours would be nested, and its commit none.
-            "if @@trancount > 0 rollback transaction; set xact_abort on; "
-            "set transaction isolation level read committed; "
-            f"set lock_timeout {int(wait / timedelta(milliseconds=1))}; begin transaction",
-        )
+        # our `commit` then fails, where the driver's would pass in silence. And inside a transaction that was left
+        # open, ours would be nested, and its commit none.
+        settings = self._settings(self._busy_timeout if patience is None else patience)
+        _execute(connection, f"if @@trancount > 0 rollback transaction; {settings}; begin transaction")
         return _Session(connection)
 
     def alone(self, connection: Any) -> Session:
