@@ -190,9 +190,15 @@ def _with_errors(retry: Retry, on: tuple[type[BaseException], ...], never_on: tu
 
 
 class RunLog(logging.Handler):
-    """Gives the records made during a run to that run."""
+    """Gives the records made during a run to that run; `ours` tells runs of this worker from another's beside it."""
+
+    def __init__(self, ours: Callable[[str, int], bool], *, level: int) -> None:
+        super().__init__(level)
+        self._ours = ours
 
     def emit(self, record: logging.LogRecord) -> None:
         context = current.get()
-        if context is not None and not record.name.startswith("holdfast.worker"):
+        if context is None or record.name.startswith("holdfast.worker"):
+            return
+        if self._ours(context.run.id, context.run.attempt):
             context.logged(record)

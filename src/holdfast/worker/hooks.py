@@ -33,9 +33,8 @@ class Hooks:
 
     def _serve(self) -> None:
         while (run_id := self._failed.get()) is not None:
-            try:
-                snapshot = self._hf.snapshot(run_id)
-                for hook in self._hf.failure_hooks:
-                    hook(snapshot)
-            except Exception:
-                log.exception("a failure hook failed for run %s", run_id)
+            for hook in self._hf.failure_hooks:
+                try:
+                    hook(self._hf.snapshot(run_id))
+                except Exception:
+                    log.exception("a failure hook failed for run %s", run_id)

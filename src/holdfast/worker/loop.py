@@ -105,7 +105,10 @@ class Worker:
             on_pulse=self._on_pulse,
         )
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
-        self._run_log = RunLog(level=getattr(logging, hf.settings.log_level.upper()))
+        self._run_log = RunLog(
+            lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
+            level=getattr(logging, hf.settings.log_level.upper()),
+        )
         logging.getLogger().addHandler(self._run_log)
         # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
