@@ -37,6 +37,11 @@ def remove(tx: Transaction, run_ids: Sequence[str]) -> list[Ticket]:
     return [Ticket.of(row) for row in tx.all("delete_waits", ids=sorted(run_ids))]
 
 
+def let_go(tx: Transaction, run_ids: Sequence[str]) -> list[Ticket]:
+    """Those of these runs that wait for nothing any more, and are now ours to move."""
+    return [Ticket.of(row) for row in tx.all("delete_free_waits", ids=sorted(run_ids))]
+
+
 def _row(wait: Wait, now: datetime) -> Row:
     return wait.ticket.row() | {
         "missing": wait.missing,

@@ -50,7 +50,7 @@ def looks(tx: Transaction, *, limit: int) -> int:
     _met(tx, tx.all("find_met_needs_of", ids=[row["run_id"] for row in rows if row["missing"] > 0]))
     free = [row["run_id"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is None]
     if free:
-        ready.put(tx, waits.remove(tx, free))
+        ready.put(tx, waits.let_go(tx, free))
     keys = sorted(
         {row["key"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is not None}
     )

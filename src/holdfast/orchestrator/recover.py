@@ -31,7 +31,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
     if not rows:
         return 0
     seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
-    gone = {row["run_id"] for row in tx.all("delete_expired", rows=seen)}
+    gone = {row["run_id"]: row for row in tx.all("delete_expired", rows=seen)}
     endings: list[Ending] = []
     again: list[Ticket] = []
     later: list[tuple[Wait, KeyOrder]] = []
@@ -39,7 +39,8 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
     for row in rows:
         if row["run_id"] not in gone:
             continue
-        lease, policy = Lease.of(row), policies.from_json(row["policy"])
+        # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
+        lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
         decision = decide(tx, lease, policy)
         diagnostics.append(_diagnostic(lease, because, decision))

@@ -63,7 +63,7 @@ class Store:
         """All of it or nothing; what it rang is passed on after the commit."""
         with self._writing(), self._open(write=True, patience=patience) as tx:
             yield tx
-        self.commits += 1
+        self.commits += tx.wrote
         if tx.rung or tx.ended:
             self.on_commit(tx.rung, tx.ended)
 
@@ -147,9 +147,9 @@ class Store:
     @contextlib.contextmanager
     def _open(self, *, write: bool, patience: timedelta | None = None) -> Iterator[Transaction]:
         with self._connection(write=write) as connection:
-            now = self.clock.now()
             session = self.dialect.begin(connection, write=write, patience=patience)
-            tx = Transaction(session, self.queries, self.dialect, now=now, ids=self.ids)
+            # Read when the lock is ours: what is promised from now on must not be old before it is written.
+            tx = Transaction(session, self.queries, self.dialect, now=self.clock.now(), ids=self.ids)
             try:
                 yield tx
                 self.dialect.commit(connection)

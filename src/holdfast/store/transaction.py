@@ -37,6 +37,7 @@ class Transaction:
     ) -> None:
         self._session, self._queries, self._dialect = session, queries, dialect
         self.now, self.ids, self.owned = now, ids, owned
+        self.wrote = False
         self.rung: set[str] = set()
         self.ended: list[str] = []
 
@@ -48,6 +49,7 @@ class Transaction:
         """Execute a statement whose answer no one needs; if it fails, this transaction does."""
         query = self._queries[name]
         self._session.put(query.text, query.bind(self._bound(query, values)))
+        self.wrote = True
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """Execute a statement; the rows that it gave."""
@@ -70,7 +72,9 @@ class Transaction:
 
     def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
         query = self._queries[name]
-        return self._session.execute(query.text, query.bind(self._bound(query, values)))
+        result = self._session.execute(query.text, query.bind(self._bound(query, values)))
+        self.wrote = self.wrote or result[2] > 0
+        return result
 
     def _bound(self, query: Query, values: Mapping[str, object]) -> dict[str, object]:
         return {key: self._dialect.bind(value, query.columns) for key, value in values.items()}

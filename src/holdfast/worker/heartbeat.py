@@ -14,7 +14,7 @@ from holdfast.leases import Lease
 from holdfast.settings import Settings
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.worker.running import Hand, Running
+from holdfast.worker.running import Hand, Running, began
 
 log = logging.getLogger("holdfast.worker")
 
@@ -46,10 +46,12 @@ class Heartbeat:
     def beat(self) -> None:
         """Renew every lease in hand, once."""
         held = self._hand.all()
-        # Read before we ask: whatever the database takes to answer counts against us.
         asked = self._clock.elapsed()
 
         def renew(tx: Transaction) -> list[leases.Renewal]:
+            # Whatever the database takes to answer counts against us, but not the wait for its lock.
+            nonlocal asked
+            asked = began(tx, self._clock)
             workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=False)
             return leases.renew(
                 tx,

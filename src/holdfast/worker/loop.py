@@ -32,7 +32,7 @@ from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.listen import Ear
 from holdfast.worker.look import Look
-from holdfast.worker.running import Hand, Running
+from holdfast.worker.running import Hand, Running, began
 from holdfast.worker.start import Starter
 from holdfast.worker.watch import Watch
 
@@ -212,6 +212,8 @@ class Worker:
         asked = self.hf.clock.elapsed()
 
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
+            nonlocal asked
+            asked = began(tx, self.hf.clock)
             self.chronicle.write(tx, told)
             lost = (
                 outcomes.finish(tx, [(running.lease, outcome) for running, outcome in done], holder=self.id)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from holdfast.clock import Clock
 from holdfast.jobs import Job
 from holdfast.leases import Claim, Lease
+from holdfast.store.transaction import Transaction
 
 Stop = Literal["timeout", "cancel", "lost", "shutdown"]
 
@@ -86,3 +88,8 @@ class Hand:
 
     def __len__(self) -> int:
         return len(self._running)
+
+
+def began(tx: Transaction, clock: Clock) -> float:
+    """When the transaction read the time, on the clock that never stops: what it promises lasts from then."""
+    return clock.elapsed() - (clock.now() - tx.now).total_seconds()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -25,6 +26,7 @@ from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Sessi
 from holdfast.store.queries import Style
 
 DRIVERS = ("mssql_python", "pyodbc")
+LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0
 LOGIN_TIMEOUT = 10
 AGAIN = 3  # how often a statement may meet a duplicate in a caller's transaction
 
@@ -195,6 +197,19 @@ class SqlServerDialect(Dialect):
 
     def parse_instant(self, value: Any) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+    listens = True
+
+    def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
+        """Nothing is told by the server, so look often while there is work, and less and less when there is none."""
+        pause, ours = LOOK_OFTEN, own()
+        while not stopping.wait(pause):
+            if own() != ours:
+                pause, ours = LOOK_OFTEN, own()
+            else:
+                pause = min(pause * 2, LOOK_SELDOM)
+            if pause < LOOK_SELDOM:  # from there on the tick is as good
+                yield {""}
 
     def joins_style(self, connection: Any) -> Style:
         if (connection.dialect.name, connection.dialect.driver) != ("mssql", "aioodbc"):

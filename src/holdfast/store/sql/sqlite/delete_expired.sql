@@ -9,4 +9,4 @@ where run_id in (
         and l.attempt = r.value ->> 'attempt'
         and l.expires_at = r.value ->> 'expires_at'
 )
-returning run_id
+returning run_id, cancel_requested_at, cancel_reason

@@ -1,6 +1,9 @@
 -- Take leases away, if they are still as we saw them.
 delete l
-output deleted.run_id
+output
+    deleted.run_id,
+    deleted.cancel_requested_at,
+    deleted.cancel_reason
 from openjson(:rows) with (run_id varchar(100), attempt int, expires_at datetime2(6)) as r
 inner join holdfast_leases as l with (rowlock)
     on
