@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+import pysqlite3.dbapi2 as pysqlite3
 import pytest
 from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell, eventually
@@ -115,6 +117,20 @@ def test_a_second_exclusive_worker_refuses_and_names_the_first(shell: Shell) -> 
     assert line.startswith("holdfast: worker_exists: ")
     assert f"pid {first.pid}" in line
     assert first.poll() is None
+
+
+@pytest.mark.contract("J2")
+def test_an_exclusive_worker_that_was_replaced_stops_without_a_traceback(shell: Shell) -> None:
+    first = shell.start("worker", "app:hf", "--exclusive", "nightly")
+    assert first.stderr is not None
+    assert ":nightly:" in first.stderr.readline()
+    with contextlib.closing(pysqlite3.connect(shell.folder / "work.db", timeout=10)) as connection, connection:
+        connection.execute("delete from holdfast_workers")
+    shell("submit", "app:hf", "greet", "name=Ada")
+    code, said = ended(first)
+    assert code == 7
+    assert said.splitlines()[-1].startswith("holdfast: worker_exists: ")
+    assert "Traceback" not in said
 
 
 def test_follow_shows_events_while_the_run_goes_on(shell: Shell) -> None:

@@ -176,7 +176,8 @@ class Worker:
             while not self._finished():
                 self._turn()
         except BaseException as error:
-            log.exception("the worker stops")
+            # Our own errors say what to do in a line; of anything else we want to know where it came from.
+            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
             self._failure = error
         finally:
             self._close()
