@@ -51,7 +51,7 @@ class Chronicle:
         """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
         told, general = taken
         ours = (
-            leases.guard(tx, {lease.run_id: lease for lease, _ in told}.values(), holder=self._holder)
+            leases.guard(tx, {(lease.run_id, lease.attempt): lease for lease, _ in told}.values(), holder=self._holder)
             if told
             else set()
         )

@@ -31,7 +31,9 @@ class StepWriter:
 
     def _write(self, batch: Sequence[tuple[Lease, Step]]) -> Sequence[Exception | None]:
         def write(tx: Transaction) -> list[Exception | None]:
-            ours = leases.guard(tx, {lease.run_id: lease for lease, _ in batch}.values(), holder=self._holder)
+            ours = leases.guard(
+                tx, {(lease.run_id, lease.attempt): lease for lease, _ in batch}.values(), holder=self._holder
+            )
             steps.insert(tx, [(lease, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
             return [
                 None
