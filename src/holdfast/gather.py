@@ -7,6 +7,7 @@ crowd pays one commit. An error of one member is its own: a batch that fails is 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +23,10 @@ B = TypeVar("B")
 class Gather(Generic[A, B]):
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], *, limit: int = 1000) -> None:
         self._work, self._limit = work, limit
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
         self._waiting: deque[tuple[A, Future[B]]] = deque()
         self._floor = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
@@ -49,6 +54,8 @@ class Gather(Generic[A, B]):
             self._executor = None
 
     def _join(self, item: A) -> Future[B]:
+        if self._pid != os.getpid():
+            self._start()  # after a fork: what our parent's threads were about is not ours
         future: Future[B] = Future()
         self._waiting.append((item, future))
         return future
