@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -134,7 +135,7 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
         @hf.job(name="work", key="{name}")
         def work(name: str) -> None: ...
 
-        work.submit("parent before")
+        asyncio.run(work.asubmit("parent before"))
         children = []
         for number in range(3):
             with warnings.catch_warnings():
@@ -144,8 +145,9 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
                 status = 1
                 try:
                     signal.alarm(30)
-                    for index in range(5):
+                    for index in range(4):
                         work.submit(f"child {number} {index}")
+                    asyncio.run(work.asubmit(f"child {number} async"))
                     assert len(hf.list_runs(limit=100)) >= 6
                     status = 0
                 finally:

@@ -1,0 +1,330 @@
+"""The machinery without a database: settings, arguments, gather, wake-ups, named queries."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import settings
+from holdfast.arguments import Arguments, result_adapter
+from holdfast.context import Context
+from holdfast.errors import InvalidArguments, InvalidPolicy, InvalidSetting, NotSerialisable, StoreUnavailable, TooLarge
+from holdfast.gather import Gather
+from holdfast.store.queries import Queries, named, sources, translate
+from holdfast.wakeups import Announcer, Bell, Wakeups
+
+# Settings
+
+
+def test_the_defaults_need_nothing() -> None:
+    loaded = settings.load({}, environ={})
+    assert loaded.lease == timedelta(seconds=15)
+    assert loaded.tick == timedelta(seconds=1)
+    assert loaded.renew_every == timedelta(seconds=5)
+    assert (loaded.prefix, loaded.synchronous, loaded.sqlite_module) == ("holdfast_", "full", "pysqlite3")
+
+
+def test_what_is_given_wins_over_the_environment_and_none_is_not_given() -> None:
+    environ = {"HOLDFAST_LEASE": "30", "HOLDFAST_TICK": "2", "HOLDFAST_SOLO": "true", "OTHER": "x"}
+    loaded = settings.load({"lease": 60, "tick": None}, environ=environ)
+    assert (loaded.lease, loaded.tick, loaded.solo) == (timedelta(seconds=60), timedelta(seconds=2), True)
+
+
+@pytest.mark.parametrize("value", [20, 20.0, timedelta(seconds=20), "20", "20.0", "PT20S"])
+def test_a_duration_is_seconds_or_a_timedelta(value: Any) -> None:
+    assert settings.load({"lease": value}, environ={}).lease == timedelta(seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"lease": 0.1}, "lease"),
+        ({"lease": 100_000}, "lease"),
+        ({"lease": True}, "lease"),
+        ({"tick": 0}, "tick"),
+        ({"tick": 10}, "tick"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"prefix": "Robert'); drop table"}, "prefix"),
+        ({"schema_name": "a b"}, "schema_name"),
+        ({"busy_timeout": -1}, "busy_timeout"),
+        ({"misspelt": 1}, "misspelt"),
+    ],
+)
+def test_a_setting_that_can_not_work_is_refused_by_name(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidSetting, match=named):
+        settings.load(given, environ={})
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        settings.load({"concurrency": 0, "prefix": "!", "nonsense": 1}, environ={})
+    assert all(name in str(caught.value) for name in ("concurrency", "prefix", "nonsense"))
+
+
+# Arguments
+
+
+def arguments(fn: Any) -> Arguments:
+    return Arguments(fn, job="work")
+
+
+def test_a_context_is_found_by_its_annotation_and_is_no_argument() -> None:
+    def work(first: int, context: Context, last: str = "x") -> None: ...
+
+    found = arguments(work)
+    assert (found.context_name, found.names) == ("context", ("first", "last"))
+    assert found.encode((1,), {"last": "y"}, max_bytes=100)[0] == '{"first":1,"last":"y"}'
+
+
+def test_an_annotation_that_can_not_be_resolved_leaves_the_others_as_they_are() -> None:
+    def work(context: Context, number: int, odd: OnlyForTypeCheckers) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    found = arguments(work)
+    assert found.context_name == "context"
+    with pytest.raises(InvalidArguments, match="number"):
+        found.encode(("one", 2), {}, max_bytes=100)
+    assert found.encode((1, "anything"), {}, max_bytes=100)[0] == '{"number":1,"odd":"anything"}'
+
+
+def test_arguments_must_come_back_as_they_went_in() -> None:
+    def work(value: Any) -> None: ...
+
+    for good in (1, "x", [1, None], {"a": 1.5}):
+        text, _ = arguments(work).encode((good,), {}, max_bytes=100)
+        assert arguments(work).decode(text) == {"value": good}
+    for bad in ((1, 2), {1: 2}, b"\xff", object()):
+        with pytest.raises(NotSerialisable):
+            arguments(work).encode((bad,), {}, max_bytes=100)
+
+
+def test_how_large_arguments_may_be_is_counted_in_bytes() -> None:
+    def work(text: str) -> None: ...
+
+    assert arguments(work).encode(("ü" * 43,), {}, max_bytes=100)
+    with pytest.raises(TooLarge, match="101 bytes"):
+        arguments(work).encode(("ü" * 45,), {}, max_bytes=100)
+
+
+def test_the_schema_of_the_arguments_can_be_shown() -> None:
+    def work(number: int, name: str = "x") -> None: ...
+
+    schema = arguments(work).json_schema()
+    assert schema["required"] == ["number"]
+    assert set(schema["properties"]) == {"number", "name"}
+
+
+def test_a_function_that_takes_what_can_not_be_named_is_refused() -> None:
+    def star(*numbers: int) -> None: ...
+    def double_star(**numbers: int) -> None: ...
+    def positional(number: int, /) -> None: ...
+
+    for fn in (star, double_star, positional):
+        with pytest.raises(InvalidPolicy, match="by name"):
+            arguments(fn)
+
+
+def test_a_result_that_no_longer_fits_its_type_comes_back_as_plain_json() -> None:
+    def work() -> int: ...  # type: ignore[empty-body]
+
+    assert arguments(work).decode_result("3") == 3
+    assert arguments(work).decode_result('{"once":"a dict"}') == {"once": "a dict"}
+
+
+def test_a_step_without_types_is_stored_as_plain_json() -> None:
+    def untyped(x):  # type: ignore[no-untyped-def]
+        return x
+
+    assert result_adapter(untyped).validate_json("[1]") == [1]
+
+
+# Gather
+
+
+def test_a_lone_caller_pays_nothing_extra() -> None:
+    batches: list[Sequence[int]] = []
+
+    def work(batch: Sequence[int]) -> Sequence[int | Exception]:
+        batches.append(batch)
+        return [2 * item for item in batch]
+
+    gather = Gather(work)
+    assert [gather.do(1), gather.do(2)] == [2, 4]
+    assert batches == [[1], [2]]
+
+
+def test_a_crowd_shares_batches_and_each_gets_its_own_answer() -> None:
+    batches: list[int] = []
+    slow = threading.Event()
+
+    def work(batch: Sequence[int]) -> Sequence[int | Exception]:
+        batches.append(len(batch))
+        slow.wait(0.01)
+        return [2 * item for item in batch]
+
+    gather = Gather(work, limit=10)
+    with ThreadPoolExecutor(30) as pool:
+        assert list(pool.map(gather.do, range(90))) == [2 * n for n in range(90)]
+    assert len(batches) < 60
+    assert max(batches) <= 10
+
+
+def test_an_answer_that_is_an_error_is_raised_to_its_own_caller_only() -> None:
+    def work(batch: Sequence[int]) -> Sequence[int | Exception]:
+        return [ValueError(item) if item == 3 else item for item in batch]
+
+    async def scene() -> list[Any]:
+        gather = Gather(work)
+        try:
+            return await asyncio.gather(*(gather.ado(n) for n in range(6)), return_exceptions=True)
+        finally:
+            gather.close()
+
+    answers = asyncio.run(scene())
+    assert [type(answer) for answer in answers] == [int, int, int, ValueError, int, int]
+
+
+def test_a_batch_that_fails_is_halved_down_to_the_culprit() -> None:
+    seen: list[Sequence[int]] = []
+
+    def work(batch: Sequence[int]) -> Sequence[int | Exception]:
+        seen.append(list(batch))
+        if 5 in batch:
+            raise RuntimeError("five")
+        return list(batch)
+
+    async def scene() -> list[Any]:
+        gather = Gather(work)
+        try:
+            return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
+        finally:
+            gather.close()
+
+    answers = asyncio.run(scene())
+    assert [n for n, answer in enumerate(answers) if isinstance(answer, Exception)] == [5]
+    assert [5] in seen
+
+
+def test_a_database_that_is_away_is_told_to_all_at_once() -> None:
+    calls: list[int] = []
+
+    def work(batch: Sequence[int]) -> Sequence[int | Exception]:
+        calls.append(len(batch))
+        raise StoreUnavailable("away")
+
+    async def scene() -> list[Any]:
+        gather = Gather(work)
+        try:
+            return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
+        finally:
+            gather.close()
+
+    assert all(isinstance(answer, StoreUnavailable) for answer in asyncio.run(scene()))
+    assert sum(calls) == 16, "a batch was tried in halves although no half can succeed"
+
+
+# Wake-ups
+
+
+def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
+    bell = Bell()
+    assert bell.wait(0) is False
+    bell.ring()
+    bell.ring()
+    assert bell.wait(0) is True
+    assert bell.wait(0) is False
+
+
+def test_listeners_hear_every_commit_until_they_leave() -> None:
+    wakeups = Wakeups(None)
+    heard: list[tuple[set[str], list[str]]] = []
+    leave = wakeups.listen(lambda rung, ended: heard.append((rung, ended)))
+    wakeups.committed({"mail"}, ["r1"])
+    wakeups.heard({""})
+    leave()
+    wakeups.committed({"mail"}, [])
+    assert heard == [({"mail"}, ["r1"]), ({""}, [])]
+
+
+def test_rings_for_other_processes_are_gathered_and_none_is_lost() -> None:
+    told: list[set[str]] = []
+    first, go = threading.Event(), threading.Event()
+
+    def announce(names: set[str]) -> None:
+        told.append(set(names))
+        first.set()
+        go.wait(5)
+
+    announcer = Announcer(announce)
+    announcer.tell({"a"})
+    assert first.wait(5)
+    for number in range(50):
+        announcer.tell({f"q{number}"})
+    go.set()
+    announcer.close()
+    assert told[0] == {"a"}
+    assert set().union(*told) == {"a", *(f"q{n}" for n in range(50))}
+    assert len(told) < 10
+
+
+# Named queries
+
+
+@pytest.mark.parametrize(
+    ("style", "expected", "bound"),
+    [
+        ("named", "select :b, :a, :b", {"a": 1, "b": 2}),
+        ("pyformat", "select %(b)s, %(a)s, %(b)s", {"a": 1, "b": 2}),
+        ("qmark", "select ?, ?, ?", (2, 1, 2)),
+        ("dollar", "select $1, $2, $3", (2, 1, 2)),
+    ],
+)
+def test_parameters_are_written_in_the_drivers_own_style(style: Any, expected: str, bound: object) -> None:
+    query = translate("q", "select :b, :a, :b;", prefix="holdfast_", style=style)
+    assert query.text == expected
+    assert query.bind({"a": 1, "b": 2}) == bound
+
+
+def test_quotes_casts_comments_and_percents_are_no_parameters() -> None:
+    text = "-- a :comment\nselect ':quoted', x::text, 10 % 3\nfrom t\nwhere a = :a"
+    query = translate("q", text, prefix="holdfast_", style="pyformat")
+    assert query.parameters == ("a",)
+    assert "':quoted', x::text, 10 %% 3" in query.text
+    assert "comment" not in query.text
+
+
+@pytest.mark.parametrize("values", [{}, {"a": 1, "b": 2}, {"b": 1}])
+def test_a_missing_or_unknown_parameter_is_our_own_error(values: dict[str, object]) -> None:
+    query = translate("q", "select :a", prefix="holdfast_", style="named")
+    with pytest.raises(KeyError, match="q takes"):
+        query.bind(values)
+
+
+def test_the_prefix_is_replaced_everywhere_and_a_schema_only_where_it_may_stand() -> None:
+    text = "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs"
+    assert named(text, "work_").count("holdfast_") == 0
+    assert named(text, "s.work_") == (
+        "create index work_ix_runs on s.work_runs (id); create trigger work_tr_x on s.work_runs"
+    )
+
+
+def test_a_dialects_statement_wins_over_the_common_one() -> None:
+    root = Path(settings.__file__).parent / "store" / "sql"
+    for dialect in ("sqlite", "postgres"):
+        found = sources(dialect)
+        for file in (root / dialect).glob("*.sql"):
+            assert found[file.stem] == file.read_text()
+        assert set(found) >= {file.stem for file in (root / "common").glob("*.sql")}
+
+
+def test_a_statement_can_be_replaced_to_break_a_rule_on_purpose() -> None:
+    queries = Queries("sqlite", style="named", replaced={"find_due": "select 1"})
+    assert queries["find_due"].text == "select 1"
+    assert queries.styled("qmark")["find_due"].text == "select 1"
+    assert "find_due" in set(queries)
