@@ -13,12 +13,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, LeaseLost, stores, workers
+from holdfast import Holdfast, LeaseLost, runs, stores, workers
 from holdfast.events import Event
 from holdfast.ids import Ids
 from holdfast.leases import Claim, guard
@@ -26,6 +25,7 @@ from holdfast.orchestrator import promote, recover
 from holdfast.outcomes import Succeeded, TryLater, finish
 from holdfast.store.queries import Queries, sources
 from holdfast.testing import FakeClock, Manual
+from holdfast.worker.chronicle import Chronicle
 from holdfast.workers import WorkerInfo
 
 SOON = timedelta(seconds=1)
@@ -59,8 +59,6 @@ class Stage:
                 {},
                 now=tx.now,
             )
-            from holdfast import runs
-
             [answer] = runs.submit(tx, [submission])
         assert isinstance(answer, str)
         return answer
@@ -412,21 +410,19 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
 # They pass with the statements as they are; what they prove has no condition that can be dropped alone.
 OTHERS: list[Scenario] = [a_renewal_touches_no_other_run, a_key_is_given_to_its_own_run]
 
-DIALECTS = ["sqlite", "postgres"]
-
-
-@pytest.fixture(params=DIALECTS)
-def dialect(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+pytestmark = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
-def stage_of(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+def dialect(url: str) -> str:
+    return "sqlite" if url.startswith("sqlite") else "postgres"
+
+
+@pytest.fixture
+def stage_of(url: str, dialect: str) -> Iterator[Callable[..., Stage]]:
     opened: list[Holdfast] = []
 
     def make(replaced: dict[str, str] | None = None) -> Stage:
-        url = request.getfixturevalue(f"{dialect}_url")
         clock = FakeClock()
         hf = Holdfast(url, clock=clock, ids=Ids(seed=1))
         opened.append(hf)
@@ -474,7 +470,7 @@ def _always_true(match: re.Match[str]) -> str:
     dropped = match[0]
     if dropped.startswith("not exists"):
         return "exists (select 1) or exists"
-    parameters = re.findall(r":([a-z]+)", dropped)
+    parameters = re.findall(r":([a-z_]+)", dropped)
     if dropped.endswith(" or "):
         return ""
     if dropped.startswith(" or "):
@@ -484,8 +480,6 @@ def _always_true(match: re.Match[str]) -> str:
 
 def test_events_of_a_stale_attempt_are_dropped(stage_of: Callable[..., Stage]) -> None:
     """What a lingering attempt tells is not written, and costs the attempt that runs nothing."""
-    from holdfast.worker.chronicle import Chronicle
-
     on = stage_of()
     run = on.submit()
     old = on.claim("a")

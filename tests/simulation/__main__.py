@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
-from tests.simulation.database import postgres_database, sqlite_database
-from tests.simulation.world import World
+from tests.simulation.database import Database, postgres_database, sqlite_database
+from tests.simulation.world import SMALLER, World
 
 from holdfast.testing.postgres import postgres_server
 
@@ -26,7 +26,8 @@ def main() -> int:
     with _databases(postgres=given.postgres) as database:
         for seed in range(given.seed, given.seed + given.count):
             with database(seed) as opened:
-                world = World(seed, opened, say=given.verbose)
+                odds = SMALLER if given.postgres else None
+                world = World(seed, opened, odds=odds, say=given.verbose)
                 failure = world.run()
             if failure is not None:
                 failures += 1
@@ -38,7 +39,7 @@ def main() -> int:
 
 
 @contextmanager
-def _databases(*, postgres: bool) -> Iterator[object]:
+def _databases(*, postgres: bool) -> Iterator[Callable[[int], AbstractContextManager[Database]]]:
     if not postgres:
         yield lambda seed: sqlite_database()
         return

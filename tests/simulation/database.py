@@ -31,7 +31,7 @@ class Database(Protocol):
         """A caller's own connection, in a transaction of its own."""
         ...
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, *statements: str) -> list[list[tuple[Any, ...]]]:
         """What the oracle asks; tables are written `holdfast_…`."""
         ...
 
@@ -53,9 +53,7 @@ class SqliteDatabase:
             self._connection = hf.store.dialect.connect()
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
-        hf = Holdfast(
-            f"sqlite:///{self.path}", clock=clock, ids=ids, synchronous="normal", busy_timeout=0, **SETTINGS
-        )
+        hf = Holdfast(f"sqlite:///{self.path}", clock=clock, ids=ids, synchronous="normal", busy_timeout=0, **SETTINGS)
         _break_rules(hf, self.replaced)
         return hf
 
@@ -64,8 +62,8 @@ class SqliteDatabase:
         connection.execute("begin immediate")
         return connection
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return list(self._connection.execute(sql).fetchall())
+    def rows(self, *statements: str) -> list[list[tuple[Any, ...]]]:
+        return [list(self._connection.execute(sql).fetchall()) for sql in statements]
 
     def instant(self, value: Any) -> datetime | None:
         return None if value is None else datetime.fromisoformat(value).replace(tzinfo=UTC)
@@ -76,7 +74,7 @@ class SqliteDatabase:
 
 @dataclass
 class PostgresDatabase:
-    """The server's clock is the world's: `clock_timestamp()` in a statement reads a setting of the transaction."""
+    """The server's clock is the world's: its own is asked nowhere."""
 
     url: str
     prefix: str
@@ -86,24 +84,15 @@ class PostgresDatabase:
         with Holdfast(self.url, prefix=self.prefix) as hf:
             hf.start()
         self._connection = psycopg.connect(self.url, autocommit=True)
-        self._told: dict[str, str] = {}
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
         hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, prefix=self.prefix, **SETTINGS)
         hf.wakeups._announcer = None
         dialect = hf._store.dialect
         assert isinstance(dialect, PostgresDialect)
-        begin = dialect.begin
-
-        def begin_at(connection: Any, *, write: bool, **more: Any) -> Any:
-            session = begin(connection, write=write, **more)
-            connection.execute("select set_config('sim.now', %s, true)", [clock.wall().isoformat()])
-            return session
-
-        dialect.begin = begin_at  # type: ignore[method-assign]
         dialect.server_time = lambda connection, clock: clock.wall()  # type: ignore[method-assign]
         clocked = {
-            name: text.replace("clock_timestamp()", "current_setting('sim.now')::timestamptz")
+            name: text.replace("clock_timestamp()", "cast(null as timestamptz)")
             for name, text in (sources("postgres") | self.replaced).items()
             if "clock_timestamp()" in text or name in self.replaced
         }
@@ -115,8 +104,10 @@ class PostgresDatabase:
         connection.execute("set local lock_timeout = '200ms'")
         return connection
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(named(sql, self.prefix)).fetchall()
+    def rows(self, *statements: str) -> list[list[tuple[Any, ...]]]:
+        with self._connection.pipeline():
+            cursors = [self._connection.execute(named(sql, self.prefix)) for sql in statements]
+        return [cursor.fetchall() for cursor in cursors]
 
     def instant(self, value: Any) -> datetime | None:
         return None if value is None else value.astimezone(UTC)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from holdfast import Holdfast, policies
 
 if TYPE_CHECKING:
-    from tests.simulation.processes import Process
+    from tests.simulation.processes import Process, WorkerProcess
     from tests.simulation.world import World
 
 
@@ -65,6 +65,7 @@ class Oracle:
         self._undecided: set[str] = set()
         self._accepted: dict[str, None] = {}
         self._only: dict[str, str] = {}
+        self._not_before: dict[str, tuple[float, timedelta]] = {}
         self._attempts: Counter[str] = Counter()
         self._asked_to_stop: dict[str, int] = {}
         self._steps_at_start: dict[tuple[str, int], set[str]] = {}
@@ -78,6 +79,10 @@ class Oracle:
             self.alarm(f"two runs of idempotency key {idempotency_key}")
         self._accepted[run_id] = None
         self._undecided.discard(run_id)
+
+    def not_before(self, run_id: str, elapsed: float) -> None:
+        """A delayed run must not be ready earlier; the world's clock must not have jumped in between."""
+        self._not_before[run_id] = (elapsed, self._world.offset)
 
     def undecided(self, run_ids: Iterable[str]) -> None:
         """Submitted in a transaction that is still open."""
@@ -137,6 +142,15 @@ class Oracle:
         self._turns(before, now, commit)
         self._writes(before, now)
         self._seen = now
+        self._too_early()
+
+    def _too_early(self) -> None:
+        for run_id, (elapsed, offset) in list(self._not_before.items()):
+            place = self._seen.places.get(run_id)
+            if self._world.elapsed >= elapsed or self._world.offset != offset:
+                del self._not_before[run_id]
+            elif place is not None:
+                self._require(place.place == "waits", f"{self.name(run_id)} is {place.place} before its time")
 
     def idle(self) -> bool:
         return not self._seen.places and all(run_id in self._seen.outcomes for run_id in self._accepted)
@@ -154,41 +168,22 @@ class Oracle:
         self._require(not found, f"verify finds {found}")
 
     def _read(self) -> Picture:
-        rows, instant = self._database.rows, self._database.instant
+        instant = self._database.instant
+        runs, outcomes, holds, needs, steps, ready, waits, leases = self._database.rows(*_PICTURE)
         picture = Picture(
-            runs={row[0]: row[1:] for row in rows("select id, key, policy from holdfast_runs")},
-            outcomes={
-                row[0]: row[1:]
-                for row in rows(
-                    "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error"
-                    " from holdfast_outcomes"
-                )
-            },
-            holds=dict(rows("select key, run_id from holdfast_holds")),  # type: ignore[arg-type]
-            needs=dict(Counter(row[0] for row in rows("select run_id from holdfast_needs"))),
-            steps={(row[0], row[1]): row[2] for row in rows("select run_id, name, attempt from holdfast_steps")},
+            runs={row[0]: row[1:] for row in runs},
+            outcomes={row[0]: row[1:] for row in outcomes},
+            holds={row[0]: row[1] for row in holds},
+            needs=dict(Counter(row[0] for row in needs)),
+            steps={(row[0], row[1]): row[2] for row in steps},
         )
-        tickets = "run_id, key, attempt, tries, takeovers"
-        found = [
-            *((row[0], Place("ready", *row[1:5])) for row in rows(f"select {tickets} from holdfast_ready")),
-            *(
-                (row[0], Place("waits", *row[1:5], missing=row[5], due_at=instant(row[6])))
-                for row in rows(f"select {tickets}, missing, due_at from holdfast_waits")
-            ),
-            *(
-                (
-                    row[0],
-                    Place(
-                        "leases",
-                        *row[1:5],
-                        holder=row[5],
-                        expires_at=instant(row[6]),
-                        cancelled=row[7] is not None,
-                    ),
-                )
-                for row in rows(f"select {tickets}, holder, expires_at, cancel_requested_at from holdfast_leases")
-            ),
-        ]
+        found = [(row[0], Place("ready", *row[1:])) for row in ready]
+        for row in waits:
+            waiting: dict[str, Any] = {"missing": row[5], "due_at": instant(row[6])}
+            found.append((row[0], Place("waits", *row[1:5], **waiting)))
+        for row in leases:
+            held: dict[str, Any] = {"holder": row[5], "expires_at": instant(row[6]), "cancelled": row[7] is not None}
+            found.append((row[0], Place("leases", *row[1:5], **held)))
         for run_id, place in found:
             if run_id in picture.places:
                 raise Violation(f"{self.name(run_id)} is in {picture.places[run_id].place} and in {place.place}")
@@ -274,9 +269,13 @@ class Oracle:
                 )
         if was is not None and place is not None:
             self._require(place.attempt >= was.attempt, f"{name}: its attempt went back")
+        if was is not None and was.place == "waits" and place is not None and place.place == "ready":
+            self._require(was.due_at is None or was.due_at <= commit.now, f"{name} is ready before its time")
         role = _role(commit)
         move = (_where(before, run_id), _where(now, run_id))
-        self._require(move[0] == move[1] or move in _MOVES[role], f"{name}: {role} moved it from {move[0]} to {move[1]}")
+        self._require(
+            move[0] == move[1] or move in _MOVES[role], f"{name}: {role} moved it from {move[0]} to {move[1]}"
+        )
         if (outcome := now.outcomes.get(run_id)) and outcome[1] in ("PROCESS_TERMINATED", "TAKEOVER_LIMIT"):
             self._require(self._attempts[run_id] > 0, f"{name}: {outcome[1]}, but no worker ever had it")
 
@@ -333,7 +332,7 @@ class Oracle:
             else:
                 unchanged = before.steps[run_id, step] == attempt
                 self._require(unchanged, f"{self.name(run_id)}: {step} was overwritten")
-        told = self._database.rows(
+        [told] = self._database.rows(
             f"select id, run_id, kind, attempt from holdfast_events where id > {self._event} order by id"
         )
         for number, run_id, kind, attempt in told:
@@ -351,6 +350,17 @@ class Oracle:
         if not holds:
             raise Violation(problem)
 
+
+_PICTURE = [
+    "select id, key, policy from holdfast_runs",
+    "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error from holdfast_outcomes",
+    "select key, run_id from holdfast_holds",
+    "select run_id from holdfast_needs",
+    "select run_id, name, attempt from holdfast_steps",
+    "select run_id, key, attempt, tries, takeovers from holdfast_ready",
+    "select run_id, key, attempt, tries, takeovers, missing, due_at from holdfast_waits",
+    "select run_id, key, attempt, tries, takeovers, holder, expires_at, cancel_requested_at from holdfast_leases",
+]
 
 _MOVES = {
     "client": {

@@ -190,7 +190,11 @@ class Client(Process):
         if chance.random() < 0.03 and oracle.rolled_back:
             self._unknown_need(options)
             return
+        if "delay" in options and idempotency_key is None:
+            asked, offset = self.world.elapsed, self.world.offset
         run = self.job.using(**options, idempotency_key=idempotency_key).submit(number=number)
+        if "delay" in options and idempotency_key is None and self.world.offset == offset:
+            oracle.not_before(run.id, asked + options["delay"])
         self.world.note(f"submitted {oracle.name(run.id)}")
         oracle.accepted(run.id, idempotency_key)
 

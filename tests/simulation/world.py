@@ -29,7 +29,6 @@ from holdfast.ids import Ids
 from holdfast.testing.faults import Fault
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LEASE = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,10 @@ class Odds:
     shutdown: float = 0.002
     chaos_for: float = 60.0
     settle_for: float = 900.0
+
+
+SMALLER = Odds(workers=2, operations=6)
+"""For a database that has to be asked over a socket."""
 
 
 @dataclass(eq=False)

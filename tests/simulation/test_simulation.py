@@ -1,0 +1,74 @@
+"""Whole histories: crashes, pauses past the lease, lost replies, a locked database, a clock that jumps.
+
+A failing seed prints its number and its last moves; `make sim SEED=…` replays it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.simulation.database import postgres_database, sqlite_database
+from tests.simulation.world import SMALLER, World
+
+from holdfast.testing.postgres import PostgresServer
+
+PROVES = ("S3", "L5", "L6", "L7", "P2", "P3", "P8", "Q12")
+SHARE = 10
+_numbers = itertools.count()
+
+
+@pytest.mark.contract(*PROVES)
+@pytest.mark.parametrize("first", range(1, 201, SHARE))
+@pytest.mark.timeout(120)
+def test_every_run_ends_once_whatever_happens(first: int) -> None:
+    for seed in range(first, first + SHARE):
+        live_through(seed)
+
+
+@pytest.mark.contract(*PROVES, "Q18")
+@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.timeout(120)
+def test_every_run_ends_once_on_postgres(seed: int, postgres: PostgresServer) -> None:
+    live_through_on_postgres(seed, postgres)
+
+
+@pytest.mark.long
+@pytest.mark.contract(*PROVES)
+@pytest.mark.parametrize("first", range(1_000, 6_000, 100))
+@pytest.mark.timeout(600)
+def test_every_run_ends_once_in_thousands_of_histories(first: int) -> None:
+    for seed in range(first, first + 100):
+        live_through(seed)
+
+
+@pytest.mark.long
+@pytest.mark.contract(*PROVES)
+@pytest.mark.parametrize("first", range(1_000, 1_100, 10))
+@pytest.mark.timeout(600)
+def test_every_run_ends_once_in_many_histories_on_postgres(first: int, postgres: PostgresServer) -> None:
+    for seed in range(first, first + 10):
+        live_through_on_postgres(seed, postgres)
+
+
+def test_a_seed_is_a_history() -> None:
+    """The same seed makes the same moves, so that what it found can be found again."""
+    histories = []
+    for _ in range(2):
+        with sqlite_database() as database:
+            world = World(5, database)
+            assert world.run() is None
+        histories.append((world.count, world.commits, list(world.moves)))
+    assert histories[0] == histories[1]
+
+
+def live_through(seed: int) -> None:
+    with sqlite_database() as database:
+        failure = World(seed, database).run()
+    assert failure is None, str(failure)
+
+
+def live_through_on_postgres(seed: int, server: PostgresServer) -> None:
+    with postgres_database(server.url, f"sim{next(_numbers)}_") as database:
+        failure = World(seed, database, odds=SMALLER).run()
+    assert failure is None, f"{failure} (on PostgreSQL: add --postgres)"
