@@ -5,7 +5,6 @@ Only this module and `holdfast.testing` are public.
 
 from holdfast.app import Holdfast
 from holdfast.context import Context, Fence, RunInfo
-from holdfast.engine import Run
 from holdfast.errors import (
     Cancelled,
     DuplicateStep,
@@ -32,6 +31,7 @@ from holdfast.errors import (
     WrongSqliteLibrary,
 )
 from holdfast.events import Event
+from holdfast.handles import Run
 from holdfast.inspections import Finding, Why
 from holdfast.jobs import Job
 from holdfast.policies import Policy

@@ -6,14 +6,15 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from holdfast import checkups, codec, inspections, joins, queues, runs, settings, stores
+from holdfast import checkups, inspections, joins, queues, runs, settings, stores
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import HoldfastError, InvalidPolicy, ResultTimeout, RunFailed, StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.events import Event
 from holdfast.gather import Gather
+from holdfast.handles import Run
 from holdfast.ids import Ids
 from holdfast.inspections import Finding, Why
 from holdfast.jobs import (
@@ -336,75 +337,6 @@ class Holdfast:
 
     def _run(self, run_id: str, job: Job[..., R]) -> Run[R]:
         return Run(self, run_id, job, None)
-
-
-class Run(Generic[R]):
-    """A handle on one run."""
-
-    def __init__(self, hf: Holdfast, run_id: str, job: Job[..., R] | None, snapshot: Snapshot | None) -> None:
-        self._hf, self.id, self._job, self._snapshot = hf, run_id, job, snapshot
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The run as last read."""
-        return self._snapshot or self.refresh().snapshot
-
-    @property
-    def state(self) -> str:
-        """queued, running, succeeded, failed, cancelled or timed_out, as last read."""
-        return self.snapshot.state
-
-    def refresh(self) -> Run[R]:
-        """Read the run anew."""
-        self._snapshot = self._hf.snapshot(self.id)
-        return self
-
-    def result(self, timeout: float | timedelta | None = None) -> R:
-        """Wait for the run to end and give its result; RunFailed if it has none, ResultTimeout if it takes too long."""
-        limit = as_duration(timeout)
-        bell = threading.Event()
-        leave = self._hf.wakeups.listen(lambda rung, ended: bell.set() if self.id in ended else None)
-        started = self._hf.clock.elapsed()
-        try:
-            pause = 0.01
-            while not self.refresh().snapshot.ended:
-                left = None if limit is None else limit.total_seconds() - (self._hf.clock.elapsed() - started)
-                if left is not None and left <= 0:
-                    raise ResultTimeout(f"run {self.id} is still {self.state} after {limit}")
-                bell.wait(pause if left is None else min(pause, left))
-                pause = min(pause * 1.5, 0.25)
-        finally:
-            leave()
-        return self._outcome()
-
-    async def aresult(self, timeout: float | timedelta | None = None) -> R:
-        """`result` for async callers."""
-        return await asyncio.to_thread(self.result, timeout)
-
-    def cancel(self, *, reason: str = "cancelled") -> str:
-        """End it if it has not started; ask it to stop if it runs. Its state afterwards."""
-        return self._hf.cancel(self.id, reason=reason)
-
-    def again(self) -> Run[R]:
-        """A new run of the same job with the same arguments; this one stays as it is."""
-        return self._hf.again(self.id)
-
-    def why(self) -> Why:
-        return self._hf.why(self.id)
-
-    def story(self) -> list[Event]:
-        return self._hf.story(self.id)
-
-    def _outcome(self) -> R:
-        snapshot = self.snapshot
-        if snapshot.state != "succeeded" or snapshot.result is None:
-            raise RunFailed(self.id, snapshot.state, snapshot.failure_type, snapshot.error)
-        if self._job is not None:
-            return self._job.arguments.decode_result(snapshot.result)  # type: ignore[no-any-return]
-        return codec.load(snapshot.result)  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        return f"<Run {self.id}>"
 
 
 def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:

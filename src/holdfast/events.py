@@ -17,6 +17,8 @@ from holdfast.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """Something that happened, to a run or to none in particular; KINDS says what each kind means."""
+
     run_id: str | None
     kind: str
     attempt: int | None = None

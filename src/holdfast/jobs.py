@@ -19,7 +19,8 @@ from holdfast.retries import Retry
 from holdfast.runs import Submission
 
 if TYPE_CHECKING:
-    from holdfast.engine import Holdfast, Run
+    from holdfast.engine import Holdfast
+    from holdfast.handles import Run
 
 P = ParamSpec("P")
 R = TypeVar("R")

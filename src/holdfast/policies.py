@@ -18,7 +18,8 @@ KeyOrder = Literal["due", "strict"]
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """
+    """What a run may do, and what its misfortunes mean.
+
     max_attempts   how often the work may fail before the run fails
     timeout        wall clock of one attempt, from its start
     on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
@@ -47,12 +48,15 @@ class Policy:
                 raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
 
     def override(self, **changes: Any) -> Policy:
+        """The same policy with some fields changed, checked."""
         return replace(self, **changes) if changes else self
 
     def deadline(self, started_at: datetime) -> datetime | None:
+        """When an attempt that started then is over its window."""
         return None if self.timeout is None else started_at + self.timeout
 
     def to_json(self) -> str:
+        """The policy as it is stored with a run."""
         return _to_json(self)
 
 

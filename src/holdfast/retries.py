@@ -33,6 +33,7 @@ class Retry:
             raise InvalidPolicy("Retry: factor is at least 1, jitter lies between 0 and 1")
 
     def applies_to(self, error: BaseException) -> bool:
+        """Whether this error is one that is tried again."""
         return isinstance(error, self.on) and not isinstance(error, self.never_on)
 
     def wait_before(self, number: int, *, fraction: float) -> timedelta:

@@ -29,8 +29,8 @@ def prefix(settings: Settings, dialect: Dialect) -> str:
     """What stands in place of `holdfast_` in every statement."""
     if settings.schema_name is None:
         return settings.prefix
-    if dialect.name == "sqlite":
-        raise InvalidSetting("schema_name: SQLite has no schemas; use prefix")
+    if not dialect.has_schemas:
+        raise InvalidSetting("schema_name: this database has no schemas; use prefix")
     return f"{settings.schema_name}.{settings.prefix}"
 
 

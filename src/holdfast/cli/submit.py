@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from holdfast.cli import exits, screen, shapes, targets
-from holdfast.engine import Holdfast, Run
+from holdfast.engine import Holdfast
 from holdfast.errors import RunFailed
+from holdfast.handles import Run
 from holdfast.jobs import Job
 
 _ARGUMENT = re.compile(r"([A-Za-z_]\w*)(:?=)(.*)", re.DOTALL)

@@ -22,6 +22,7 @@ from holdfast.store.transaction import Transaction
 
 T = TypeVar("T")
 
+FOLLOW_EVERY = 60.0  # seconds: who has no heartbeat (a client) would drift away from the database's time
 CONFLICTS = 8  # how often the same transaction may lose a deadlock before we say so
 
 
@@ -30,6 +31,7 @@ class Store:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
         self.commits = 0
+        self._followed_at = clock.elapsed()
         self._reset()
 
     def do(self, verb: Callable[[Transaction], T], *, patience: timedelta | None = None) -> T:
@@ -98,16 +100,13 @@ class Store:
     def follow_clock(self) -> None:
         """Measure the offset between this host's clock and the database's."""
         with self._connection(write=False) as connection:
-            asked = self.clock.elapsed()
-            theirs = self.dialect.server_time(connection, self.clock)
-            self.clock.follow(theirs, asked=asked, answered=self.clock.elapsed())
+            self._follow(connection)
 
-    def about(self) -> tuple[About, timedelta]:
-        """What stands behind us, and how far its clock is ahead of this host's."""
-        with self._connection(write=False) as connection:
-            ours = self.clock.wall()
-            theirs = self.dialect.server_time(connection, self.clock)
-            return self.dialect.about(connection), theirs - (ours + (self.clock.wall() - ours) / 2)
+    def _follow(self, connection: Any) -> None:
+        asked = self.clock.elapsed()
+        theirs = self.dialect.server_time(connection, self.clock)
+        self._followed_at = self.clock.elapsed()
+        self.clock.follow(theirs, asked=asked, answered=self._followed_at)
 
     def announce(self, names: set[str]) -> None:
         """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""

@@ -14,21 +14,26 @@ class FakeClock:
         self._settled_since = self._elapsed - 1_000_000.0
 
     def now(self) -> datetime:
+        """The time that the test has set."""
         return self._now
 
     def elapsed(self) -> float:
+        """Seconds that went by; a `step` adds none."""
         return self._elapsed
 
     def wall(self) -> datetime:
+        """The same as `now`: host and database agree."""
         return self._now
 
     def follow(self, theirs: datetime, *, asked: float, answered: float) -> None:
         """The test is the authority: a database's opinion does not count."""
 
     def settled_for(self) -> timedelta:
+        """How much time went by since the last `step`."""
         return timedelta(seconds=self._elapsed - self._settled_since)
 
     def advance(self, by: timedelta | float) -> None:
+        """Let so much time go by (a duration, or seconds)."""
         by = by if isinstance(by, timedelta) else timedelta(seconds=by)
         self._now += by
         self._elapsed += by.total_seconds()

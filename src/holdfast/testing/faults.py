@@ -21,6 +21,8 @@ from holdfast.store.dialects.base import Session
 
 
 class Fault(Enum):
+    """What can go wrong between us and the database."""
+
     BUSY = "the database is locked: nothing is written"
     UNAVAILABLE = "the database can't be reached: nothing is written"
     REPLY_LOST = "the commit goes through, but its reply is lost with the connection"

@@ -35,6 +35,8 @@ ROUNDS = 1000
 
 
 class Manual:
+    """Moves the runs of one Holdfast, each move a call, in the caller's own thread."""
+
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
@@ -42,6 +44,7 @@ class Manual:
     def worker(
         self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
     ) -> ManualWorker:
+        """A worker of that name; it knows all jobs unless told which."""
         return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
 
     def orchestrate(self, *, limit: int = 1000) -> int:
@@ -90,6 +93,7 @@ class ManualWorker:
         self.jobs = list(jobs) if jobs is not None else hf.jobs.names()
 
     def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
+        """Start up to `limit` runs under our lease."""
         settings = self.hf.settings
         return self.hf.do(
             lambda tx: leases.claim(
@@ -135,6 +139,7 @@ class ManualWorker:
         return outcome
 
     def live(self) -> list[workers.WorkerInfo]:
+        """Who is alive, as the database sees it."""
         return self.hf.read(workers.live)
 
 

@@ -23,7 +23,7 @@ from holdfast.orchestrator.loop import Orchestrator
 from holdfast.outcomes import Failed, HandBack, Outcome
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
-from holdfast.worker import locks
+from holdfast.worker import doubts, locks
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunLog
 from holdfast.worker.desk import StepWriter
@@ -198,8 +198,6 @@ class Worker:
             if self._doubt:
                 self._hand_back_unknown()
             self._commit(claim=claiming)
-        except WorkerExists:
-            raise
         except (StoreBusy, StoreUnavailable) as error:
             self._trouble(error)
 
@@ -216,11 +214,8 @@ class Worker:
             nonlocal asked
             asked = began(tx, self.hf.clock)
             self.chronicle.write(tx, told)
-            lost = (
-                outcomes.finish(tx, [(running.lease, outcome) for running, outcome in done], holder=self.id)
-                if done
-                else set()
-            )
+            pairs = [(running.lease, outcome) for running, outcome in done]
+            lost = outcomes.finish(tx, pairs, holder=self.id) if pairs else set()
             return lost, self._claim(tx, limit)
 
         try:
@@ -280,7 +275,7 @@ class Worker:
                     parts.extendleft((part[middle:], part[:middle]))
                     continue
                 [(running, outcome)] = part
-                failed = Failed("RESULT_NOT_STORABLE", _refused(error))
+                failed = Failed("RESULT_NOT_STORABLE", doubts.refused(error))
                 if outcome != failed:
                     parts.appendleft([(running, failed)])
                     continue
@@ -334,24 +329,7 @@ class Worker:
         self._stopped.wait(self.hf.settings.tick.total_seconds() * jitter)
 
     def _hand_back_unknown(self) -> None:
-        """A connection that broke may have taken a claim's reply with it: what we hold unknowingly never started."""
-
-        def hand_back(tx: Transaction) -> int:
-            held = {(lease.run_id, lease.attempt): lease for lease in leases.of_holder(tx, self.id)}
-            self._lost &= held.keys()
-            unknown = [
-                lease
-                for (run_id, attempt), lease in held.items()
-                if self.hand.get(run_id, attempt) is None and (run_id, attempt) not in self._lost
-            ]
-            outcomes.finish(
-                tx,
-                [(lease, HandBack("the reply to its claim was lost")) for lease in unknown],
-                holder=self.id,
-            )
-            return len(unknown)
-
-        if count := self.hf.do(hand_back):
+        if count := self.hf.do(lambda tx: doubts.hand_back_unknown(tx, self.hand, self._lost, holder=self.id)):
             log.warning("%d runs whose claim was not answered were handed back", count)
         self._doubt = False
 
@@ -418,7 +396,3 @@ class Worker:
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
         self._lock.release()
-
-
-def _refused(error: Exception) -> str:
-    return f"the database refused the outcome: {type(error).__name__}: {error}"[:2000].replace("\x00", "\\0")

@@ -65,6 +65,7 @@ class Dialect(ABC):
     """What ends a statement in the database's own shell."""
     style: ClassVar[Style]
     parses_instants: ClassVar[bool] = True
+    has_schemas: ClassVar[bool] = True
     one_writer: ClassVar[bool] = False
     """Whether writers of one process should take turns on one connection."""
 

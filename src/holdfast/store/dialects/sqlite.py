@@ -20,12 +20,14 @@ from holdfast.store.queries import Style
 
 LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
 PAUSE = timedelta(milliseconds=10)
+ASK_AGAIN = timedelta(milliseconds=1)
 SAFE = (3, 51, 3)  # older ones can corrupt a WAL that several processes reset at once
 
 
 class SqliteDialect(Dialect):
     name = "sqlite"
     style = "named"
+    has_schemas = False
     one_writer = True
 
     def __init__(
@@ -48,7 +50,7 @@ class SqliteDialect(Dialect):
         try:
             connection = self._make()
             connection.isolation_level = None
-            connection.execute(f"pragma busy_timeout = {int(self.busy_timeout / timedelta(milliseconds=1))}")
+            self._be_patient(connection)
             self._use_wal(connection)
             connection.execute(f"pragma synchronous = {self.synchronous}")
             connection.execute("pragma temp_store = memory")
@@ -75,10 +77,33 @@ class SqliteDialect(Dialect):
                 time.sleep(PAUSE.total_seconds())
 
     def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
-        # Take the write lock at once: a deferred transaction that upgrades later
-        # fails with SQLITE_BUSY no matter how long the timeout is.
-        connection.execute("begin immediate" if write else "begin")
+        if write:
+            self._take_write_lock(connection)
+        else:
+            connection.execute("begin")
         return _Session(connection)
+
+    def _take_write_lock(self, connection: Any) -> None:
+        """At once: a deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is.
+
+        SQLite itself asks again every 100 ms, and among eight busy processes one may then wait for seconds, longer
+        than a lease. Asking every millisecond, none waited for one.
+        """
+        connection.execute("pragma busy_timeout = 0")
+        try:
+            for left in range(max(1, int(self.busy_timeout / ASK_AGAIN)), 0, -1):
+                try:
+                    connection.execute("begin immediate")
+                    return
+                except self.module.OperationalError as error:
+                    if left == 1 or "locked" not in str(error):
+                        raise
+                    time.sleep(ASK_AGAIN.total_seconds())
+        finally:
+            self._be_patient(connection)
+
+    def _be_patient(self, connection: Any) -> None:
+        connection.execute(f"pragma busy_timeout = {int(self.busy_timeout / timedelta(milliseconds=1))}")
 
     def alone(self, connection: Any) -> Session:
         return _Session(connection)
