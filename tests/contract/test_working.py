@@ -565,13 +565,16 @@ def begins(live: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When each transaction, or statement that is one by itself, began."""
     times: list[float] = []
     dialect = live.store.dialect
-    for name in ("begin", "alone"):
 
-        def counted(*args: Any, real: Any = getattr(dialect, name), **kwargs: Any) -> Any:
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def begun(*args: Any, **kwargs: Any) -> Any:
             times.append(time.monotonic())
             return real(*args, **kwargs)
 
-        monkeypatch.setattr(dialect, name, counted)
+        return begun
+
+    monkeypatch.setattr(dialect, "begin", counted(dialect.begin))
+    monkeypatch.setattr(dialect, "alone", counted(dialect.alone))
     return times
 
 

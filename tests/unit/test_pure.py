@@ -145,7 +145,8 @@ def test_a_seed_replays_everything_and_no_seed_repeats_nothing() -> None:
 
 
 def test_threads_never_get_the_same_id() -> None:
-    ids, made = Ids(), []
+    ids = Ids()
+    made: list[str] = []
     threads = [threading.Thread(target=lambda: made.extend(ids.new(NOW) for _ in range(500))) for _ in range(8)]
     for thread in threads:
         thread.start()
