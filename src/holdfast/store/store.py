@@ -102,11 +102,12 @@ class Store:
         with self._connection(write=False) as connection:
             self._follow(connection)
 
-    def _follow(self, connection: Any) -> None:
-        asked = self.clock.elapsed()
-        theirs = self.dialect.server_time(connection, self.clock)
-        self._followed_at = self.clock.elapsed()
-        self.clock.follow(theirs, asked=asked, answered=self._followed_at)
+    def about(self) -> tuple[About, timedelta]:
+        """What stands behind us, and how far its clock is ahead of this host's."""
+        with self._connection(write=False) as connection:
+            ours = self.clock.wall()
+            theirs = self.dialect.server_time(connection, self.clock)
+            return self.dialect.about(connection), theirs - (ours + (self.clock.wall() - ours) / 2)
 
     def announce(self, names: set[str]) -> None:
         """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""
@@ -143,9 +144,17 @@ class Store:
         with self._turn:
             yield
 
+    def _follow(self, connection: Any) -> None:
+        asked = self.clock.elapsed()
+        theirs = self.dialect.server_time(connection, self.clock)
+        self._followed_at = self.clock.elapsed()
+        self.clock.follow(theirs, asked=asked, answered=self._followed_at)
+
     @contextlib.contextmanager
     def _open(self, *, write: bool, patience: timedelta | None = None) -> Iterator[Transaction]:
         with self._connection(write=write) as connection:
+            if self.clock.elapsed() - self._followed_at > FOLLOW_EVERY:
+                self._follow(connection)
             session = self.dialect.begin(connection, write=write, patience=patience)
             # Read when the lock is ours: what is promised from now on must not be old before it is written.
             tx = Transaction(session, self.queries, self.dialect, now=self.clock.now(), ids=self.ids)
