@@ -1,0 +1,88 @@
+"""The page of promises is whole, true and up to date: no number without a proof or the word 'open'."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOW_MANY = {"P": 11, "J": 16, "Q": 20, "X": 7, "L": 10, "S": 6}
+NUMBERS = [f"{letter}{number}" for letter, count in HOW_MANY.items() for number in range(1, count + 1)]
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("contracts_script", ROOT / "scripts" / "contracts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+contracts = load()
+TEXT = (ROOT / "docs" / "contracts.md").read_text("utf-8")
+PAGE = {promise.number: promise for promise in contracts.promises(TEXT)}
+PROOFS = contracts.proofs()
+
+
+def test_the_page_has_every_number_once_in_order() -> None:
+    assert [promise.number for promise in contracts.promises(TEXT)] == NUMBERS
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_has_a_proof_or_says_that_it_is_open(number: str) -> None:
+    promise = PAGE[number]
+    proved = {proof.test for proof in PROOFS if proof.number == number}
+    assert len(promise.words) > 20, "a promise needs words"
+    assert proved or promise.open, f"{number} has neither a test nor the word 'open'"
+    if not proved:
+        assert promise.open.startswith("open: "), f"{number} has no test: say 'open: ' and what will prove it"
+    elif promise.open:
+        assert promise.open.startswith("open in part: "), (
+            f"{number} has tests: say 'open in part: ' and what is missing"
+        )
+
+
+def test_a_test_names_only_numbers_that_are_on_the_page() -> None:
+    strangers = {f"{proof.file} {proof.test}: {proof.number}" for proof in PROOFS if proof.number not in PAGE}
+    assert strangers == set()
+
+
+def test_the_column_of_proofs_is_as_the_tests_have_it() -> None:
+    assert contracts.rendered(TEXT, PROOFS) == TEXT, "stale: run scripts/contracts.py"
+
+
+def test_markers_are_found_on_functions_classes_and_modules(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "unit"
+    folder.mkdir(parents=True)
+    (folder / "test_it.py").write_text(
+        "import pytest\n"
+        "pytestmark = [pytest.mark.contract('P1'), pytest.mark.timeout(9)]\n"
+        "@pytest.mark.contract('P2', 'P3')\n"
+        "def test_one(): ...\n"
+        "@pytest.mark.contract('P4')\n"
+        "class TestTwo:\n"
+        "    async def test_three(self): ...\n"
+        "def helper(): ...\n"
+    )
+    found = {(proof.file, proof.test, proof.number) for proof in contracts.proofs(tmp_path)}
+    assert found == {
+        ("unit/test_it", test, number)
+        for test, numbers in {"test_one": "123", "test_three": "14"}.items()
+        for number in (f"P{digit}" for digit in numbers)
+    }
+
+
+def test_a_stale_column_and_lost_words_would_be_seen() -> None:
+    page = "| P1 | It does. | old<br>open in part: the rest |\n"
+    proof = contracts.Proof("P1", "unit/test_it", "test_one")
+    assert contracts.rendered(page, [proof]) == (
+        "| P1 | It does. | **unit/test_it** `test_one`<br>open in part: the rest |\n"
+    )
+    assert contracts.rendered("| P1 | It does. | open: later |\n", []) == "| P1 | It does. | open: later |\n"
+    assert contracts.rendered("| P1 | It does. | **gone** `test_x` |\n", []) == "| P1 | It does. |  |\n"
