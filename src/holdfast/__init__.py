@@ -4,6 +4,7 @@ Only this module and `holdfast.testing` are public.
 """
 
 from holdfast.app import Holdfast
+from holdfast.checkups import Check
 from holdfast.context import Context, Fence, RunInfo
 from holdfast.errors import (
     Cancelled,
@@ -43,6 +44,7 @@ from holdfast.worker.loop import Worker
 
 __all__ = [
     "Cancelled",
+    "Check",
     "Context",
     "DuplicateStep",
     "Event",

@@ -44,7 +44,6 @@ KINDS = {
     "PROGRESS": "the run told how far it is",
     "LOG": "a log record made during the run",
     "SCHEDULER_CONTENTION": "a start met a locked database and was tried again on a later tick",
-    "WORKER_RECOVERED": "an orchestrator ended or requeued the runs of a lost worker",
 }
 
 
