@@ -11,7 +11,7 @@ from holdfast import Context, Holdfast
 hf = Holdfast(
     os.environ["HOLDFAST_URL"],
     tick=0.1,
-    lease=2,
+    lease=float(os.environ.get("TEST_LEASE", "2")),
     kill_grace=0.5,
     shutdown_grace=float(os.environ.get("TEST_SHUTDOWN_GRACE", "10")),
     solo=os.environ.get("TEST_SOLO") == "1",

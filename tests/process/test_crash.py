@@ -208,7 +208,7 @@ def _ended_or_away(app: Any, run_ids: list[str]) -> bool:
 def test_eight_workers_on_one_sqlite_file_do_each_run_once(
     load: Callable[..., Any], sqlite_url: str, tmp_path: Path, start_worker: Start
 ) -> None:
-    app = load("marked", sqlite_url)
+    app = load("marked", sqlite_url, TEST_LEASE=15)  # as by default: a starved machine must not look like a dead worker
     app.hf.start()
     workers = [start_worker("marked", "8") for _ in range(8)]
     for worker in workers:
@@ -221,7 +221,8 @@ def test_eight_workers_on_one_sqlite_file_do_each_run_once(
 
     starts = Counter(mark.run_id for mark in marks(tmp_path) if mark.what == "start")
     assert len(starts) == 2000
-    assert set(starts.values()) == {1}
+    twice = [run_id for run_id, count in starts.items() if count > 1]
+    assert not twice, [(app.hf.snapshot(run_id), app.hf.story(run_id)) for run_id in twice[:3]]
     assert len({mark.pid for mark in marks(tmp_path)}) > 1, "the work was shared"
     assert "locked" not in (tmp_path / "workers.log").read_text()
     assert app.hf.verify() == []

@@ -80,7 +80,7 @@ def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
 def test_a_timeout_ends_the_process_and_all_that_it_started(app: Any, tmp_path: Path, how: str) -> None:
     with Worker(app.hf):
         started = time.monotonic()
-        run = app.busy.using(timeout=1.5).submit(tmp_path / "marks", how)
+        run = app.busy.using(timeout=3).submit(tmp_path / "marks", how)
         processes = marked(tmp_path / "marks")
         with pytest.raises(RunFailed):
             run.result(timeout=30)
@@ -287,7 +287,7 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
 def test_the_next_run_of_a_key_starts_when_the_killed_one_is_gone(app: Any, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     with Worker(app.hf, concurrency=2):
-        job = app.busy.using(key="marks", timeout=1.0)
+        job = app.busy.using(key="marks", timeout=2.0)
         first, second = job.submit(marks, "holds the GIL"), job.submit(marks, "waits")
         for run in (first, second):
             with pytest.raises(RunFailed):
