@@ -294,7 +294,7 @@ def test_a_submitter_whose_connections_are_killed_loses_nothing_and_doubles_noth
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        runs = []
+        runs: list[Any] = []
         while killed < 10:
             runs += [app.work.submit(len(runs), 0.0)]
     finally:
