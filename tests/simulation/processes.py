@@ -163,6 +163,7 @@ class WorkerProcess(Process):
 
 class Client(Process):
     def main(self) -> None:
+        self._offset = self.world.offset
         for _ in range(self.world.odds.operations):
             self.world.sleep(self.world.random.uniform(0, 5))
             operation = self.world.random.choice(
@@ -190,10 +191,9 @@ class Client(Process):
         if chance.random() < 0.03 and oracle.rolled_back:
             self._unknown_need(options)
             return
-        if "delay" in options and idempotency_key is None:
-            asked, offset = self.world.elapsed, self.world.offset
+        asked = self.world.elapsed
         run = self.job.using(**options, idempotency_key=idempotency_key).submit(number=number)
-        if "delay" in options and idempotency_key is None and self.world.offset == offset:
+        if "delay" in options and idempotency_key is None and self.world.offset == self._offset:
             oracle.not_before(run.id, asked + options["delay"])
         self.world.note(f"submitted {oracle.name(run.id)}")
         oracle.accepted(run.id, idempotency_key)

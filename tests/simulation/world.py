@@ -202,12 +202,11 @@ class World:
         """A transaction is about to begin; what becomes of it."""
         actor = self._me()
         actor.wake_at, actor.condition, actor.at_border = self.elapsed, None, True
-        actor.tx_now = actor.process.now
         if self._happens(self.odds.stall):
             actor.wake_at += self.random.choice([0.5, 3.0, 12.0, 25.0])
             self.note(f"is stalled before a transaction until {actor.wake_at:.1f}")
         self._switch(actor)
-        actor.at_border = False
+        actor.at_border, actor.tx_now = False, actor.process.now
         if not write:
             return None
         odds = self.odds

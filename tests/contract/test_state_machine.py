@@ -1,0 +1,186 @@
+"""A state machine over the store: any order of submit, claim, renew, finish, cancel, time and orchestration.
+
+Hypothesis looks for the shortest order that breaks an invariant. The model beside the database knows only what was
+promised: who was told what.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
+
+from holdfast import Holdfast, LeaseLost, Retry, outcomes
+from holdfast.ids import Ids
+from holdfast.leases import Claim
+from holdfast.orchestrator import promote, recover
+from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater
+from holdfast.testing import FakeClock, Manual
+
+KEYS = st.sampled_from([None, "a", "b"])
+HOLDERS = st.sampled_from(["one", "two"])
+OUTCOMES = st.sampled_from(
+    [
+        Succeeded("1"),
+        Failed("ERROR", "no"),
+        TryLater("again", timedelta(seconds=5)),
+        TryLater("again", timedelta(seconds=5), key_order="strict"),
+        HandBack("it stops"),
+    ]
+)
+
+
+class Runs(RuleBasedStateMachine):
+    """The real store under one clock; `claims` are what workers believe to hold, stale ones included."""
+
+    submitted = Bundle("submitted")
+    claims = Bundle("claims")
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
+        self.clock = FakeClock()
+        url = f"sqlite:///{self.folder / 'work.db'}"
+        self.hf = Holdfast(url, clock=self.clock, ids=Ids(seed=1), synchronous="normal")
+        self.manual = Manual(self.hf)
+        self.job = self.hf.job(name="work")(lambda: None)
+        self.attempts: dict[str, int] = {}
+        self.ended: dict[str, tuple[Any, ...]] = {}
+        self.cancelled: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "hf"):
+            self.hf.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @rule(
+        target=submitted,
+        key=KEYS,
+        delay=st.sampled_from([None, 3, 30]),
+        on_crash=st.sampled_from(["requeue", "retry", "fail"]),
+        attempts=st.integers(1, 3),
+    )
+    def submit(self, key: str | None, delay: float | None, on_crash: str, attempts: int) -> str:
+        return self._submit(key, delay=delay, on_crash=on_crash, max_attempts=attempts)
+
+    @rule(target=submitted, key=KEYS, needed=submitted, must=st.booleans())
+    def submit_after(self, key: str | None, needed: str, must: bool) -> str:
+        return self._submit(key, after={needed: must})
+
+    @rule(target=claims, holder=HOLDERS, limit=st.integers(1, 3))
+    def claim(self, holder: str, limit: int) -> Any:
+        claimed = self.manual.worker(holder).claim(limit=limit)
+        for one in claimed:
+            run_id, attempt = one.lease.run_id, one.lease.attempt
+            assert attempt == self.attempts.get(run_id, 0) + 1, "an attempt was used again"
+            assert run_id not in self.cancelled, "a cancelled run was started"
+            self.attempts[run_id] = attempt
+        return multiple(*claimed)
+
+    @rule(claim=claims)
+    def renew(self, claim: Claim) -> None:
+        held = self._held(claim)
+        try:
+            self.manual.worker(claim.lease.holder).renew(claim)
+        except LeaseLost:
+            assert not held, "a lease that was ours could not be renewed"
+        else:
+            assert held, "a stale attempt was renewed"
+
+    @rule(claim=consumes(claims), outcome=OUTCOMES)
+    def finish(self, claim: Claim, outcome: Outcome) -> None:
+        held = self._held(claim)
+        if isinstance(outcome, TryLater) and claim.lease.ticket.tries >= claim.policy.max_attempts:
+            outcome = Failed("ERROR", "no")  # as a worker judges
+        try:
+            self.manual.worker(claim.lease.holder).finish(claim, outcome)
+        except LeaseLost:
+            assert not held, "a lease that was ours could not be finished"
+        else:
+            assert held, "a stale attempt was finished"
+
+    @rule(run_id=submitted)
+    def cancel(self, run_id: str) -> None:
+        if self.hf.cancel(run_id) in ("running", "cancelled"):
+            self.cancelled.setdefault(run_id, self.attempts.get(run_id, 0))
+
+    @rule(seconds=st.sampled_from([1, 4, 16, 40]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule(verb=st.sampled_from(["due", "looks", "turns", "seen", "needs", "recover"]))
+    def orchestrate_a_little(self, verb: str) -> None:
+        match verb:
+            case "needs":
+                self.hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=100))
+            case "recover":
+                self.hf.do(lambda tx: recover.expired(tx, limit=100))
+            case verb:
+                self.hf.do(lambda tx: getattr(promote, verb)(tx, limit=100))
+
+    @rule()
+    def orchestrate(self) -> None:
+        self.manual.orchestrate()
+
+    @invariant()
+    def everything_is_in_its_place(self) -> None:
+        if hasattr(self, "hf"):
+            late = {"lease_outlived"}  # time passes here without an orchestrator
+            assert [found for found in self.hf.verify() if found.problem not in late] == []
+
+    @invariant()
+    def outcomes_never_change(self) -> None:
+        if not hasattr(self, "hf"):
+            return
+        for run in self.hf.list_runs(limit=1000):
+            told = (run.state, run.failure_type, run.error, run.result, run.finished_at, run.attempt)
+            if run.ended:
+                assert self.ended.setdefault(run.id, told) == told
+            assert run.tries <= max(run.policy.max_attempts, 1), "tried more often than its policy allows"
+            assert run.id not in self.cancelled or run.ended or run.place == "leases", "a cancelled run waits again"
+
+    def _submit(self, key: str | None, **options: Any) -> str:
+        if key is not None:
+            options["key"] = lambda: key
+        return self.job.using(retry=Retry(delay=timedelta(seconds=2)), **options).submit().id
+
+    def _held(self, claim: Claim) -> bool:
+        run = self.hf.snapshot(claim.lease.run_id)
+        return run.place == "leases" and (run.attempt, run.holder) == (claim.lease.attempt, claim.lease.holder)
+
+
+PROFILE = settings(
+    max_examples=60,
+    stateful_step_count=30,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.contract("S3", "L5", "P2", "P8")
+@pytest.mark.timeout(120)
+def test_no_order_of_verbs_breaks_an_invariant() -> None:
+    run_machine(Runs, settings=PROFILE)
+
+
+def test_the_machine_finds_a_cancel_that_a_retry_erases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "_heeding_cancel", lambda lease, outcome: outcome)
+    with pytest.raises(AssertionError):
+        run_machine(Runs, settings=settings(PROFILE, max_examples=300, phases=[Phase.generate]))
+
+
+@pytest.mark.long
+@pytest.mark.contract("S3", "L5", "P2", "P8")
+@pytest.mark.timeout(900)
+def test_no_order_of_verbs_breaks_an_invariant_in_a_thousand_tries() -> None:
+    run_machine(Runs, settings=settings(PROFILE, max_examples=1000, stateful_step_count=50))
