@@ -6,9 +6,16 @@ set
 where id = :holder
 returning
     exists (
+        -- Queue by queue, in an order that only the index has: else a full queue of others would be read through.
         select 1
-        from holdfast_ready as y
-        where y.queue = any (array(select json_array_elements_text(cast(:queues as json)))) and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+        from json_array_elements_text(cast(:queues as json)) as q (name)
+        where (
+            select 1
+            from holdfast_ready as y
+            where y.queue = q.name and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+            order by y.rank, y.run_id
+            limit 1
+        ) = 1
     ) as ready,
     exists (select 1 from holdfast_waits where look = 1) as looks,
     exists (select 1 from holdfast_holds where run_id is null) as open_holds,

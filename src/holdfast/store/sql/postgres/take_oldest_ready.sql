@@ -2,8 +2,9 @@
 with plain as (
     select y.run_id
     from holdfast_ready as y
-    where y.queue = :queue and y.rank = 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
-    order by y.run_id
+    -- Between, not equal: so the order is one that only the queue's own index has.
+    where y.queue = :queue and y.rank between 0 and 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    order by y.rank, y.run_id
     limit :limit
     for update skip locked
 ),
