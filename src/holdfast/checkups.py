@@ -22,6 +22,8 @@ SLOW = timedelta(milliseconds=50)
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
+    """One thing that was looked at: what it is, whether that is fine, and what to do if not."""
+
     name: str
     value: str
     verdict: Verdict = "fine"
