@@ -51,10 +51,14 @@ class Arguments:
             first_line = str(error).splitlines()[0]
             raise InvalidPolicy(f"job {job}: a parameter's type can't be stored as JSON: {first_line}") from error
 
+    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by their names; a TypeError, as from the function itself, when they do not fit."""
+        return dict(self._signature.bind(*args, **kwargs).arguments)
+
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, max_bytes: int) -> tuple[str, dict[str, Any]]:
         """JSON text of the arguments and the validated values, or a clear error."""
         try:
-            given = self._signature.bind(*args, **kwargs).arguments
+            given = self.named(args, kwargs)
         except TypeError as error:
             raise InvalidArguments(f"job {self.job}: {error}") from None
         try:

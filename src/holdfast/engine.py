@@ -287,11 +287,10 @@ class Holdfast:
         """Run a job's function in the caller's own thread, without a run."""
         from holdfast.inline import InlineContext
 
+        given = job.arguments.named(args, kwargs)
         if job.arguments.context_name is not None:
-            kwargs[job.arguments.context_name] = InlineContext(
-                job, now=self.clock.now(), retry=job.options.policy.retry
-            )
-        return job.fn(*args, **kwargs)
+            given[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
+        return job.fn(**given)
 
     def _submission(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
