@@ -137,12 +137,14 @@ FILL: list[tuple[int, int, str]] = [
         200_201,
         201_200,
         "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-        "expires_at, deadline_at) select {id}, {waiting}, 'l' || {n}, 1, 1, 0, 'w' || ({n} % 10), {now}, {later}, {later} ",
+        "expires_at, deadline_at) "
+        "select {id}, {waiting}, 'l' || {n}, 1, 1, 0, 'w' || ({n} % 10), {now}, {later}, {later}",
     ),
     (
         201_201,
         301_200,
-        "insert into holdfast_outcomes select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {now}, 'seal' ",
+        "insert into holdfast_outcomes "
+        "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {now}, 'seal'",
     ),
     (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 'held' || {n}"),
     (1, 50, "insert into holdfast_holds select 'open' || {n}, null"),

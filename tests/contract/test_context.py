@@ -1,0 +1,168 @@
+"""Context: what a job knows of its run, the files that it keeps, and the token for its own writes."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import holdfast
+from holdfast import Context, Holdfast, Retry, artifacts
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.mark.contract("S3")
+def test_a_job_knows_its_run(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    seen: list[Any] = []
+
+    @hf.job(name="work", queue="mail", key="{name}", timeout=60)
+    def work(ctx: Context, name: str) -> None:
+        seen.append(ctx.run)
+
+    first = work.using(tags={"tenant": "t1"}).submit("a")
+    created = clock.now()
+    clock.advance(10)
+    manual.run_all()
+    again = first.again()
+    manual.run_all()
+
+    info = seen[0]
+    assert (info.id, info.job, info.queue, info.key, info.tags) == (first.id, "work", "mail", "a", {"tenant": "t1"})
+    assert (info.attempt, info.tries, info.again_of) == (1, 1, None)
+    assert (info.created_at, info.started_at) == (created, clock.now())
+    assert info.deadline_at is not None
+    assert (info.deadline_at - info.started_at).total_seconds() == 60
+    assert (seen[1].id, seen[1].again_of) == (again.id, first.id)
+
+
+@pytest.mark.contract("L5")
+def test_the_fence_grows_with_every_attempt(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    """For the user's own conditional writes: `where fence < :attempt`."""
+    tokens: list[tuple[str, int]] = []
+
+    @hf.job(name="work", max_attempts=3, retry=Retry(jitter=0))
+    def work(ctx: Context) -> None:
+        tokens.append((ctx.fence.run_id, ctx.fence.attempt))
+        assert str(ctx.fence) == f"{ctx.run.id}:{ctx.attempt}"
+        raise ValueError
+
+    run = work.submit()
+    manual.worker("lost").claim()
+    clock.advance(2 * hf.settings.lease)
+    for _ in range(3):
+        manual.run_all()
+        clock.advance(60)
+    assert tokens == [(run.id, 2), (run.id, 3), (run.id, 4)]
+
+
+@pytest.mark.contract("S3")
+def test_a_plain_call_has_a_context_that_remembers_nothing(hf: Holdfast, database: Database) -> None:
+    calls: list[str] = []
+
+    def flaky() -> str:
+        calls.append("flaky")
+        if len(calls) == 1:
+            raise ConnectionError
+        return "ok"
+
+    @hf.job(name="work")
+    def work(ctx: Context, name: str) -> str:
+        ctx.progress(1, 2)
+        ctx.check()
+        ctx.artifact("out.txt", "content")
+        assert not ctx.cancelled
+        return f"{name} {ctx.step('one', flaky)} {ctx.attempt}"
+
+    hf.start()
+    before = database.counts()
+    assert work("a") == "a ok 1"
+    assert work(name="b") == "b ok 1"
+    assert calls == ["flaky", "flaky", "flaky"]
+    assert database.counts() == before
+
+
+@pytest.mark.contract("S3")
+@pytest.mark.parametrize("kind", ["bytes", "text", "file"])
+def test_an_artifact_is_kept_with_its_size_and_checksum(
+    hf: Holdfast, manual: Manual, tmp_path: Path, kind: str
+) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"content")
+    content: Any = {"bytes": b"content", "text": "content", "file": source}[kind]
+
+    @hf.job(name="work")
+    def work(ctx: Context) -> Any:
+        return ctx.artifact("out.txt", content)
+
+    run = work.submit()
+    manual.run_all()
+
+    told = run.result(timeout=1)
+    checksum = hashlib.sha256(b"content").hexdigest()
+    assert (told["name"], told["size"], told["sha256"]) == ("out.txt", 7, checksum)
+    [kept] = hf.read(lambda tx: artifacts.of(tx, run.id))
+    assert (kept.name, kept.size, kept.sha256, kept.attempt) == ("out.txt", 7, checksum, 1)
+    path = artifacts.path_of(hf.settings.artifacts, run.id, "out.txt")
+    assert path.read_bytes() == b"content"
+    assert [file.name for file in path.parent.iterdir()] == ["out.txt"], "no temporary file is left"
+
+
+@pytest.mark.contract("S3")
+def test_a_later_attempt_makes_its_artifact_anew(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    @hf.job(name="work", max_attempts=2)
+    def work(ctx: Context) -> None:
+        ctx.artifact("out.txt", f"attempt {ctx.attempt}")
+        if ctx.attempt == 1:
+            raise ValueError
+
+    run = work.submit()
+    manual.run_all()
+    clock.advance(600)
+    manual.run_all()
+
+    [kept] = hf.read(lambda tx: artifacts.of(tx, run.id))
+    assert kept.attempt == 2
+    assert artifacts.path_of(hf.settings.artifacts, run.id, "out.txt").read_text() == "attempt 2"
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "/etc/passwd", ".hidden", "-x", "a\x00b", "x" * 121, "a b"]
+)
+def test_an_artifact_can_not_leave_its_folder(hf: Holdfast, manual: Manual, database: Database, name: str) -> None:
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        ctx.artifact(name, b"content")
+
+    run = work.submit()
+    manual.run_all()
+
+    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "ERROR")
+    assert "InvalidArguments" in str(run.snapshot.error)
+    assert database.count("artifacts") == 0
+    assert not hf.settings.artifacts.exists() or not [f for f in hf.settings.artifacts.rglob("*") if f.is_file()]
+
+
+@pytest.mark.contract("P4")
+def test_a_claim_is_the_only_way_to_start_in_the_whole_code() -> None:
+    """One function writes leases, and it takes what it writes out of `ready` in the same transaction."""
+    root = Path(holdfast.__file__).parent
+    writers = {
+        (str(path.relative_to(root)), function.name)
+        for path in root.rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Constant) and node.value == "insert_leases"
+    }
+    assert writers == {("leases.py", "claim")}
+    inserting = {
+        path.name for path in root.glob("store/sql/*/*.sql") if "insert into holdfast_leases" in path.read_text("utf-8")
+    }
+    assert inserting == {"insert_leases.sql"}
