@@ -15,7 +15,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+)
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from holdfast import Holdfast, LeaseLost, Retry, outcomes
@@ -44,8 +52,8 @@ class Runs(RuleBasedStateMachine):
     submitted = Bundle("submitted")
     claims = Bundle("claims")
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(target=submitted, keys=st.lists(KEYS, min_size=1, max_size=4))
+    def start(self, keys: list[str | None]) -> Any:
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
         self.clock = FakeClock()
         url = f"sqlite:///{self.folder / 'work.db'}"
@@ -55,6 +63,7 @@ class Runs(RuleBasedStateMachine):
         self.attempts: dict[str, int] = {}
         self.ended: dict[str, tuple[Any, ...]] = {}
         self.cancelled: dict[str, int] = {}
+        return multiple(*(self._submit(key, max_attempts=2) for key in keys))
 
     def teardown(self) -> None:
         if hasattr(self, "hf"):
@@ -67,22 +76,35 @@ class Runs(RuleBasedStateMachine):
         delay=st.sampled_from([None, 3, 30]),
         on_crash=st.sampled_from(["requeue", "retry", "fail"]),
         attempts=st.integers(1, 3),
+        number=st.integers(1, 3),
     )
-    def submit(self, key: str | None, delay: float | None, on_crash: str, attempts: int) -> str:
-        return self._submit(key, delay=delay, on_crash=on_crash, max_attempts=attempts)
+    def submit(self, key: str | None, delay: float | None, on_crash: str, attempts: int, number: int) -> Any:
+        options: dict[str, Any] = {"delay": delay, "on_crash": on_crash, "max_attempts": attempts}
+        return multiple(*(self._submit(key, **options) for _ in range(number)))
 
     @rule(target=submitted, key=KEYS, needed=submitted, must=st.booleans())
     def submit_after(self, key: str | None, needed: str, must: bool) -> str:
         return self._submit(key, after={needed: must})
 
-    @rule(target=claims, holder=HOLDERS, limit=st.integers(1, 3))
-    def claim(self, holder: str, limit: int) -> Any:
+    @rule(target=claims, holder=HOLDERS, limit=st.integers(1, 3), promoted=st.booleans())
+    def claim(self, holder: str, limit: int, promoted: bool) -> Any:
+        if promoted:
+            self.manual.orchestrate()
         claimed = self.manual.worker(holder).claim(limit=limit)
         for one in claimed:
             run_id, attempt = one.lease.run_id, one.lease.attempt
             assert attempt == self.attempts.get(run_id, 0) + 1, "an attempt was used again"
             assert run_id not in self.cancelled, "a cancelled run was started"
             self.attempts[run_id] = attempt
+        return multiple(*claimed)
+
+    @rule(target=claims, holder=HOLDERS, seconds=st.sampled_from([0, 1, 16]), outcome=OUTCOMES)
+    def work(self, holder: str, seconds: float, outcome: Outcome) -> Any:
+        """Claim, take a while, finish; what was finished may be tried again, and must be refused."""
+        claimed = self.claim(holder, 1, promoted=True).values
+        self.clock.advance(seconds)
+        for one in claimed:
+            self.finish(one, outcome)
         return multiple(*claimed)
 
     @rule(claim=claims)
@@ -107,8 +129,16 @@ class Runs(RuleBasedStateMachine):
         else:
             assert held, "a stale attempt was finished"
 
-    @rule(run_id=submitted)
-    def cancel(self, run_id: str) -> None:
+    @rule(claim=claims)
+    def cancel_what_was_claimed(self, claim: Claim) -> None:
+        self._cancel(claim.lease.run_id)
+
+    @rule(run_id=submitted, really=st.integers(0, 2))
+    def cancel(self, run_id: str, really: int) -> None:
+        if not really:
+            self._cancel(run_id)
+
+    def _cancel(self, run_id: str) -> None:
         if self.hf.cancel(run_id) in ("running", "cancelled"):
             self.cancelled.setdefault(run_id, self.attempts.get(run_id, 0))
 
@@ -116,19 +146,17 @@ class Runs(RuleBasedStateMachine):
     def let_time_pass(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
-    @rule(verb=st.sampled_from(["due", "looks", "turns", "seen", "needs", "recover"]))
-    def orchestrate_a_little(self, verb: str) -> None:
+    @rule(verb=st.sampled_from(["due", "looks", "turns", "seen", "needs", "recover", "all"]))
+    def orchestrate(self, verb: str) -> None:
         match verb:
+            case "all":
+                self.manual.orchestrate()
             case "needs":
                 self.hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=100))
             case "recover":
                 self.hf.do(lambda tx: recover.expired(tx, limit=100))
             case verb:
                 self.hf.do(lambda tx: getattr(promote, verb)(tx, limit=100))
-
-    @rule()
-    def orchestrate(self) -> None:
-        self.manual.orchestrate()
 
     @invariant()
     def everything_is_in_its_place(self) -> None:
