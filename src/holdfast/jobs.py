@@ -48,14 +48,16 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, value in (("queue", self.queue), ("idempotency_key", self.idempotency_key)):
-            if value is not None and not (0 < len(value) <= MAX_NAME and codec.storable(value)):
-                raise InvalidPolicy(f"{name} has 1 to {MAX_NAME} characters, none of them NUL or half a character")
-        if not -1_000_000 <= self.priority <= 1_000_000:
-            raise InvalidPolicy("priority lies between -1,000,000 and 1,000,000; higher goes first")
+            if value is not None and not _is_name(value):
+                raise InvalidPolicy(f"{name} is text of 1 to {MAX_NAME} characters, none NUL or half a character")
+        if not isinstance(self.priority, int) or not -1_000_000 <= self.priority <= 1_000_000:
+            raise InvalidPolicy("priority is a whole number between -1,000,000 and 1,000,000; higher goes first")
+        if not all(isinstance(part, str) for pair in self.tags.items() for part in pair):
+            raise InvalidPolicy("tags map text to text")
         if self.delay is not None and self.due_at is not None:
             raise InvalidPolicy("give delay or due_at, not both")
-        if self.due_at is not None and self.due_at.tzinfo is None:
-            raise InvalidPolicy("due_at needs a time zone")
+        if self.due_at is not None and (not isinstance(self.due_at, datetime) or self.due_at.tzinfo is None):
+            raise InvalidPolicy("due_at is a datetime with a time zone")
 
 
 class Job(Generic[P, R]):
@@ -158,7 +160,10 @@ class Job(Generic[P, R]):
     ) -> Submission:
         """A checked submission; nothing has been written yet."""
         text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
-        due_at = now + options.delay if options.delay is not None else options.due_at
+        try:
+            due_at = now + options.delay if options.delay is not None else options.due_at
+        except OverflowError:
+            raise InvalidPolicy(f"a delay of {options.delay} ends beyond all calendars") from None
         return Submission(
             run_id=run_id,
             job=self.name,
@@ -250,7 +255,14 @@ def as_duration(value: timedelta | float | None) -> timedelta | None:
     """A duration from a timedelta or a number of seconds."""
     if value is None or isinstance(value, timedelta):
         return value
-    return timedelta(seconds=value)
+    try:
+        return timedelta(seconds=value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidPolicy(f"{value!r} is no duration: give a timedelta or a number of seconds") from None
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and codec.storable(value)
 
 
 def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
@@ -260,8 +272,8 @@ def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
         raise InvalidPolicy(
             f"unknown option {', '.join(sorted(unknown))}; a policy has {', '.join(Policy.__dataclass_fields__)}"
         )
-    if isinstance(given.get("timeout"), int | float):
-        given = given | {"timeout": timedelta(seconds=given["timeout"])}
+    if "timeout" in given:
+        given = given | {"timeout": as_duration(given["timeout"])}
     if not isinstance(given.get("retry", Retry()), Retry):
         raise InvalidPolicy("retry is a Retry(…)")
     return given

@@ -37,6 +37,9 @@ class Policy:
     retry: Retry = Retry()
 
     def __post_init__(self) -> None:
+        for name in ("max_attempts", "max_takeovers"):
+            if not isinstance(getattr(self, name), int):
+                raise InvalidPolicy(f"{name} is a whole number")
         if self.max_attempts < 1:
             raise InvalidPolicy("max_attempts is at least 1")
         if self.timeout is not None and self.timeout <= timedelta(0):
