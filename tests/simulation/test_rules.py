@@ -4,11 +4,10 @@ A rule is undone by replacing one function or one statement; within so many seed
 Where a rule is about what two open transactions do to each other, PostgreSQL shows it, in a test of its own.
 
 Not here, because nothing can be undone in this design: 5 (outcome and hold change in one transaction: one verb does
-both), 7 (a delayed run holds no key: `test_keys`), 10 (a deferred SQLite transaction: `test_joining`), 14 (the worker
-enforces its deadline: `test_isolation`), 16 and 17 (builds and segments), 18 (bounded queues) and 25 (retention), which
-are not built yet, 20 (`solo` and `exclusive` are locks of the operating system and of a row: `test_working`), 22 (the
-order of tables: deadlocks need two open transactions, as in rule 21), 23 (no foreign keys: a matter of bytes), 24 (a
-floor for claims: a matter of speed).
+both), 10 (a deferred SQLite transaction: `test_joining`), 16 and 17 (builds and segments), 18 (bounded queues) and 25
+(retention), which are not built yet, 20 (`solo` and `exclusive` are locks of the operating system and of a row:
+`test_working`), 22 (the order of tables: deadlocks need two open transactions, as in rule 21), 23 (no foreign keys: a
+matter of bytes), 24 (a floor for claims: a matter of speed).
 """
 
 from __future__ import annotations
@@ -30,12 +29,15 @@ from holdfast.leases import Lease
 from holdfast.orchestrator import promote, recover
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.outcomes import Succeeded
+from holdfast.policies import Policy
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.queries import Queries, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock, Manual
 from holdfast.tickets import Ticket
+from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.watch import Watch
 
 SEEDS = 40
 Patch = pytest.MonkeyPatch
@@ -170,6 +172,24 @@ def test_rule_7_undone_a_turn_is_given_to_a_younger_run_than_the_oldest_due_one(
     assert "overtook" in (found(replaced={"find_turns": text.replace("min(", "max(")}) or "")
 
 
+def test_rule_7_undone_who_has_just_come_due_is_overtaken() -> None:
+    """Due is who is due by the clock, whether an orchestrator has noticed it or not."""
+    text = sources("sqlite")["find_turns"]
+    assert "w.due_at <= :now" in text
+    noticed_only = text.replace("w.due_at <= :now", "(w.due_at <= :now and 1 = 0)")
+    assert "overtook" in (found(replaced={"find_turns": noticed_only}) or "")
+
+
+def test_rule_7_undone_a_strict_run_loses_its_key_with_its_worker(monkeypatch: Patch) -> None:
+    decide = recover.decide
+
+    def lax(tx: Transaction, lease: Lease, policy: Policy) -> Any:
+        return decide(tx, lease, replace(policy, key_order="due"))
+
+    monkeypatch.setattr(recover, "decide", lax)
+    assert "lost its key" in (found(Odds(crash=0.01)) or "")
+
+
 # Wake-ups
 
 
@@ -231,6 +251,19 @@ def test_rule_19_undone_a_clock_that_jumps_takes_runs_from_workers_that_do_them(
 def test_rule_19_undone_a_judge_that_does_not_follow_the_clock_takes_runs_from_workers(monkeypatch: Patch) -> None:
     """Its own clock has not jumped, because it has not asked."""
     monkeypatch.setattr(Store, "follow_clock", lambda self: None)
+    assert found(Odds(clock_step=0.02)) is not None
+
+
+def test_rule_19_undone_a_claim_that_is_answered_after_its_lease_is_started(monkeypatch: Patch) -> None:
+    too_late = Watch.too_late
+    monkeypatch.setattr(
+        Watch, "too_late", lambda self, running: running in self._hand.all() and too_late(self, running)
+    )
+    assert found(Odds(stall=0.1, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90)) is not None
+
+
+def test_rule_14_undone_a_lease_renewed_up_to_a_deadline_that_has_jumped_runs_out(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(Heartbeat, "_as_of_now", lambda self, running: running.lease)
     assert found(Odds(clock_step=0.02)) is not None
 
 
