@@ -83,15 +83,20 @@ class PostgresDialect(Dialect):
         self._pipelines.pop(connection).__exit__(None, None, None)
 
     def rollback(self, connection: Connection) -> None:
-        if (pipeline := self._pipelines.pop(connection, None)) is not None:
-            with contextlib.suppress(psycopg.Error):
-                pipeline.__exit__(None, None, None)
+        self._leave_pipeline(connection)
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             connection.execute("rollback")
 
     def close(self, connection: Connection) -> None:
+        self._leave_pipeline(connection)
         with contextlib.suppress(psycopg.Error):
             connection.close()
+
+    def _leave_pipeline(self, connection: Connection) -> None:
+        """Whatever is still under way has been told elsewhere, or no longer matters."""
+        if (pipeline := self._pipelines.pop(connection, None)) is not None:
+            with contextlib.suppress(psycopg.Error):
+                pipeline.__exit__(None, None, None)
 
     def translate(self, error: Exception) -> Exception:
         match error:
