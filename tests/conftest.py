@@ -156,7 +156,7 @@ class Database:
 
     def connect(self) -> Any:
         """A connection that commits each statement by itself."""
-        match self.url.partition(":")[0]:
+        match self.kind:
             case "sqlite":
                 return pysqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
             case "postgresql":
@@ -165,6 +165,35 @@ class Database:
                 return mssql_python.connect(connection_string(self.url), autocommit=True)
             case other:
                 raise AssertionError(f"how to connect to {other}?")
+
+    def begin(self, connection: Any) -> None:
+        """A transaction that may write, begun by hand; ended by `commit` or `rollback`."""
+        connection.execute({"sqlite": "begin immediate", "postgresql": "begin"}.get(self.kind, "begin transaction"))
+
+    def lock_ready(self, connection: Any) -> None:
+        """Keep what a claim needs from everyone else, until the transaction ends."""
+        self.begin(connection)
+        lock = {
+            "sqlite": "select 1",
+            "postgresql": "lock table holdfast_ready in access exclusive mode",
+        }.get(self.kind, "select count(*) from holdfast_ready with (tablockx, holdlock)")
+        connection.execute(queries.named(lock, self.prefix))
+
+    def rewrite_outcomes(self, statement: str) -> None:
+        """Change outcomes as someone does who has every right: the triggers away, then back."""
+        off, on = {
+            "sqlite": ("drop trigger holdfast_tr_outcomes_update", "select 1"),
+            "postgresql": (
+                "alter table holdfast_outcomes disable trigger user",
+                "alter table holdfast_outcomes enable trigger user",
+            ),
+        }.get(self.kind, ("disable trigger all on holdfast_outcomes", "enable trigger all on holdfast_outcomes"))
+        for one in (off, statement, on):
+            self.run(one)
+
+    @property
+    def kind(self) -> str:
+        return self.url.partition(":")[0]
 
     def all(self, statement: str) -> list[tuple[Any, ...]]:
         with contextlib.closing(self.connect()) as connection:
@@ -188,4 +217,4 @@ class Database:
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """What the drivers raise when the database refuses."""
-        return (pysqlite3.Error, psycopg.Error)
+        return (pysqlite3.Error, psycopg.Error, mssql_python.Error)

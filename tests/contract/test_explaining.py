@@ -186,7 +186,7 @@ def test_why_no_one_has_looked_yet(hf: Holdfast, manual: Manual, database: Datab
     def keyed(name: str) -> None: ...
 
     with contextlib.closing(database.connect()) as connection:
-        connection.execute("begin immediate" if database.url.startswith("sqlite") else "begin")
+        database.begin(connection)
         run = keyed.using(connection=connection).submit("a")
         connection.execute("commit")
     assert "within a tick" in run.why().reasons[0]

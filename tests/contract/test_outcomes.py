@@ -97,16 +97,7 @@ def test_verify_sees_an_outcome_that_was_changed_all_the_same(
 ) -> None:
     """Someone with every right drops the trigger, rewrites history and puts the trigger back."""
     run_id = end(hf, manual, clock, "failed")
-    off, on = {
-        "sqlite": ("drop trigger holdfast_tr_outcomes_update", "select 1"),
-        "postgresql": (
-            "alter table holdfast_outcomes disable trigger user",
-            "alter table holdfast_outcomes enable trigger user",
-        ),
-    }[database.url.partition(":")[0]]
-    database.run(off)
-    database.run("update holdfast_outcomes set error = 'all was well'")
-    database.run(on)
+    database.rewrite_outcomes("update holdfast_outcomes set error = 'all was well'")
 
     [finding] = hf.verify()
     assert (finding.problem, finding.run_id) == ("outcome_changed", run_id)

@@ -113,36 +113,28 @@ def test_a_start_that_meets_a_lock_is_logged_recorded_and_tried_again(
     """Someone else holds the lock that a claim needs: nothing is lost, no one fails, and it can be read later."""
     caplog.set_level(logging.WARNING, logger="holdfast.worker")
     with Holdfast(url, tick=0.05, lease=3, busy_timeout=0.1) as hf:
+        started, go = threading.Event(), threading.Event()
 
         @hf.job(name="work")
         def work() -> str:
+            started.set()
+            assert go.wait(PATIENCE)
             return "done"
 
-        runs = work.submit_many([{}] * 3)
+        runs = work.submit_many([{}] * 4)
+        worker = Worker(hf, concurrency=1)
+        worker.start()
+        assert started.wait(PATIENCE)
         with contextlib.closing(database.connect()) as other:
-            if url.startswith("sqlite"):
-                other.execute("begin immediate")
-            else:
-                other.execute("begin")
-                other.execute(f"lock table {database.prefix}ready in access exclusive mode")
-            worker = Worker(hf)
-            if url.startswith("sqlite"):
-                # Registering needs the lock too; the worker is started while it is free.
-                other.execute("rollback")
-                hf.pause("default")
-                worker.start()
-                hf.resume("default")
-                other.execute("begin immediate")
-                hf.wakeups.heard({""})
-            else:
-                worker.start()
+            database.lock_ready(other)
+            go.set()  # its one place is free: now it must finish, and claim
             until(lambda: any("trying again" in record.getMessage() for record in caplog.records))
             other.execute("rollback")
         states = [ended(run).state for run in runs]
         until(lambda: database.all("select run_id from holdfast_events where kind = 'SCHEDULER_CONTENTION'"))
         worker.stop()
 
-        assert states == ["succeeded"] * 3
+        assert states == ["succeeded"] * 4
         assert hf.verify() == []
 
 
