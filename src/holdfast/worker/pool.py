@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any
 
 
@@ -89,9 +88,24 @@ class Loop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._line: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._woken = False
 
-    def run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
-        return asyncio.run_coroutine_threadsafe(work, self._started())
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin `work` on the loop, soon. A batch wakes the loop once."""
+        loop = self._started()
+        self._line.append(work)
+        if not self._woken:
+            self._woken = True
+            loop.call_soon_threadsafe(self._begin_all)
+
+    def _begin_all(self) -> None:
+        self._woken = False  # before looking: what comes from now on wakes again
+        while self._line:
+            task = asyncio.ensure_future(self._line.popleft()())
+            self._tasks.add(task)  # the loop itself keeps only a weak hold of it
+            task.add_done_callback(self._tasks.discard)
 
     def call(self, fn: Callable[[], object]) -> None:
         """Do `fn` on the loop, soon; nothing if there is no loop any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
@@ -60,14 +61,16 @@ class Starter:
 
     def _in_loop(self, running: Running) -> None:
         desk, context = self._context(running)
-        task: asyncio.Task[Outcome] | None = None
+        task: asyncio.Task[Any] | None = None
 
         async def work() -> None:
             nonlocal task
-            task = asyncio.ensure_future(aexecute(running.job, running.claim, context, self._judge))
+            task = asyncio.current_task()
             if running.stopped is not None:
-                task.cancel()
-            self._settle(running, self._or_told(running, await task))
+                cancel()
+            # Cancelling ends the job's function, not this one: whatever it came to is settled.
+            outcome = await aexecute(running.job, running.claim, context, self._judge)
+            self._settle(running, self._or_told(running, outcome))
 
         def cancel() -> None:
             if task is not None:
@@ -84,7 +87,7 @@ class Starter:
             self._settle(running, self._told(running, "its task was cancelled and does not end; it can write no more"))
 
         running.interrupt = interrupt
-        self._loop.run(work())
+        self._loop.run(work)
 
     def _in_process(self, running: Running) -> None:
         from holdfast.worker.process import Child
