@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,7 +128,7 @@ def test_a_start_that_meets_a_lock_is_logged_recorded_and_tried_again(
         with contextlib.closing(database.connect()) as other:
             database.lock_ready(other)
             go.set()  # its one place is free: now it must finish, and claim
-            until(lambda: any("trying again" in record.getMessage() for record in caplog.records))
+            until(lambda: [one for one in caplog.messages if one.startswith("worker: ")])  # at once, not afterwards
             other.execute("rollback")
         states = [ended(run).state for run in runs]
         until(lambda: database.all("select run_id from holdfast_events where kind = 'SCHEDULER_CONTENTION'"))
@@ -281,15 +281,15 @@ def test_an_idle_worker_takes_over_what_a_lost_one_left(url: str, database: Data
 def test_work_stops_by_itself_before_a_lease_that_can_not_be_renewed_runs_out(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped_at: list[float] = []
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    stopped_at: list[datetime] = []
+    with Holdfast(url, tick=0.1, lease=3) as hf:
 
         @hf.job(name="work")
         def work(ctx: Context) -> None:
             if ctx.attempt == 1:
                 while not ctx.cancelled:
                     time.sleep(0.005)
-                stopped_at.append(hf.clock.elapsed())
+                stopped_at.append(hf.clock.now())
                 ctx.check()
 
         worker = Worker(hf)
@@ -298,7 +298,7 @@ def test_work_stops_by_itself_before_a_lease_that_can_not_be_renewed_runs_out(
         run = work.submit()
         expires_at = until(lambda: run.refresh().snapshot.expires_at)
         until(lambda: stopped_at)
-        assert hf.clock.now() < expires_at, "it ran on after someone else might have claimed it"
+        assert stopped_at[0] < expires_at, "it ran on after someone else might have claimed it"
         monkeypatch.undo()
         assert run.result(timeout=PATIENCE) is None
         worker.stop()
@@ -404,7 +404,7 @@ def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, databa
         locks.register(hf, silent)  # its process died right after
         started = time.monotonic()
         with Worker(hf, exclusive="scheduler") as successor:
-            assert time.monotonic() - started < 3, "it waits for one lease at most"
+            assert time.monotonic() - started < 8, "it waits for one lease at most, not for ever"
             assert [one.id for one in hf.read(workers.live)] == [successor.id]
 
 
