@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,9 +49,9 @@ class SqliteDatabase:
     replaced: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.path.write_bytes(_migrated())
         with Holdfast(f"sqlite:///{self.path}", synchronous="normal") as hf:
-            hf.start()
-            self._connection = hf.store.dialect.connect()
+            self._connection = hf._store.dialect.connect()
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
         hf = Holdfast(f"sqlite:///{self.path}", clock=clock, ids=ids, synchronous="normal", busy_timeout=0, **SETTINGS)
@@ -70,6 +71,16 @@ class SqliteDatabase:
 
     def close(self) -> None:
         self._connection.close()
+
+
+@cache
+def _migrated() -> bytes:
+    """An empty database with its tables, made once."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-simulation-") as folder:
+        file = Path(folder) / "work.db"
+        with Holdfast(f"sqlite:///{file}", synchronous="normal") as hf:
+            hf.start()
+        return file.read_bytes()
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Odds:
     stall: float = 0.015
     clock_step: float = 0.004
     shutdown: float = 0.002
-    chaos_for: float = 60.0
+    chaos_for: float = 45.0
     settle_for: float = 900.0
 
 
