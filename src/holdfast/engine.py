@@ -193,13 +193,13 @@ class Holdfast:
         state: str | None = None,
         job: str | None = None,
         queue: str | None = None,
+        tag: tuple[str, str] | None = None,
         limit: int = 50,
         before: str | None = None,
     ) -> list[Snapshot]:
         """The newest runs first; `before` continues after the last id of the page before."""
-        return self.read(
-            lambda tx: inspections.list_runs(tx, state=state, job=job, queue=queue, limit=limit, before=before)
-        )
+        chosen = {"state": state, "job": job, "queue": queue, "before": before}
+        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, limit=limit))
 
     def story(self, run_id: str) -> list[Event]:
         """Everything that happened to a run, in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast import events, outcomes, runs, steps, workers
+from holdfast import codec, events, outcomes, runs, steps, workers
 from holdfast.errors import RunNotFound
 from holdfast.events import Event
 from holdfast.runs import Snapshot, Submission
@@ -33,10 +33,33 @@ class Finding:
 
 
 def list_runs(
-    tx: Transaction, *, state: str | None, job: str | None, queue: str | None, limit: int, before: str | None
+    tx: Transaction,
+    *,
+    state: str | None,
+    job: str | None,
+    queue: str | None,
+    tag: tuple[str, str] | None,
+    limit: int,
+    before: str | None,
 ) -> list[Snapshot]:
-    rows = tx.all("list_runs", state=state, job=job, queue=queue, limit=limit, before=before or "~")
+    rows = tx.all(
+        "list_runs",
+        state=state,
+        job=job,
+        queue=queue,
+        tag=None if tag is None else _like(tag),
+        limit=limit,
+        before=before or "~",
+    )
     return [runs.snapshot(row) for row in rows]
+
+
+def _like(tag: tuple[str, str]) -> str:
+    """How a tag stands in the JSON of all of them."""
+    text = codec.compact(dict([tag]))[1:-1]
+    for special in "~%_[":
+        text = text.replace(special, f"~{special}")
+    return f"%{text}%"
 
 
 def again(tx: Transaction, run_id: str) -> str:

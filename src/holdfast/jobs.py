@@ -282,6 +282,8 @@ def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
 def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str, bool] | None:
     if after is None:
         return None
+    if isinstance(after, str) or not isinstance(after, Iterable):
+        raise InvalidPolicy("after is a list of runs (or their ids), or a mapping of runs to whether they must succeed")
     pairs: Sequence[tuple[Any, bool]] = (
         list(after.items()) if isinstance(after, Mapping) else [(run, True) for run in after]
     )

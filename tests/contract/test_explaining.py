@@ -354,3 +354,16 @@ def test_verify_finds_a_lease_that_no_one_took_away(hf: Holdfast, manual: Manual
     assert hf.verify() == []
     clock.advance(hf.settings.lease + timedelta(seconds=2))
     assert [(finding.problem, finding.run_id) for finding in hf.verify()] == [("lease_outlived", run.id)]
+
+
+def test_runs_are_listed_by_tag_whatever_the_tag_says(hf: Holdfast) -> None:
+    @hf.job(name="tagged")
+    def tagged() -> None: ...
+
+    hostile = {"tenant": '50%_"\\[~'}
+    wanted = tagged.using(tags={"a": "b", **hostile}).submit()
+    tagged.using(tags={"tenant": "50xx"}).submit()
+    tagged.submit()
+
+    assert [run.id for run in hf.list_runs(tag=("tenant", hostile["tenant"]))] == [wanted.id]
+    assert hf.list_runs(tag=("tenant", "50")) == []

@@ -8,6 +8,7 @@ import click
 
 from holdfast.cli import exits, screen, shapes, show, targets
 from holdfast.cli.follow import follow
+from holdfast.cli.submit import tag_of
 from holdfast.outcomes import State
 
 STATES = ("queued", "running", *get_args(State))
@@ -30,11 +31,24 @@ def runs() -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
 @click.option("--job", help="Only runs of this job.")
 @click.option("--queue", help="Only runs of this queue.")
+@click.option(
+    "--tag",
+    metavar="NAME=VALUE",
+    callback=lambda *given: tag_of(given[2]) if given[2] else None,
+    help="Only runs with this tag.",
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @click.option("--before", metavar="ID", help="Go on below this run: the last one of the page before.")
 @json_option
 def list_(
-    target: str, state: str | None, job: str | None, queue: str | None, limit: int, before: str | None, as_json: bool
+    target: str,
+    state: str | None,
+    job: str | None,
+    queue: str | None,
+    tag: tuple[str, str] | None,
+    limit: int,
+    before: str | None,
+    as_json: bool,
 ) -> int:
     """The newest runs first. Times are UTC.
 
@@ -44,13 +58,13 @@ def list_(
     holdfast runs list app:hf --json | jq '.runs[].id'
     """
     with targets.either(target) as hf:
-        found = hf.list_runs(state=state, job=job, queue=queue, limit=limit, before=before)
+        found = hf.list_runs(state=state, job=job, queue=queue, tag=tag, limit=limit, before=before)
         more = found[-1].id if len(found) == limit else None
         if as_json:
             screen.document({"runs": [shapes.run(run) for run in found], "next_before": more})
             return exits.OK
         if not found:
-            screen.note("no runs" + (" like that" if state or job or queue or before else " yet"))
+            screen.note("no runs" + (" like that" if state or job or queue or tag or before else " yet"))
             return exits.OK
         screen.show(show.list_of(found, now=hf.clock.now()))
         if more is not None:

@@ -78,7 +78,7 @@ def submit(
             delay=delay,
             key=None if key is None else lambda **_: key,
             idempotency_key=idempotency_key,
-            tags=dict(_tag(tag) for tag in tags) or None,
+            tags=dict(tag_of(tag) for tag in tags) or None,
         )
         run = options.submit(**given)
         return _wait(hf, run, timeout, as_json=as_json) if wait else _queued(app, run, as_json=as_json)
@@ -147,7 +147,7 @@ def _json(text: str, what: str) -> Any:
         raise click.UsageError(f"{what}: not JSON: {error}") from None
 
 
-def _tag(text: str) -> tuple[str, str]:
+def tag_of(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise click.UsageError(f"--tag {text!r}: write NAME=VALUE")

@@ -34,5 +34,6 @@ where
     and (cast(:state as varchar(20)) is null or v.state = :state)
     and (cast(:job as varchar(200)) is null or v.job = :job)
     and (cast(:queue as varchar(200)) is null or v.queue = :queue)
+    and (cast(:tag as varchar(2000)) is null or v.tags like :tag escape '~')
 order by v.id desc
 limit :limit

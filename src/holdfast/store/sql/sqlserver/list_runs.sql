@@ -34,4 +34,5 @@ where
     and (cast(:state as nvarchar(200)) is null or v.state = :state)
     and (cast(:job as nvarchar(1000)) is null or r.job = :job)
     and (cast(:queue as nvarchar(1000)) is null or r.queue = :queue)
+    and (cast(:tag as nvarchar(2000)) is null or r.tags like :tag escape '~')
 order by r.id desc
