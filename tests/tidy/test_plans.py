@@ -107,6 +107,7 @@ def values(query: Query) -> dict[str, object]:
         "key": "hot",
         "reason": "enough",
         "state": None,
+        "tag": None,
         "job": None,
         "before": "~",
         "after": 0 if query.name == "find_events" else run_id(210_000),
