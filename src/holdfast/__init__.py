@@ -40,7 +40,7 @@ from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot
 from holdfast.settings import Settings
 from holdfast.version import VERSION as __version__
-from holdfast.worker.loop import Worker
+from holdfast.worker.worker import Worker
 
 __all__ = [
     "Cancelled",

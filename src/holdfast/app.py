@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from holdfast import engine
-from holdfast.worker.loop import Worker
+from holdfast.worker.worker import Worker
 
 
 class Holdfast(engine.Holdfast):

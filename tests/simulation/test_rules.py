@@ -38,6 +38,7 @@ from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock, Manual
 from holdfast.tickets import Ticket
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.loop import Cycle
 from holdfast.worker.running import Hand, Running
 from holdfast.worker.watch import Watch
 
@@ -424,10 +425,10 @@ def test_rule_15_undone_one_bad_result_holds_up_its_whole_batch(
     hf, _, bad = with_a_bad_result
     refuse_bad_outcomes(monkeypatch, hf)
 
-    def no_halving(self: Worker, done: Any) -> None:
+    def no_halving(self: Cycle, done: Any) -> None:
         raise RuntimeError("the batch can't be written")
 
-    monkeypatch.setattr(Worker, "_finish_alone", no_halving)
+    monkeypatch.setattr(Cycle, "_finish_alone", no_halving)
     monkeypatch.setattr("holdfast.worker.loop.log.exception", lambda *_: None)
     run = bad.submit()
     worker = Worker(hf, drain=True)

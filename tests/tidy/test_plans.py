@@ -287,3 +287,20 @@ def test_a_plan_without_its_index_would_be_seen(on_postgres: Holdfast, on_sqlite
     with on_sqlite.store.reading() as tx:
         rows, _, _ = tx._session.execute("explain query plan select * from holdfast_waits where because = 'x'", None)
     assert any(str(row[3]).startswith("SCAN holdfast_waits") for row in rows)
+
+
+def test_postgres_claims_by_the_index_though_no_one_has_analysed_the_queue(postgres_url: str) -> None:
+    with Holdfast(postgres_url) as hf:
+
+        @hf.job(name="work")
+        def work(number: int) -> None: ...
+
+        work.submit_many([{"number": number} for number in range(5000)])
+        query = hf.store.queries["take_ready"]
+        given = {"queue": "default", "jobs": '["work"]', "limit": 100, "floor_rank": -(2**31), "floor_id": ""}
+        with hf.store.transaction() as tx:
+            lines = [row[0] for row in tx._session.execute(f"explain {query.text}", given)[0]]
+        plan = "\n".join(lines)
+        assert "Index Scan using holdfast_ix_ready_order" in plan
+        assert "Sort" not in plan
+        assert "Bitmap" not in plan

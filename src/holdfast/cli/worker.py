@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli import exits, screen, targets
 from holdfast.engine import Holdfast
-from holdfast.worker.loop import Worker
+from holdfast.worker.worker import Worker
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -18,7 +18,7 @@ from holdfast.version import VERSION
 from holdfast.workers import WorkerInfo
 
 if TYPE_CHECKING:
-    from holdfast.worker.loop import Worker
+    from holdfast.worker.worker import Worker
 
 log = logging.getLogger("holdfast.worker")
 

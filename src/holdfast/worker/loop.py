@@ -3,7 +3,7 @@
     claim ──▶ pool (threads, event loop, processes) ──▶ settled ──▶ finish + claim ──▶ …
 
 Runs that end while a commit is under way are finished by the next one, so the busier the worker, the larger its
-batches. Beside the loop: a heartbeat that renews, a watch that stops, an orchestrator that moves.
+batches.
 """
 
 from __future__ import annotations
@@ -13,146 +13,71 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
 
 from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.leases import Claim
-from holdfast.orchestrator.loop import Orchestrator
 from holdfast.outcomes import Failed, HandBack, Outcome
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
-from holdfast.worker import doubts, locks
+from holdfast.worker import doubts
 from holdfast.worker.chronicle import Chronicle
-from holdfast.worker.context import RunLog
 from holdfast.worker.desk import StepWriter
 from holdfast.worker.floors import Floors
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.hooks import Hooks
-from holdfast.worker.listen import Ear
-from holdfast.worker.look import Look
 from holdfast.worker.running import Hand, Running, began
 from holdfast.worker.start import Starter
 from holdfast.worker.watch import Watch
 
 log = logging.getLogger("holdfast.worker")
 
-Ended = Literal["drained", "handed_back"]
 OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
 
 
-class Worker:
-    """Runs jobs of one Holdfast until it is told to stop.
-
-    queues       which queues it serves, the first one first
-    concurrency  how many runs at once
-    exclusive    a name that only one live worker may have
-    drain        stop by itself when there is nothing left to do
-    """
+class Cycle:
+    """What one worker writes, a commit at a time. `turn` is called by the worker's thread alone."""
 
     def __init__(
         self,
         hf: Holdfast,
+        hand: Hand,
+        heartbeat: Heartbeat,
+        watch: Watch,
         *,
-        queues: Sequence[str] = ("default",),
-        concurrency: int | None = None,
-        exclusive: str | None = None,
-        drain: bool = False,
+        holder: str,
+        queues: Sequence[str],
+        concurrency: int,
+        named: bool,
     ) -> None:
-        self.hf, self.queues, self.exclusive, self.drain = hf, list(queues), exclusive, drain
-        self.concurrency = concurrency or hf.settings.concurrency
-        self.id = hf.ids.holder(exclusive or "worker")
-        self.hand = Hand()
+        """`named`: its row in `workers` stands for a name, without which it may start nothing."""
+        self.hf, self.hand, self.id, self.queues, self.concurrency = hf, hand, holder, queues, concurrency
         self.bell = Bell()
-        self.chronicle = Chronicle(self.id)
+        self.chronicle = Chronicle(holder)
         self.claimed = 0
+        self.handed_back = 0
+        self._heartbeat, self._watch, self._named = heartbeat, watch, named
+        self._jobs = hf.jobs.names()
+        self._hooks = Hooks(hf)
+        self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
         self._floors = Floors()
         self._cycles = 0
         self._doubt = False
         self._lost: set[tuple[str, int]] = set()
-        self._stopping = threading.Event()
-        self._stopped = threading.Event()
-        self._handed_back = 0
-        self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
-
-    def start(self) -> None:
-        """Take the locks, recover what a predecessor left, and begin in a thread."""
-        hf = self.hf
-        store = hf.store
-        self._jobs = hf.jobs.names()
-        self._lock = locks.take(hf, self)
-        self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
-        self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
-        self._hooks = Hooks(hf)
-        self._starter = Starter(hf, self.chronicle, StepWriter(hf, self.id), settle=self.settle)
-        self._orchestrator = Orchestrator(
-            store,
-            hf.settings,
-            hf.clock,
-            look=Look(
-                hf,
-                self.hand,
-                self._heartbeat,
-                queues=self.queues,
-                holder=self.id,
-                register=lambda: locks.register(hf, self),
-            ),
-            may_recover=self._heartbeat.fresh,
-            on_pulse=self._on_pulse,
-        )
-        self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
-        self._run_log = RunLog(
-            lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
-            level=getattr(logging, hf.settings.log_level.upper()),
-        )
-        logging.getLogger().addHandler(self._run_log)
-        # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
-        logging.getLogger("holdfast.run").setLevel(self._run_log.level)
-        self._leave = hf.wakeups.listen(self._heard)
-        self._orchestrating = threading.Thread(
-            target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
-        )
-        self._thread = threading.Thread(target=self._run, name="holdfast-worker", daemon=True)
-        self._heartbeat.start()
-        self._watch.start()
-        self._ear.start()
-        self._orchestrating.start()
-        self._thread.start()
-
-    def stop(self, *, grace: timedelta | None = None) -> Ended:
-        """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
-        self.request_stop()
-        if not self._drained(grace if grace is not None else self.hf.settings.shutdown_grace):
-            self._hand_back()
-        return self.join()
-
-    def request_stop(self) -> None:
-        """Claim no more."""
-        self._stopping.set()
-        self.bell.ring()
-
-    def join(self, timeout: float | None = None) -> Ended:
-        """Wait until it has stopped; raises what stopped it, if that was an error."""
-        assert self._thread is not None
-        self._thread.join(timeout)
-        if self._failure is not None:
-            raise self._failure
-        return "handed_back" if self._handed_back else "drained"
+        self._pause = threading.Event()
 
     @property
-    def alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+    def idle(self) -> bool:
+        """Whether there is nothing in hand and nothing to write."""
+        return not self.hand and not self._settled and not self.chronicle
 
-    def __enter__(self) -> Worker:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def look(self) -> None:
+        """There may be something to claim."""
+        self._hungry = True
+        self.bell.ring()
 
     def settle(self, running: Running, outcome: Outcome | None) -> None:
         """A run's work is over, or no longer ours (None)."""
@@ -169,26 +94,9 @@ class Worker:
         self._lost.add((running.lease.run_id, running.lease.attempt))
         self.hand.drop(running)
 
-    # The loop
-
-    def _run(self) -> None:
-        try:
-            while not self._finished():
-                self._turn()
-        except BaseException as error:
-            # Our own errors say what to do in a line; of anything else we want to know where it came from.
-            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
-            self._failure = error
-        finally:
-            self._close()
-
-    def _finished(self) -> bool:
-        idle = not self.hand and not self._settled and not self.chronicle
-        return idle and (self._stopping.is_set() or (self.drain and self._nothing_left()))
-
-    def _turn(self) -> None:
+    def turn(self, *, claiming: bool) -> None:
         """One commit if there is something to write or to claim; else wait for a ring."""
-        free = 0 if self._stopping.is_set() else self.concurrency - len(self.hand) + len(self._settled)
+        free = self.concurrency - len(self.hand) + len(self._settled) if claiming else 0
         # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
         claiming = free > 0 and self._hungry and self._heartbeat.fresh()
         if not self._settled and not claiming and not self.chronicle:
@@ -199,7 +107,7 @@ class Worker:
                 self._hand_back_unknown()
             self._commit(claim=claiming)
         except (StoreBusy, StoreUnavailable) as error:
-            self._trouble(error)
+            self.trouble(error)
 
     def _commit(self, *, claim: bool) -> None:
         """Finish and claim in one transaction; if the claim fails, the finish is committed alone."""
@@ -243,7 +151,7 @@ class Worker:
     def _claim(self, tx: Transaction, limit: int) -> list[Claim]:
         if limit <= 0:
             return []
-        if self.exclusive is not None or self.hf.settings.solo:
+        if self._named:
             workers.require(tx, self.id)
         self._cycles += 1
         return leases.claim(
@@ -315,10 +223,10 @@ class Worker:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
             else:
                 if isinstance(outcome, HandBack):
-                    self._handed_back += 1
+                    self.handed_back += 1
                 self._hooks.ended(running, outcome)
 
-    def _trouble(self, error: HoldfastError) -> None:
+    def trouble(self, error: HoldfastError) -> None:
         """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
@@ -326,73 +234,13 @@ class Worker:
                 "SCHEDULER_CONTENTION", {"error": str(error), "worker": self.id}, at=self.hf.clock.now()
             )
         jitter = 0.5 + self.hf.ids.fraction()
-        self._stopped.wait(self.hf.settings.tick.total_seconds() * jitter)
+        self._pause.wait(self.hf.settings.tick.total_seconds() * jitter)
 
     def _hand_back_unknown(self) -> None:
         if count := self.hf.do(lambda tx: doubts.hand_back_unknown(tx, self.hand, self._lost, holder=self.id)):
             log.warning("%d runs whose claim was not answered were handed back", count)
         self._doubt = False
 
-    # Rings
-
-    def _heard(self, rung: set[str], ended: list[str]) -> None:
-        if "" in rung or not rung.isdisjoint(self.queues):
-            self._hungry = True
-            self.bell.ring()
-        if "cancels" in rung or "" in rung:
-            self._orchestrator.bell.ring()
-        self._orchestrator.heard(rung, ended)
-
-    def _on_pulse(self, pulse: workers.Pulse) -> None:
-        if pulse.ready:
-            self._hungry = True
-            self.bell.ring()
-        if pulse.cancels:
-            self._cancel_requested()
-
-    def _cancel_requested(self) -> None:
-        for row in self.hf.read(lambda tx: tx.all("find_cancels", holder=self.id)):
-            running = self.hand.get(row["run_id"], row["attempt"])
-            if running is not None:
-                running.stop("cancel", row["cancel_reason"] or "cancelled")
-
-    # The end
-
-    def _nothing_left(self) -> bool:
-        """For `drain`: nothing is ready, due or on its way for us."""
-        try:
-            left = self.hf.read(lambda tx: tx.one("anything_left", queues=self.queues, jobs=self._jobs, now=tx.now))
-        except (StoreBusy, StoreUnavailable) as error:
-            self._trouble(error)
-            return False
-        return left is None
-
-    def _drained(self, grace: timedelta) -> bool:
-        give_up_at = self.hf.clock.elapsed() + grace.total_seconds()
-        while self.alive and self.hf.clock.elapsed() < give_up_at:
-            assert self._thread is not None
-            self._thread.join(min(0.05, grace.total_seconds()))
-        return not self.alive
-
-    def _hand_back(self) -> None:
-        for running in self.hand.all():
-            running.stop("shutdown", "its worker shuts down")
-
-    def _close(self) -> None:
-        for running in self.hand.all():  # only where an error stopped us
-            running.stop("lost", "its worker has stopped")
-        self._stopped.set()
-        self._orchestrator.bell.ring()
-        self._leave()
-        logging.getLogger().removeHandler(self._run_log)
-        self._ear.stop()
-        self._orchestrating.join(timeout=5)
-        self._heartbeat.stop()
-        self._watch.stop()
+    def close(self) -> None:
         self._starter.close()
         self._hooks.close()
-        try:
-            self.hf.do(lambda tx: workers.remove(tx, self.id))
-        except Exception as error:
-            log.warning("the worker's row could not be removed: %s", error)
-        self._lock.release()

@@ -1,0 +1,225 @@
+"""Worker: runs jobs until it is told to stop.
+
+worker ── cycle          finishes and claims, a commit at a time
+       ── heartbeat      renews what is in hand
+       ── watch          stops what is over its time
+       ── orchestrator   moves what waits, takes over what was lost
+       ── ear            hears other processes
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Literal
+
+from holdfast import workers
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
+from holdfast.orchestrator.loop import Orchestrator
+from holdfast.worker import locks
+from holdfast.worker.context import RunLog
+from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.listen import Ear
+from holdfast.worker.look import Look
+from holdfast.worker.loop import Cycle
+from holdfast.worker.running import Hand
+from holdfast.worker.watch import Watch
+
+log = logging.getLogger("holdfast.worker")
+
+Ended = Literal["drained", "handed_back"]
+
+
+class Worker:
+    """Runs jobs of one Holdfast until it is told to stop.
+
+    queues       which queues it serves, the first one first
+    concurrency  how many runs at once
+    exclusive    a name that only one live worker may have
+    drain        stop by itself when there is nothing left to do
+    """
+
+    def __init__(
+        self,
+        hf: Holdfast,
+        *,
+        queues: Sequence[str] = ("default",),
+        concurrency: int | None = None,
+        exclusive: str | None = None,
+        drain: bool = False,
+    ) -> None:
+        self.hf, self.queues, self.exclusive, self.drain = hf, list(queues), exclusive, drain
+        self.concurrency = concurrency or hf.settings.concurrency
+        self.id = hf.ids.holder(exclusive or "worker")
+        self.hand = Hand()
+        self._stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Take the locks, recover what a predecessor left, and begin in a thread."""
+        hf = self.hf
+        store = hf.store
+        self._lock = locks.take(hf, self)
+        self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
+        self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
+        self._cycle = Cycle(
+            hf,
+            self.hand,
+            self._heartbeat,
+            self._watch,
+            holder=self.id,
+            queues=self.queues,
+            concurrency=self.concurrency,
+            named=self.exclusive is not None or hf.settings.solo,
+        )
+        self._orchestrator = Orchestrator(
+            store,
+            hf.settings,
+            hf.clock,
+            look=Look(
+                hf,
+                self.hand,
+                self._heartbeat,
+                queues=self.queues,
+                holder=self.id,
+                register=lambda: locks.register(hf, self),
+            ),
+            may_recover=self._heartbeat.fresh,
+            on_pulse=self._on_pulse,
+        )
+        self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
+        self._run_log = RunLog(
+            lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
+            level=getattr(logging, hf.settings.log_level.upper()),
+        )
+        logging.getLogger().addHandler(self._run_log)
+        # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
+        logging.getLogger("holdfast.run").setLevel(self._run_log.level)
+        self._leave = hf.wakeups.listen(self._heard)
+        self._orchestrating = threading.Thread(
+            target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
+        )
+        self._thread = threading.Thread(target=self._run, name="holdfast-worker", daemon=True)
+        self._heartbeat.start()
+        self._watch.start()
+        self._ear.start()
+        self._orchestrating.start()
+        self._thread.start()
+
+    def stop(self, *, grace: timedelta | None = None) -> Ended:
+        """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
+        self.request_stop()
+        if not self._drained(grace if grace is not None else self.hf.settings.shutdown_grace):
+            self._hand_back()
+        return self.join()
+
+    def request_stop(self) -> None:
+        """Claim no more."""
+        self._stopping.set()
+        self._cycle.bell.ring()
+
+    def join(self, timeout: float | None = None) -> Ended:
+        """Wait until it has stopped; raises what stopped it, if that was an error."""
+        assert self._thread is not None
+        self._thread.join(timeout)
+        if self._failure is not None:
+            raise self._failure
+        return "handed_back" if self._cycle.handed_back else "drained"
+
+    @property
+    def claimed(self) -> int:
+        """How many attempts it has begun."""
+        return self._cycle.claimed
+
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def __enter__(self) -> Worker:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            while not self._finished():
+                self._cycle.turn(claiming=not self._stopping.is_set())
+        except BaseException as error:
+            # Our own errors say what to do in a line; of anything else we want to know where it came from.
+            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
+            self._failure = error
+        finally:
+            self._close()
+
+    def _finished(self) -> bool:
+        return self._cycle.idle and (self._stopping.is_set() or (self.drain and self._nothing_left()))
+
+    # Rings
+
+    def _heard(self, rung: set[str], ended: list[str]) -> None:
+        if "" in rung or not rung.isdisjoint(self.queues):
+            self._cycle.look()
+        if "cancels" in rung or "" in rung:
+            self._orchestrator.bell.ring()
+        self._orchestrator.heard(rung, ended)
+
+    def _on_pulse(self, pulse: workers.Pulse) -> None:
+        if pulse.ready:
+            self._cycle.look()
+        if pulse.cancels:
+            self._cancel_requested()
+
+    def _cancel_requested(self) -> None:
+        for row in self.hf.read(lambda tx: tx.all("find_cancels", holder=self.id)):
+            running = self.hand.get(row["run_id"], row["attempt"])
+            if running is not None:
+                running.stop("cancel", row["cancel_reason"] or "cancelled")
+
+    # The end
+
+    def _nothing_left(self) -> bool:
+        """For `drain`: nothing is ready, due or on its way for us."""
+        try:
+            left = self.hf.read(
+                lambda tx: tx.one("anything_left", queues=self.queues, jobs=self.hf.jobs.names(), now=tx.now)
+            )
+        except (StoreBusy, StoreUnavailable) as error:
+            self._cycle.trouble(error)
+            return False
+        return left is None
+
+    def _drained(self, grace: timedelta) -> bool:
+        give_up_at = self.hf.clock.elapsed() + grace.total_seconds()
+        while self.alive and self.hf.clock.elapsed() < give_up_at:
+            assert self._thread is not None
+            self._thread.join(min(0.05, grace.total_seconds()))
+        return not self.alive
+
+    def _hand_back(self) -> None:
+        for running in self.hand.all():
+            running.stop("shutdown", "its worker shuts down")
+
+    def _close(self) -> None:
+        for running in self.hand.all():  # only where an error stopped us
+            running.stop("lost", "its worker has stopped")
+        self._stopped.set()
+        self._orchestrator.bell.ring()
+        self._leave()
+        logging.getLogger().removeHandler(self._run_log)
+        self._ear.stop()
+        self._orchestrating.join(timeout=5)
+        self._heartbeat.stop()
+        self._watch.stop()
+        self._cycle.close()
+        try:
+            self.hf.do(lambda tx: workers.remove(tx, self.id))
+        except Exception as error:
+            log.warning("the worker's row could not be removed: %s", error)
+        self._lock.release()
