@@ -233,7 +233,11 @@ def judge(name: str, plan: dict[str, Any]) -> list[str]:
             wrong.append(f"a sequential scan of {table}")
         if node["Node Type"] in ("Index Scan", "Index Only Scan") and table in LARGE and "Index Cond" not in node:
             index = str(node["Index Name"]).removeprefix("holdfast_")
-            if index not in SHORT_INDEXES and name not in ("list_runs", "find_needs_after"):
+            if (
+                index not in SHORT_INDEXES
+                and table not in FIRST_ROW.get(name, set())
+                and name not in ("list_runs", "find_needs_after")
+            ):
                 wrong.append(f"all of index {index}")
         if node["Node Type"] in ("Sort", "Incremental Sort") and name in UNSORTED and node["Plan Rows"] > 1000:
             wrong.append(f"a sort of {node['Plan Rows']} rows")
