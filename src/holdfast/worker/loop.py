@@ -33,6 +33,7 @@ from holdfast.worker.watch import Watch
 
 log = logging.getLogger("holdfast.worker")
 
+LINGER, MOMENT = 4, 0.0005
 OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
 
 
@@ -63,6 +64,7 @@ class Cycle:
         self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
+        self._backlog = False
         self._floors = Floors()
         self._cycles = 0
         self._doubt = False
@@ -102,12 +104,24 @@ class Cycle:
         if not self._settled and not claiming and not self.chronicle:
             self.bell.wait(self.hf.settings.tick.total_seconds())
             return
+        if self._backlog:
+            self._linger()
         try:
             if self._doubt:
                 self._hand_back_unknown()
             self._commit(claim=claiming)
         except (StoreBusy, StoreUnavailable) as error:
             self.trouble(error)
+
+    def _linger(self) -> None:
+        """In a backlog, let those that are about to end do so first: one commit for all of them."""
+        for _ in range(LINGER):
+            before = len(self._settled)
+            if before >= len(self.hand):
+                return
+            self._pause.wait(MOMENT)
+            if len(self._settled) == before:
+                return
 
     def _commit(self, *, claim: bool) -> None:
         """Finish and claim in one transaction; if the claim fails, the finish is committed alone."""
@@ -143,6 +157,7 @@ class Cycle:
         if limit:
             full = len(claims) == limit
             self._hungry = self._hungry or full
+            self._backlog = full
             if self._cycles % OLDEST_EVERY:
                 self._floors.claimed(claims, full=full)
         for one in claims:

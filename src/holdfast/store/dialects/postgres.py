@@ -22,9 +22,7 @@ from holdfast.store.transaction import Transaction
 
 # What moves has no statistics worth the name: a queue that was empty a second ago holds 100,000 rows now. Left
 # to guess, the planner sorts all of it for each claim; every statement of ours is meant to go by an index, row by row.
-_PLAN = "select " + ", ".join(
-    f"set_config('enable_{way}', 'off', true)" for way in ("bitmapscan", "hashjoin", "mergejoin", "seqscan", "sort")
-)
+_PLAN = "select " + ", ".join(f"set_config('enable_{way}', 'off', true)" for way in ("bitmapscan", "seqscan"))
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
