@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from bench import drain, pickup, raw, submit, takeover
 from bench.databases import Databases
@@ -31,7 +31,8 @@ MEASUREMENTS = {
     "raw claim + finish, batches of 100, runs/s": raw.drain,
     "pick-up by another process, p50 ms": pickup.median,
     "pick-up by another process, p99 ms": pickup.worst,
-    "takeover after kill -9, lease 2 s, s": takeover.after_kill,
+    "takeover of 1 run after kill -9, lease 2 s, s": takeover.after_kill,
+    "takeover in the middle of 1,000 runs, lease 2 s, s": takeover.among_a_thousand,
 }
 
 
@@ -61,7 +62,9 @@ def databases() -> Iterator[Databases]:
 
 
 def show(figures: dict[str, dict[str, list[float]]]) -> None:
-    table = Table("measurement", "SQLite (FULL)", "PostgreSQL 18 (fsync)", title="medians; durable commits")
+    table = Table(
+        Column("measurement", no_wrap=True), "SQLite (FULL)", "PostgreSQL 18 (fsync)", title="medians; durable commits"
+    )
     for name, stores in figures.items():
         cells = [f"{statistics.median(stores[store]):,.1f}" for store in ("sqlite", "postgres")]
         table.add_row(name, *cells)

@@ -31,6 +31,10 @@ def jobs(url: str, *, lease: float = 15) -> Holdfast:
     def stamp() -> float:
         return time.time()
 
+    @hf.job(name="nap")
+    def nap(seconds: float) -> None:
+        time.sleep(seconds)
+
     @hf.job(name="hang", timeout=600)
     def hang() -> float:
         threading.Event().wait(600)
