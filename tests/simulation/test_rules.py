@@ -497,7 +497,7 @@ def test_rule_21_undone_a_renewal_in_another_order_deadlocks(
     patient: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
     text = sources("postgres")["renew_leases"]
-    assert "order by run_id" in text
-    replaced = {"renew_leases": text.replace("order by run_id", "order by run_id desc")}
+    assert "order by l.run_id" in text
+    replaced = {"renew_leases": text.replace("order by l.run_id", "order by l.run_id desc")}
     patient.store.queries = Queries("postgres", style="pyformat", replaced=replaced)
     assert renew_against_ordered_locks(patient, postgres_url, monkeypatch) > 0
