@@ -149,7 +149,7 @@ class Holdfast:
         submission = self._submission(job, options, args, kwargs)
         if options.connection is not None:
             return self._run(self._submit_joined(options.connection, [submission])[0], job)
-        return self._run(self._retrying(lambda first: self._gather.do((submission, first))), job)
+        return self._run(self._retrying(lambda first: self._submit_gathered(submission, first)), job)
 
     async def asubmit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -159,7 +159,7 @@ class Holdfast:
             return self._run((await self._asubmit_joined(options.connection, [submission]))[0], job)
         if not self._started:
             await asyncio.to_thread(self.start)
-        return self._run(await self._gather.ado((self._submission(job, options, args, kwargs), False)), job)
+        return self._run(await self._asubmit_gathered(self._submission(job, options, args, kwargs)), job)
 
     def submit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
         submissions = self._submissions(job, options, many)
@@ -312,9 +312,25 @@ class Holdfast:
     def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
         submissions = [submission for submission, _ in batch]
         first = all(first for _, first in batch)
-        # One of them may meet a caller's open transaction (an idempotency key): the others shall not wait with it.
-        patience = PATIENCE if len(submissions) > 1 else None
-        return self.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=patience)
+        return self.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=PATIENCE)
+
+    def _submit_gathered(self, submission: Submission, first: bool) -> str:
+        """With whoever else submits now. One that meets a caller's open transaction waits for it alone."""
+        try:
+            return self._gather.do((submission, first))
+        except StoreBusy:
+            if not self.store.dialect.locks_rows:
+                raise
+            return self.do(lambda tx: _all_or_nothing(runs.submit(tx, [submission])))[0]
+
+    async def _asubmit_gathered(self, submission: Submission) -> str:
+        """The same for async callers; the event loop goes on while a thread of ours commits."""
+        try:
+            return await self._gather.ado((submission, True))
+        except (StoreBusy, StoreUnavailable) as error:
+            if isinstance(error, StoreBusy) and not self.store.dialect.locks_rows:
+                raise
+            return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
         return joins.within(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))

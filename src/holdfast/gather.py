@@ -67,8 +67,13 @@ class Gather(Generic[A, B]):
     def _serve(self) -> None:
         batch = [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
         # Who gave up before its turn (a cancelled async caller) has asked for nothing.
-        if asked := [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]:
-            self._answer(asked)
+        try:
+            if asked := [(item, future) for item, future in batch if future.set_running_or_notify_cancel()]:
+                self._answer(asked)
+        finally:
+            for _, future in batch:  # interrupted on the way: no one may wait for ever
+                if not future.done():
+                    future.set_exception(StoreUnavailable("interrupted before it was known whether it was written"))
 
     def _answer(self, batch: list[tuple[A, Future[B]]]) -> None:
         try:
@@ -82,10 +87,6 @@ class Gather(Generic[A, B]):
             self._answer(batch[:middle])
             self._answer(batch[middle:])
             return
-        except BaseException as error:
-            for _, future in batch:
-                future.set_exception(error)
-            raise
         for (_, future), answer in zip(batch, answers, strict=True):
             if isinstance(answer, Exception):
                 future.set_exception(answer)

@@ -88,10 +88,15 @@ def _to_json(policy: Policy) -> str:
 
 @lru_cache(maxsize=1024)
 def from_json(text: str) -> Policy:
-    values = codec.load(text)
-    retry = values["retry"]
-    retry["delay"] = timedelta(seconds=retry["delay"])
-    retry["max_delay"] = timedelta(seconds=retry["max_delay"])
-    values["retry"] = Retry(**retry)
-    values["timeout"] = None if values["timeout"] is None else timedelta(seconds=values["timeout"])
-    return Policy(**values)
+    """A stored policy; what another version wrote and this one does not know is passed over."""
+    try:
+        values = codec.load(text)
+        given = {name: value for name, value in values.items() if name in Policy.__dataclass_fields__}
+        retry = {name: value for name, value in values["retry"].items() if name in Retry.__dataclass_fields__}
+        retry |= {name: timedelta(seconds=retry[name]) for name in ("delay", "max_delay") if name in retry}
+        timeout = values.get("timeout")
+        return Policy(
+            **{**given, "retry": Retry(**retry), "timeout": None if timeout is None else timedelta(seconds=timeout)}
+        )
+    except (InvalidPolicy, KeyError, TypeError, ValueError, AttributeError):
+        return Policy()

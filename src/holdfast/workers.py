@@ -46,10 +46,10 @@ def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
     """Write this worker down; the one that holds its exclusive name, if that stands in the way."""
     if worker.exclusive is not None:
         tx.put("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
-    if tx.run("insert_worker", **_row(worker)):
-        return None
-    holding = tx.one("find_exclusive", exclusive=worker.exclusive)
-    return None if holding is None else info(holding)
+    while not tx.run("insert_worker", **_row(worker)):
+        if (holding := tx.one("find_exclusive", exclusive=worker.exclusive)) is not None:
+            return info(holding)
+    return None
 
 
 def beat(tx: Transaction, worker_id: str, *, lease_for: timedelta, stopping: bool) -> bool:

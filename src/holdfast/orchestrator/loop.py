@@ -109,6 +109,9 @@ class Orchestrator:
         with self._ended_lock:
             ended = [self._ended.pop() for _ in range(min(BATCH, len(self._ended)))]
         moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=10 * BATCH))
+        if moved == 10 * BATCH:
+            with self._ended_lock:
+                self._ended.update(ended)  # there may be more who need them
         cursor = self._cursor or ("", "")
         self._cursor = self._store.do(lambda tx: promote.needs_after(tx, cursor, limit=BATCH))
         return moved

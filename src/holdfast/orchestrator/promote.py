@@ -61,8 +61,13 @@ def looks(tx: Transaction, *, limit: int) -> int:
 
 def seen(tx: Transaction, *, limit: int) -> int:
     """Clear the looks of waits that still have to wait, as this later snapshot shows; how many."""
-    rows = tx.all("find_looks", limit=limit)
-    return tx.run("clear_looks", ids=[row["run_id"] for row in rows]) if rows else 0
+    ids = [row["run_id"] for row in tx.all("find_looks", limit=limit)]
+    if not ids:
+        return 0
+    # Hold the rows still first: an UPDATE that had to wait for one would judge its new state by an old snapshot of
+    # the holds and needs, and a run whose key has just become free would never be looked at again.
+    tx.all("lock_waits", ids=ids)
+    return tx.run("clear_looks", ids=ids)
 
 
 def turns(tx: Transaction, *, limit: int) -> int:

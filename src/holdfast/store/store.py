@@ -95,6 +95,8 @@ class Store:
             translated = self.dialect.translate(error)
             if translated is error:
                 raise
+            if isinstance(translated, Conflict):
+                raise StoreBusy("the database undid your transaction to resolve a deadlock; begin it again") from error
             raise translated from error
 
     def follow_clock(self) -> None:
@@ -155,10 +157,10 @@ class Store:
         with self._connection(write=write) as connection:
             if self.clock.elapsed() - self._followed_at > FOLLOW_EVERY:
                 self._follow(connection)
-            session = self.dialect.begin(connection, write=write, patience=patience)
-            # Read when the lock is ours: what is promised from now on must not be old before it is written.
-            tx = Transaction(session, self.queries, self.dialect, now=self.clock.now(), ids=self.ids)
             try:
+                session = self.dialect.begin(connection, write=write, patience=patience)
+                # Read when the lock is ours: what is promised from now on must not be old before it is written.
+                tx = Transaction(session, self.queries, self.dialect, now=self.clock.now(), ids=self.ids)
                 yield tx
                 self.dialect.commit(connection)
             except BaseException:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast import events, leases
 from holdfast.events import Event
 from holdfast.leases import Lease
 from holdfast.store.transaction import Transaction
 
+Told: TypeAlias = tuple[list[tuple[Lease, Event]], list[Event]]
 MOST = 20_000  # a job that logs without end loses its oldest records, not the worker's memory
 
 
@@ -36,18 +37,18 @@ class Chronicle:
     def __bool__(self) -> bool:
         return bool(self._told or self._general)
 
-    def take(self) -> tuple[list[tuple[Lease, Event]], list[Event]]:
+    def take(self) -> Told:
         with self._lock:
             told, self._told = self._told, []
             general, self._general = self._general, []
             return told, general
 
-    def put_back(self, taken: tuple[list[tuple[Lease, Event]], list[Event]]) -> None:
+    def put_back(self, taken: Told) -> None:
         """The transaction that was to write these did not happen."""
         with self._lock:
             self._told[:0], self._general[:0] = taken
 
-    def write(self, tx: Transaction, taken: tuple[list[tuple[Lease, Event]], list[Event]]) -> None:
+    def write(self, tx: Transaction, taken: Told) -> None:
         """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
         told, general = taken
         ours = (

@@ -14,7 +14,7 @@ def hand_back_unknown(tx: Transaction, hand: Hand, lost: set[tuple[str, int]], *
     `lost` are the attempts that did start and are given up; they are forgotten once no lease names them.
     """
     held = {(lease.run_id, lease.attempt): lease for lease in leases.of_holder(tx, holder)}
-    lost &= held.keys()
+    lost.intersection_update(held)
     unknown = [lease for known, lease in held.items() if hand.get(*known) is None and known not in lost]
     outcomes.finish(tx, [(lease, HandBack("the reply to its claim was lost")) for lease in unknown], holder=holder)
     return len(unknown)

@@ -19,10 +19,11 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.leases import Claim
 from holdfast.outcomes import Failed, HandBack, Outcome
+from holdfast.store.dialects.base import Unstorable
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
 from holdfast.worker import doubts
-from holdfast.worker.chronicle import Chronicle
+from holdfast.worker.chronicle import Chronicle, Told
 from holdfast.worker.desk import StepWriter
 from holdfast.worker.floors import Floors
 from holdfast.worker.heartbeat import Heartbeat
@@ -33,6 +34,7 @@ from holdfast.worker.watch import Watch
 
 log = logging.getLogger("holdfast.worker")
 
+CANT_BE_STORED = (Unstorable, ValueError, TypeError, OverflowError)
 LINGER, MOMENT = 4, 0.0005
 OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
 
@@ -151,7 +153,9 @@ class Cycle:
         except Exception as error:
             log.warning("a batch could not be written (%s); finishing its %d runs one by one", error, len(done))
             self._hungry = True
+            self._tell_alone(told)
             self._finish_alone(done)
+            self._pause.wait(self.hf.settings.tick.total_seconds())  # what stopped the claim may stop the next one too
             return
         self._finished_runs(done, lost)
         if limit:
@@ -193,6 +197,10 @@ class Cycle:
                 self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
                 raise
             except Exception as error:
+                if not isinstance(error, CANT_BE_STORED):
+                    # Nothing is wrong with the outcomes: the database is, and they wait for it.
+                    self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
+                    raise StoreUnavailable(f"outcomes could not be written: {error}") from error
                 if len(part) > 1:
                     middle = len(part) // 2
                     parts.extendleft((part[middle:], part[:middle]))
@@ -206,6 +214,14 @@ class Cycle:
                 self._given_up(running)
             else:
                 self._finished_runs(part, lost)
+
+    def _tell_alone(self, told: Told) -> None:
+        try:
+            self.hf.do(lambda tx: self.chronicle.write(tx, told))
+        except (StoreBusy, StoreUnavailable):
+            self.chronicle.put_back(told)
+        except Exception:
+            log.exception("events of running runs could not be written and are lost")
 
     def _begin(self, claim: Claim, asked: float) -> None:
         settings, clock = self.hf.settings, self.hf.clock

@@ -7,10 +7,13 @@ takes its place.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+log = logging.getLogger("holdfast.worker")
 
 
 class Threads:
@@ -51,8 +54,13 @@ class Threads:
             if self._idle:
                 self._changed.notify()
             else:
-                self._made += 1
-                threading.Thread(target=self._serve, name=f"{self._name}-{self._made}", daemon=True).start()
+                try:
+                    threading.Thread(target=self._serve, name=f"{self._name}-{self._made + 1}", daemon=True).start()
+                    self._made += 1
+                except RuntimeError:
+                    self._waking = False  # no more threads to be had: those there are take the work in turn
+                    if not self._made:
+                        raise
 
     def _serve(self) -> None:
         self._waking = False
@@ -65,7 +73,10 @@ class Threads:
                 continue
             if self._line:
                 self._wake_one()
-            work()
+            try:
+                work()
+            except BaseException:
+                log.exception("what runs in a thread of the pool failed outside of its run")
 
     def _wait(self) -> bool:
         """Sleep until there is work; False when there will be none."""
@@ -91,6 +102,7 @@ class Loop:
         self._line: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._woken = False
+        self._closing = False
 
     def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin `work` on the loop, soon. A batch wakes the loop once."""
@@ -117,6 +129,7 @@ class Loop:
         loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return
+        self._closing = True
         loop.call_soon_threadsafe(loop.stop)
         thread.join(wait)
 
@@ -130,5 +143,10 @@ class Loop:
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        while not self._closing:
+            try:
+                loop.run_forever()
+            except BaseException:
+                # asyncio lets a task's SystemExit through; it ends that task, not everyone's loop.
+                log.exception("a task of an async job tried to end the process")
         loop.close()

@@ -58,6 +58,9 @@ class Child:
             start = self._start_message()
         except InvalidPolicy as error:
             return Failed("JOB_NOT_LOADED", str(error)), "it was not started"
+        except Exception as error:
+            log.exception("run %s: its process could not be started", self._running.lease.run_id)
+            return self._judge.died(self._running.claim, f"its process could not be started: {error!r}"), "it is gone"
         try:
             with Channels() as channels:
                 self._begin(channels, start)

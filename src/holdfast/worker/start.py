@@ -53,6 +53,8 @@ class Starter:
             )
 
         def work() -> None:
+            if running.ended:
+                return  # stopped before a thread was free
             outcome = execute(running.job, running.claim, context, self._judge)
             self._settle(running, self._or_told(running, outcome))
 

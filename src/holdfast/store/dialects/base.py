@@ -24,6 +24,10 @@ class Conflict(Exception):
     """The database undid the transaction to resolve a deadlock or a race: doing it again is right."""
 
 
+class Unstorable(Exception):
+    """The database refused a value, not the statement: saying it again is of no use."""
+
+
 class Session(Protocol):
     """One connection while a transaction is open on it."""
 
@@ -66,6 +70,8 @@ class Dialect(ABC):
     style: ClassVar[Style]
     parses_instants: ClassVar[bool] = True
     has_schemas: ClassVar[bool] = True
+    locks_rows: ClassVar[bool] = True
+    """Whether one may wait for a row that someone else has locked while others go on."""
     one_writer: ClassVar[bool] = False
     """Whether writers of one process should take turns on one connection."""
 

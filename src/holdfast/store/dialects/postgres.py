@@ -16,7 +16,7 @@ from psycopg import errors
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session
+from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Transaction
 
@@ -108,6 +108,8 @@ class PostgresDialect(Dialect):
         match error:
             case errors.DeadlockDetected() | errors.SerializationFailure():
                 return Conflict(str(error))
+            case psycopg.DataError():
+                return Unstorable(_first_line(error))
             case errors.LockNotAvailable():
                 return StoreBusy("the database did not give a lock in time; nothing was written")
             case errors.QueryCanceled():
@@ -117,6 +119,7 @@ class PostgresDialect(Dialect):
                 | errors.CrashShutdown()
                 | errors.CannotConnectNow()
                 | errors.IdleInTransactionSessionTimeout()
+                | errors.ReadOnlySqlTransaction()
             ):
                 return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
             case psycopg.OperationalError() | psycopg.InterfaceError():
@@ -191,6 +194,8 @@ class PostgresDialect(Dialect):
             return super().join(connection)
         if connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             raise WrongConnection("no transaction is open on this connection: begin one, or turn autocommit off")
+        if connection.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
+            raise WrongConnection("this connection is in pipeline mode, where answers come late: leave it to submit")
         ours = psycopg.conninfo.conninfo_to_dict(self.url).get("dbname")
         if ours is not None and connection.info.dbname != ours:
             raise WrongConnection(f"this connection is to database {connection.info.dbname}, the store is {ours}")

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection, WrongSqliteLibrary
-from holdfast.store.dialects.base import About, Dialect, Result, Session
+from holdfast.store.dialects.base import About, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 
 LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
@@ -29,6 +29,7 @@ class SqliteDialect(Dialect):
     style = "named"
     has_schemas = False
     one_writer = True
+    locks_rows = False
 
     def __init__(
         self,
@@ -120,6 +121,9 @@ class SqliteDialect(Dialect):
         if not isinstance(error, driver_error):
             return error
         text = str(error)
+        data_error: type[Exception] = self.module.DataError
+        if isinstance(error, data_error):
+            return Unstorable(text)
         if "locked" in text or "busy" in text:
             return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
         if isinstance(error, self.module.OperationalError) and any(

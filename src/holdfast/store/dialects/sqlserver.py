@@ -22,7 +22,7 @@ import mssql_python
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session
+from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 
 DRIVERS = ("mssql_python", "pyodbc")
@@ -163,6 +163,8 @@ class SqlServerDialect(Dialect):
             return Conflict(text)
         if state == "HYT00" or "Lock request time out" in text:
             return StoreBusy("the database did not give a lock, or an answer, in time; nothing was written")
+        if type(error).__name__ == "DataError":
+            return Unstorable(text)
         return error
 
     def about(self, connection: Any) -> About:

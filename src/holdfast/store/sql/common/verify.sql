@@ -97,3 +97,13 @@ select
 from holdfast_needs as n
 left join holdfast_waits as w on w.run_id = n.run_id
 where w.run_id is null
+
+union all
+
+select
+    'wait_forgotten' as problem,
+    w.run_id,
+    'it waits for nothing, no one holds its key, and no orchestrator is to look at it' as detail
+from holdfast_waits as w
+left join holdfast_holds as h on h.key = w.key
+where w.look = 0 and w.missing = 0 and w.due_at is null and h.key is null
