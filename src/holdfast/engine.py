@@ -86,6 +86,8 @@ class Holdfast:
 
     def job(
         self,
+        bare: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str = "default",
@@ -105,6 +107,8 @@ class Holdfast:
         key        a parameter's name, a template like "{tenant}/{id}", or a function: at most one run of a key runs
         isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
         """
+        if bare is not None:
+            raise InvalidPolicy("write @hf.job() with its parentheses")
         policy = Policy(
             **checked_policy(
                 {

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holdfast import codec
-from holdfast.errors import ResultTimeout, RunFailed
+from holdfast.errors import ResultTimeout, RunFailed, StoreUnavailable
 from holdfast.events import Event
 from holdfast.inspections import Why
 from holdfast.jobs import Job, as_duration
@@ -49,15 +49,23 @@ class Run(Generic[R]):
         started = self._hf.clock.elapsed()
         try:
             pause = 0.01
-            while not self.refresh().snapshot.ended:
+            while not self._ended():
                 left = None if limit is None else limit.total_seconds() - (self._hf.clock.elapsed() - started)
                 if left is not None and left <= 0:
-                    raise ResultTimeout(f"run {self.id} is still {self.state} after {limit}")
+                    state = self._snapshot.state if self._snapshot is not None else "not to be seen"
+                    raise ResultTimeout(f"run {self.id} is still {state} after {limit}")
                 bell.wait(pause if left is None else min(pause, left))
                 pause = min(pause * 1.5, 0.25)
         finally:
             leave()
         return self._outcome()
+
+    def _ended(self) -> bool:
+        """Whether it has ended, as far as the database can be asked: one that is away is waited for."""
+        try:
+            return self.refresh().snapshot.ended
+        except StoreUnavailable:
+            return False
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
         """`result` for async callers."""

@@ -152,7 +152,7 @@ def why(tx: Transaction, run_id: str) -> Why:
         case "outcomes":
             reasons = [_ended(run)]
         case "leases":
-            reasons = _running(run)
+            reasons = _running(tx, run)
         case "ready":
             reasons = _ready(tx, run)
         case "waits":
@@ -167,8 +167,14 @@ def _ended(run: Snapshot) -> str:
     return f"it ended {run.state} at {_time(run.finished_at)}{reason}"
 
 
-def _running(run: Snapshot) -> list[str]:
-    reasons = [f"it runs on {run.holder} since {_time(run.started_at)}; its lease lasts until {_time(run.expires_at)}"]
+def _running(tx: Transaction, run: Snapshot) -> list[str]:
+    if run.expires_at is not None and run.expires_at < tx.now:
+        who = "a live worker takes it over" if workers.live(tx) else "no worker is alive to take it over: start one"
+        reasons = [f"its worker {run.holder} has been silent: its lease ran out at {_time(run.expires_at)}; {who}"]
+    else:
+        reasons = [
+            f"it runs on {run.holder} since {_time(run.started_at)}; its lease lasts until {_time(run.expires_at)}"
+        ]
     if run.cancel_requested_at is not None:
         reasons.append(f"it was asked to stop at {_time(run.cancel_requested_at)}")
     if run.deadline_at is not None:

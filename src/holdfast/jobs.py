@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from holdfast import codec
@@ -52,8 +53,12 @@ class Options:
                 raise InvalidPolicy(f"{name} is text of 1 to {MAX_NAME} characters, none NUL or half a character")
         if not isinstance(self.priority, int) or not -1_000_000 <= self.priority <= 1_000_000:
             raise InvalidPolicy("priority is a whole number between -1,000,000 and 1,000,000; higher goes first")
-        if not all(isinstance(part, str) for pair in self.tags.items() for part in pair):
+        if not isinstance(self.tags, Mapping) or not all(
+            isinstance(part, str) for tag in self.tags.items() for part in tag
+        ):
             raise InvalidPolicy("tags map text to text")
+        if self.delay is not None and self.delay < timedelta(0):
+            raise InvalidPolicy("delay can't be negative")
         if self.delay is not None and self.due_at is not None:
             raise InvalidPolicy("give delay or due_at, not both")
         if self.due_at is not None and (not isinstance(self.due_at, datetime) or self.due_at.tzinfo is None):
@@ -287,11 +292,21 @@ def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str, bool] 
     pairs: Sequence[tuple[Any, bool]] = (
         list(after.items()) if isinstance(after, Mapping) else [(run, True) for run in after]
     )
+    for run, _ in pairs:
+        if not isinstance(run, str) and not isinstance(getattr(run, "id", None), str):
+            raise InvalidPolicy(f"after: {run!r} is neither a run nor the id of one")
     return {run if isinstance(run, str) else run.id: must for run, must in pairs}
 
 
 def _check_key(key: KeySpec | None, names: tuple[str, ...], job: str) -> None:
-    if isinstance(key, str) and "{" not in key and key not in names:
+    if isinstance(key, str) and "{" in key:
+        try:
+            wanted = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(key) if field}
+        except ValueError as error:
+            raise InvalidPolicy(f"job {job}: key={key!r} is no template: {error}") from None
+        if unknown := wanted - set(names):
+            raise InvalidPolicy(f"job {job}: key={key!r} names no parameter: {', '.join(sorted(unknown))}")
+    elif isinstance(key, str) and key not in names:
         known = ", ".join(names) or "none"
         raise InvalidPolicy(
             f"job {job}: key={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"

@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from holdfast.errors import InvalidPolicy
 
+Errors: TypeAlias = type[BaseException] | Iterable[type[BaseException]]
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, init=False)
 class Retry:
-    """`steps` is the number of tries of one step in all; the delays serve steps and runs alike.
+    """`steps` is the number of tries of one step in all; the delays (seconds or timedeltas) serve steps and runs alike.
 
     The wait before try n is `delay * factor ** (n - 2)`, at most `max_delay`, spread by `jitter`
-    (0.2 means: up to a fifth shorter or longer).
+    (0.2 means: up to a fifth shorter or longer). `on` and `never_on` are an error class or several.
     """
 
-    steps: int = 2
-    delay: timedelta = timedelta(seconds=1)
-    factor: float = 2.0
-    max_delay: timedelta = timedelta(minutes=10)
-    jitter: float = 0.2
-    on: tuple[type[BaseException], ...] = field(default=(Exception,))
-    never_on: tuple[type[BaseException], ...] = ()
+    steps: int
+    delay: timedelta
+    factor: float
+    max_delay: timedelta
+    jitter: float
+    on: tuple[type[BaseException], ...]
+    never_on: tuple[type[BaseException], ...]
 
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InvalidPolicy(f"Retry(steps={self.steps}): a step is tried at least once")
-        if self.delay < timedelta(0) or self.max_delay < timedelta(0):
-            raise InvalidPolicy("Retry: delays can't be negative")
-        if self.factor < 1 or not 0 <= self.jitter <= 1:
+    def __init__(
+        self,
+        *,
+        steps: int = 2,
+        delay: timedelta | float = 1.0,
+        factor: float = 2.0,
+        max_delay: timedelta | float = 600.0,
+        jitter: float = 0.2,
+        on: Errors = (Exception,),
+        never_on: Errors = (),
+    ) -> None:
+        if not isinstance(steps, int) or steps < 1:
+            raise InvalidPolicy(f"Retry(steps={steps}): a step is tried at least once")
+        if not isinstance(factor, int | float) or not isinstance(jitter, int | float):
+            raise InvalidPolicy("Retry: factor and jitter are numbers")
+        if not 1 <= factor < math.inf or not 0 <= jitter <= 1:
             raise InvalidPolicy("Retry: factor is at least 1, jitter lies between 0 and 1")
+        values = {
+            "steps": steps,
+            "delay": _duration(delay),
+            "factor": factor,
+            "max_delay": _duration(max_delay),
+            "jitter": jitter,
+            "on": _errors(on),
+            "never_on": _errors(never_on),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def applies_to(self, error: BaseException) -> bool:
         """Whether this error is one that is tried again."""
@@ -51,6 +77,25 @@ class TryAgain(Exception):
     `after` overrides the job's own delay: an HTTP 429 passes its Retry-After on.
     """
 
-    def __init__(self, reason: str, *, after: timedelta | None = None) -> None:
+    def __init__(self, reason: str, *, after: timedelta | float | None = None) -> None:
         super().__init__(reason)
-        self.after = after
+        self.after = None if after is None else _duration(after)
+
+
+def _duration(value: timedelta | float) -> timedelta:
+    """A duration from a timedelta or a number of seconds."""
+    try:
+        duration = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidPolicy(f"{value!r} is not a duration: give a timedelta or a number of seconds") from None
+    if duration < timedelta(0):
+        raise InvalidPolicy(f"a delay can't be negative: {value!r}")
+    return duration
+
+
+def _errors(given: Errors) -> tuple[type[BaseException], ...]:
+    classes = (given,) if isinstance(given, type) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in classes:
+        if not isinstance(one, type) or not issubclass(one, BaseException):
+            raise InvalidPolicy(f"Retry: {one!r} is not an error class")
+    return classes

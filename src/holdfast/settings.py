@@ -22,10 +22,15 @@ def _seconds(value: Any) -> Any:
     """A bare number is seconds; a string of digits (from the environment) too."""
     if isinstance(value, str):
         try:
-            return timedelta(seconds=float(value))
+            value = float(value)
         except ValueError:
             return value
-    return timedelta(seconds=value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    try:
+        return timedelta(seconds=value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{value} is not a number of seconds") from None
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]

@@ -15,7 +15,7 @@ import click
 
 from holdfast import stores
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
 
 HELP = "TARGET is an application (app:hf, or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
 
@@ -86,6 +86,8 @@ def _module(place: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise CannotLoad(f"there is no module {name!r} in {folder} or among what is installed") from error
         raise CannotLoad(_broken(place, error)) from error
+    except InvalidSetting:
+        raise  # it says itself what is wrong, and that is not the application
     except (Exception, SystemExit) as error:
         raise CannotLoad(_broken(place, error)) from error
     loaded_from = getattr(module, "__file__", None)

@@ -168,7 +168,7 @@ class Child:
         if self._outcome is not None:
             return self._outcome, what
         tail = self._output["stderr"].tail
-        return self._judge.died(self._running.claim, f"its process {_how(status)}\n{tail}".strip()), what
+        return self._judge.died(self._running.claim, f"{tail}\nits process {_how(status)}".strip()), what
 
     def _what_was_done(self, why: str, status: int | None) -> str:
         after = self._hf.clock.elapsed() - (self._told_at or self._hf.clock.elapsed())

@@ -17,7 +17,7 @@ from typing import Literal
 
 from holdfast import workers
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.worker import locks
 from holdfast.worker.context import RunLog
@@ -52,6 +52,8 @@ class Worker:
         drain: bool = False,
     ) -> None:
         self.hf, self.queues, self.exclusive, self.drain = hf, list(queues), exclusive, drain
+        if concurrency is not None and concurrency < 1:
+            raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = concurrency or hf.settings.concurrency
         self.id = hf.ids.holder(exclusive or "worker")
         self.hand = Hand()

@@ -126,7 +126,7 @@ class SqliteDialect(Dialect):
             return Unstorable(text)
         if "locked" in text or "busy" in text:
             return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
-        if isinstance(error, self.module.OperationalError) and any(
+        if isinstance(error, self.module.DatabaseError) and any(
             sign in text for sign in ("unable to open", "disk I/O", "readonly", "is full", "not a database")
         ):
             return StoreUnavailable(f"{self.path.name}: {text}")

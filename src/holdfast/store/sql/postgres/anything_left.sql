@@ -19,3 +19,11 @@ where
                 )
             )
     )
+    or exists (
+        select 1
+        from holdfast_leases as l
+        where
+            l.queue = any (array(select json_array_elements_text(cast(:queues as json))))
+            and l.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+            and l.expires_at < :now
+    )

@@ -19,3 +19,11 @@ where
                 )
             )
     )
+    or exists (
+        select 1
+        from holdfast_leases as l
+        where
+            l.queue in (select value from json_each(:queues))
+            and l.job in (select value from json_each(:jobs))
+            and l.expires_at < :now
+    )

@@ -24,3 +24,11 @@ where
                 )
             )
     )
+    or exists (
+        select 1
+        from openjson(:queues) with (name nvarchar(1000) '$') as q
+        inner join holdfast_leases as l on l.queue = q.name collate latin1_general_100_bin2
+        where
+            l.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
+            and l.expires_at < :now
+    )
