@@ -183,7 +183,7 @@ def test_the_log_level_is_for_stderr_and_what_is_kept_with_the_run_is_another(sh
         (["broken:hf"], "cannot_load", 2),
         (["exits:hf"], "cannot_load", 2),
         (["json.py:hf"], "cannot_load", 2),
-        (["unset:hf"], "cannot_load", 2),
+        (["unset:hf"], "invalid_setting", 2),
         (["app:hf", "-q", ","], "usage", 2),
         (["app:hf", "-c", "0"], "usage", 2),
         (["app:hf", "--log-level", "loud"], "usage", 2),
