@@ -56,8 +56,8 @@ def keep(store: Store, folder: Path, lease: Lease, name: str, content: bytes | P
                 sha256=sha256,
                 made_at=tx.now,
             )
-            tx.put("delete_artifact", run_id=lease.run_id, name=name)
-            tx.put("insert_artifact", **{field: getattr(made, field) for field in Artifact.__slots__})
+            tx.put("delete_artifact", place=lease.run_id, name=name)
+            tx.put("insert_artifact", place=lease.run_id, **{field: getattr(made, field) for field in Artifact.__slots__})
             os.replace(temporary, target)
             return made
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, inspections, joins, queues, runs, settings, stores
+from holdfast import checkups, inspections, queues, runs, settings, stores
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
-from holdfast.gather import Gather
 from holdfast.handles import Run
 from holdfast.ids import Ids
 from holdfast.inspections import Finding, Why
@@ -32,10 +30,11 @@ from holdfast.jobs import (
 from holdfast.policies import Policy
 from holdfast.redaction import Redactor
 from holdfast.retries import Retry
-from holdfast.runs import Snapshot, Submission
+from holdfast.runs import Snapshot
 from holdfast.store import migrate
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
+from holdfast.submitting import Submitter
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -78,9 +77,9 @@ class Holdfast:
         self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
-        self._gather: Gather[tuple[Submission, bool], str] = Gather(self._submit_batch)
+        self._submitter = Submitter(self)
         self._starting = threading.Lock()
-        self._started = False
+        self.started = False
 
     # What runs are made of
 
@@ -100,6 +99,8 @@ class Holdfast:
         on_timeout: str = "end",
         max_takeovers: int = 5,
         key_order: str = "due",
+        key_limit: int = 1,
+        audit: bool = False,
         isolation: Isolation | None = None,
     ) -> Decorator:
         """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
@@ -119,6 +120,8 @@ class Holdfast:
                     "on_timeout": on_timeout,
                     "max_takeovers": max_takeovers,
                     "key_order": key_order,
+                    "key_limit": key_limit,
+                    "audit": audit,
                 }
             )
         )
@@ -150,36 +153,18 @@ class Holdfast:
     def submit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Run[R]:
-        submission = self._submission(job, options, args, kwargs)
-        if options.connection is not None:
-            return self._run(self._submit_joined(options.connection, [submission])[0], job)
-        return self._run(self._retrying(lambda first: self._submit_gathered(submission, first)), job)
+        return Run(self, self._submitter.submit(job, options, args, kwargs), job, None)
 
     async def asubmit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Run[R]:
-        if options.connection is not None:
-            submission = await asyncio.to_thread(self._submission, job, options, args, kwargs)
-            return self._run((await self._asubmit_joined(options.connection, [submission]))[0], job)
-        if not self._started:
-            await asyncio.to_thread(self.start)
-        return self._run(await self._asubmit_gathered(self._submission(job, options, args, kwargs)), job)
+        return Run(self, await self._submitter.asubmit(job, options, args, kwargs), job, None)
 
     def submit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
-        submissions = self._submissions(job, options, many)
-        if options.connection is not None:
-            ids = self._submit_joined(options.connection, submissions)
-        else:
-            ids = self._retrying(
-                lambda first: self.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first)))
-            )
-        return [self._run(run_id, job) for run_id in ids]
+        return [Run(self, run_id, job, None) for run_id in self._submitter.submit_many(job, options, many)]
 
     async def asubmit_jobs(self, job: Job[..., R], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
-        if options.connection is None:
-            return await asyncio.to_thread(self.submit_jobs, job, options, list(many))
-        submissions = await asyncio.to_thread(self._submissions, job, options, list(many))
-        return [self._run(run_id, job) for run_id in await self._asubmit_joined(options.connection, submissions)]
+        return [Run(self, run_id, job, None) for run_id in await self._submitter.asubmit_many(job, options, many)]
 
     # Looking and steering
 
@@ -261,14 +246,14 @@ class Holdfast:
 
     def start(self) -> None:
         """Connect and see that the tables are there. Called by everything that needs them."""
-        if self._started:
+        if self.started:
             return
         with self._starting:
-            if not self._started:
+            if not self.started:
                 prefix = stores.prefix(self.settings, self._store.dialect)
                 (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
                 self._store.follow_clock()
-                self._started = True
+                self.started = True
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         return self.store.do(verb)
@@ -277,7 +262,7 @@ class Holdfast:
         return self.store.read(verb)
 
     def close(self) -> None:
-        self._gather.close()
+        self._submitter.close()
         self.wakeups.close()
         self._store.close()
 
@@ -295,73 +280,3 @@ class Holdfast:
         if job.arguments.context_name is not None:
             given[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
         return job.fn(**given)
-
-    def _submission(
-        self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Submission:
-        try:
-            self.start()
-        except StoreBusy as error:
-            if options.connection is None:
-                raise
-            raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
-        now = self.clock.now()
-        return job.submission(self.ids.new(now), options, args, kwargs, now=now)
-
-    def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
-        if options.idempotency_key is not None:
-            raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
-        return [self._submission(job, options, (), arguments) for arguments in many]
-
-    def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
-        submissions = [submission for submission, _ in batch]
-        first = all(first for _, first in batch)
-        return self.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=PATIENCE)
-
-    def _submit_gathered(self, submission: Submission, first: bool) -> str:
-        """With whoever else submits now. One that meets a caller's open transaction waits for it alone."""
-        try:
-            return self._gather.do((submission, first))
-        except StoreBusy:
-            if not self.store.dialect.locks_rows:
-                raise
-            return self.do(lambda tx: _all_or_nothing(runs.submit(tx, [submission])))[0]
-
-    async def _asubmit_gathered(self, submission: Submission) -> str:
-        """The same for async callers; the event loop goes on while a thread of ours commits."""
-        try:
-            return await self._gather.ado((submission, True))
-        except (StoreBusy, StoreUnavailable) as error:
-            if isinstance(error, StoreBusy) and not self.store.dialect.locks_rows:
-                raise
-            return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
-
-    def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return joins.within(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
-
-    async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return await joins.awithin(self.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
-
-    def _retrying(self, submit: Callable[[bool], T]) -> T:
-        """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
-        waited = threading.Event()
-        for number, pause in enumerate((0.05, 0.2, 1.0, 2.0, None)):
-            try:
-                return submit(number == 0)
-            except StoreUnavailable:
-                if pause is None:
-                    raise
-                waited.wait(pause)
-        raise AssertionError
-
-    def _run(self, run_id: str, job: Job[..., R]) -> Run[R]:
-        return Run(self, run_id, job, None)
-
-
-def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:
-    ids: list[str] = []
-    for answer in answers:
-        if isinstance(answer, HoldfastError):
-            raise answer
-        ids.append(answer)
-    return ids

@@ -222,17 +222,20 @@ def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
 
 
 def _turn(tx: Transaction, run: Snapshot) -> str:
-    hold = tx.one("find_hold", key=run.key, run_id=run.id)
-    if hold is None or hold["run_id"] is None:
+    held = [hold for hold in tx.all("find_holds", key=run.key) if hold["run_id"] is not None]
+    if len(held) < run.policy.key_limit:
         return f"key {run.key} is between two turns; an orchestrator hands it on within a tick"
-    before = (
-        f"; {hold['ahead']} older run{'s wait' if hold['ahead'] > 1 else ' waits'} for it too" if hold["ahead"] else ""
-    )
+    found = tx.one("count_waiting_before", key=run.key, run_id=run.id)
+    ahead = 0 if found is None else found["ahead"]
+    before = f"; {ahead} older run{'s wait' if ahead > 1 else ' waits'} for it too" if ahead else ""
+    holders = " and ".join(_holder(hold) for hold in held[:3]) + (" and others" if len(held) > 3 else "")
+    return f"key {run.key} is held by {holders}{before}"
+
+
+def _holder(hold: Row) -> str:
     if hold["holder"] is None:
-        return f"key {run.key} is held by run {hold['run_id']}, which is ready but has not started{before}"
-    return (
-        f"key {run.key} is held by run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}{before}"
-    )
+        return f"run {hold['run_id']}, which is ready but has not started"
+    return f"run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}"
 
 
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:

@@ -33,6 +33,8 @@ class Lease:
     deadline_at: datetime | None
     cancel_requested_at: datetime | None = None
     cancel_reason: str | None = None
+    place: int | None = None
+    """Which of its queue's places it has, where the queue has a limited number."""
 
     @property
     def run_id(self) -> str:
@@ -52,6 +54,7 @@ class Lease:
             deadline_at=row["deadline_at"],
             cancel_requested_at=row["cancel_requested_at"],
             cancel_reason=row["cancel_reason"],
+            place=row["place"],
         )
 
 
@@ -65,6 +68,10 @@ class Claim:
     tags: str
     again_of: str | None
     created_at: datetime
+    parent_id: str | None = None
+    stage: str | None = None
+    segment: str | None = None
+    needed: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +210,19 @@ def _start(
         tags=submitted["tags"],
         again_of=submitted["again_of"],
         created_at=submitted["created_at"],
+        parent_id=submitted["parent_id"],
+        stage=submitted["stage"],
+        segment=submitted["segment"],
+        needed=submitted["needed"],
     )
 
 
 def _row(lease: Lease) -> Row:
-    return lease.ticket.row() | {"expires_at": lease.expires_at, "deadline_at": lease.deadline_at}
+    return lease.ticket.row() | {
+        "expires_at": lease.expires_at,
+        "deadline_at": lease.deadline_at,
+        "place": lease.place,
+    }
 
 
 def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> None:

@@ -141,11 +141,11 @@ def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None
     holds.open_those_of(tx, [lease.ticket for lease, wait in later if wait.key_order == "due"])
     waits.put(
         tx,
-        [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=_gist(wait.error)) for lease, wait in later],
+        [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=gist(wait.error)) for lease, wait in later],
     )
 
 
-def _gist(error: str) -> str:
+def gist(error: str) -> str:
     """What a traceback comes to: its last line. The event has all of it."""
     lines = error.strip().splitlines()
     return lines[-1][:1000] if lines else ""

@@ -14,6 +14,7 @@ from holdfast.retries import Retry
 OnCrash = Literal["requeue", "retry", "fail"]
 OnTimeout = Literal["end", "retry"]
 KeyOrder = Literal["due", "strict"]
+MAX_KEY_LIMIT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,8 @@ class Policy:
     on_crash       when its worker is gone: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
     max_takeovers  how many workers may be lost with it before it is failed as poison
     key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
+    key_limit      how many runs may hold the key at once
+    audit          kept for ever: no retention removes the run
     """
 
     max_attempts: int = 1
@@ -34,14 +37,18 @@ class Policy:
     on_crash: OnCrash = "requeue"
     max_takeovers: int = 5
     key_order: KeyOrder = "due"
+    key_limit: int = 1
+    audit: bool = False
     retry: Retry = Retry()
 
     def __post_init__(self) -> None:
-        for name in ("max_attempts", "max_takeovers"):
+        for name in ("max_attempts", "max_takeovers", "key_limit"):
             if not isinstance(getattr(self, name), int):
                 raise InvalidPolicy(f"{name} is a whole number")
         if self.max_attempts < 1:
             raise InvalidPolicy("max_attempts is at least 1")
+        if not 1 <= self.key_limit <= MAX_KEY_LIMIT:
+            raise InvalidPolicy(f"key_limit is 1 to {MAX_KEY_LIMIT}")
         if self.timeout is not None and self.timeout <= timedelta(0):
             raise InvalidPolicy("timeout must be positive, or None for no limit")
         if self.max_takeovers < 0:

@@ -39,10 +39,23 @@ class Submission:
     again_of: str | None = None
     due_at: datetime | None = None
     after: Mapping[str, bool] = field(default_factory=dict)
+    spare: int | None = None
+    errand: str | None = None
+    kind: str | None = None
+    parent_id: str | None = None
+    stage: str | None = None
+    segment: str | None = None
 
     @property
     def ticket(self) -> Ticket:
-        return Ticket(run_id=self.run_id, job=self.job, queue=self.queue, rank=-self.priority, key=self.key)
+        return Ticket(
+            run_id=self.run_id,
+            job=self.job,
+            queue=self.queue,
+            rank=-self.priority,
+            key=self.key,
+            key_limit=self.policy.key_limit,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +71,12 @@ class Snapshot:
     tags: dict[str, str]
     idempotency_key: str | None
     again_of: str | None
+    kind: str | None
+    parent_id: str | None
+    stage: str | None
+    segment: str | None
+    needed: tuple[str, ...]
+    audit: bool
     created_at: datetime
     state: str
     place: str | None
@@ -118,11 +137,12 @@ def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
             "insert_needs",
             rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs],
         )
-    free = [s for s in submissions if not s.after and (s.due_at is None or s.due_at <= tx.now)]
+    free = [s for s in submissions if not s.after and not s.errand and (s.due_at is None or s.due_at <= tx.now)]
     # Joined to a caller's transaction we take no key: its open transaction would block every other submitter of it.
     wanted: dict[str, str] = {}
     for submission in free if tx.owned else ():
-        if submission.key is not None:
+        # Several holds are numbered, and only an orchestrator deals them out.
+        if submission.key is not None and submission.policy.key_limit == 1:
             wanted.setdefault(submission.key, submission.run_id)
     may_start = {s.run_id for s in free if s.key is None} | holds.take(tx, wanted)
     ready.put(tx, [s.ticket for s in submissions if s.run_id in may_start])
@@ -167,6 +187,8 @@ def snapshot(row: Row) -> Snapshot:
         **row,
         "args": codec.load(row["args"]),
         "tags": codec.load(row["tags"]),
+        "needed": tuple(codec.load(row["needed"])) if row["needed"] else (),
+        "audit": bool(row["audit"]),
         "policy": policies.from_json(row["policy"]),
     }
     return Snapshot(**values)
@@ -212,7 +234,14 @@ def _wait(submission: Submission, now: datetime) -> Wait:
         because = "delayed"
     else:
         because = f"its turn for key {submission.key}"
-    return Wait(ticket=submission.ticket, missing=len(submission.after), due_at=due_at, because=because)
+    return Wait(
+        ticket=submission.ticket,
+        missing=len(submission.after),
+        due_at=due_at,
+        because=because,
+        spare=submission.spare,
+        errand=submission.errand,
+    )
 
 
 def _row(submission: Submission, now: datetime) -> Row:
@@ -227,5 +256,11 @@ def _row(submission: Submission, now: datetime) -> Row:
         "tags": submission.tags,
         "idempotency_key": submission.idempotency_key,
         "again_of": submission.again_of,
+        "kind": submission.kind,
+        "parent_id": submission.parent_id,
+        "stage": submission.stage,
+        "segment": submission.segment,
+        "needed": codec.compact(sorted(submission.after)) if submission.after else None,
+        "audit": int(submission.policy.audit),
         "created_at": now,
     }

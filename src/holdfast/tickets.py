@@ -1,12 +1,14 @@
 """Tickets: what a run carries from place to place.
 
 `attempt` is the fence: it grows at every claim and is never reused. `tries` counts the attempts that used up one of
-`max_attempts`; `takeovers` counts the workers that were lost with the run.
+`max_attempts`; `takeovers` counts the workers that were lost with the run. `key_limit` says how many runs may hold the
+key at once, `number` which of its holds the run has; `reserved_at` is the start that a rate has set aside for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Self
 
 from holdfast.store.transaction import Row
@@ -22,6 +24,9 @@ class Ticket:
     attempt: int = 0
     tries: int = 0
     takeovers: int = 0
+    key_limit: int = 1
+    number: int = 1
+    reserved_at: datetime | None = None
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -34,6 +39,9 @@ class Ticket:
             attempt=row["attempt"],
             tries=row["tries"],
             takeovers=row["takeovers"],
+            key_limit=row["key_limit"],
+            number=row.get("number", 1),
+            reserved_at=row.get("reserved_at"),
         )
 
     def row(self) -> Row:
@@ -46,6 +54,9 @@ class Ticket:
             "attempt": self.attempt,
             "tries": self.tries,
             "takeovers": self.takeovers,
+            "key_limit": self.key_limit,
+            "number": self.number,
+            "reserved_at": self.reserved_at,
         }
 
     def claimed(self) -> Ticket:
@@ -59,6 +70,8 @@ class Ticket:
             attempt=self.attempt + 1,
             tries=self.tries + 1,
             takeovers=self.takeovers,
+            key_limit=self.key_limit,
+            number=self.number,
         )
 
     def changed(self, **values: Any) -> Self:

@@ -2,7 +2,8 @@
 
 A run waits for its time (`due_at`), for other runs (`missing` counts them), or for its turn with a key. `look` means
 that no orchestrator has examined the row since its commit; it is cleared only after seeing, in a later snapshot, that
-the run really has to wait. So no wake-up between a submit and a finish is ever lost.
+the run really has to wait. So no wake-up between a submit and a finish is ever lost. `spare` is how many of its needs
+may still end badly (None: any), `errand` what an orchestrator has to do for the run before it can go on.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ class Wait:
     due_at: datetime | None = None
     because: str | None = None
     look: bool = True
+    spare: int | None = None
+    errand: str | None = None
 
 
 def put(tx: Transaction, waits: Iterable[Wait]) -> None:
@@ -49,4 +52,6 @@ def _row(wait: Wait, now: datetime) -> Row:
         "because": wait.because,
         "look": int(wait.look),
         "since_at": now,
+        "spare": wait.spare,
+        "errand": wait.errand,
     }

@@ -35,6 +35,8 @@ class Pulse:
     looks: bool
     open_holds: bool
     needs: bool
+    errands: bool
+    stops: bool
     cancels: bool
     expires_at: datetime | None
     due_at: datetime | None
@@ -97,7 +99,7 @@ def beat_and_pulse(
 
 
 def _pulse(row: Row) -> Pulse:
-    flags = {name: bool(row[name]) for name in ("ready", "looks", "open_holds", "needs", "cancels")}
+    flags = {name: bool(row[name]) for name in ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels")}
     return Pulse(**flags, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
 
 

@@ -81,7 +81,7 @@ class Stage:
         return run_id in {row["run_id"] for row in self.hf.read(lambda tx: tx.all("find_looks", limit=100))}
 
     def holder_of(self, key: str) -> str | None:
-        found = self.hf.read(lambda tx: tx.one("find_hold", key=key, run_id=""))
+        found = self.hf.read(lambda tx: tx.one("find_holds", key=key))
         assert found is not None, f"no hold on {key}"
         held_by: str | None = found["run_id"]
         return held_by
@@ -208,7 +208,7 @@ def a_lease_that_has_time_left_is_not_found_expired(on: Stage) -> None:
 def a_held_key_is_not_given_away(on: Stage) -> None:
     first = on.submit("k")
     second = on.submit("k")
-    on.do("give_holds", rows=[{"key": "k", "run_id": second}])
+    on.do("give_holds", rows=[{"key": "k", "number": 1, "run_id": second}])
     assert on.holder_of("k") == first
 
 
@@ -226,7 +226,7 @@ def a_key_is_given_to_its_own_run(on: Stage) -> None:
 
 def a_held_key_is_not_removed(on: Stage) -> None:
     run = on.submit("k")
-    on.do("delete_open_holds", ids=["k"])
+    on.do("delete_open_holds", rows=[{"key": "k", "number": 1}])
     assert on.holder_of("k") == run
 
 

@@ -1,11 +1,32 @@
+column holdfast_artifacts.place text collate "C" not null
 column holdfast_artifacts.run_id text collate "C" not null
 column holdfast_artifacts.name text collate "C" not null
 column holdfast_artifacts.attempt integer not null
 column holdfast_artifacts.size bigint not null
-column holdfast_artifacts.sha256 text not null
+column holdfast_artifacts.sha256 text collate "C" not null
 column holdfast_artifacts.made_at timestamp with time zone not null
-constraint holdfast_artifacts_pkey PRIMARY KEY (run_id, name)
-CREATE UNIQUE INDEX holdfast_artifacts_pkey ON public.holdfast_artifacts USING btree (run_id, name)
+constraint holdfast_artifacts_pkey PRIMARY KEY (place, name)
+CREATE INDEX holdfast_ix_artifacts_run ON public.holdfast_artifacts USING btree (run_id)
+CREATE UNIQUE INDEX holdfast_artifacts_pkey ON public.holdfast_artifacts USING btree (place, name)
+column holdfast_asks.run_id text collate "C" not null
+column holdfast_asks.number integer not null
+column holdfast_asks.job text collate "C" not null
+column holdfast_asks.scope text collate "C" not null
+column holdfast_asks.fingerprint text collate "C" not null
+column holdfast_asks.must_succeed integer not null
+column holdfast_asks.submission text not null
+constraint holdfast_asks_pkey PRIMARY KEY (run_id, number)
+CREATE UNIQUE INDEX holdfast_asks_pkey ON public.holdfast_asks USING btree (run_id, number)
+column holdfast_builds.job text collate "C" not null
+column holdfast_builds.scope text collate "C" not null
+column holdfast_builds.fingerprint text collate "C" not null
+column holdfast_builds.run_id text collate "C" not null
+column holdfast_builds.stale_at timestamp with time zone
+column holdfast_builds.because text
+column holdfast_builds.since_at timestamp with time zone not null
+constraint holdfast_builds_pkey PRIMARY KEY (job, scope, fingerprint)
+CREATE INDEX holdfast_ix_builds_run ON public.holdfast_builds USING btree (run_id)
+CREATE UNIQUE INDEX holdfast_builds_pkey ON public.holdfast_builds USING btree (job, scope, fingerprint)
 column holdfast_events.id bigint not null generated always as identity
 column holdfast_events.run_id text collate "C"
 column holdfast_events.kind text not null
@@ -19,11 +40,12 @@ column holdfast_gates.id text collate "C" not null
 constraint holdfast_gates_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_gates_pkey ON public.holdfast_gates USING btree (id)
 column holdfast_holds.key text collate "C" not null
+column holdfast_holds.number integer not null
 column holdfast_holds.run_id text collate "C"
 options holdfast_holds (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
-constraint holdfast_holds_pkey PRIMARY KEY (key)
-CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (key) WHERE (run_id IS NULL)
-CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (key)
+constraint holdfast_holds_pkey PRIMARY KEY (key, number)
+CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (key, number) WHERE (run_id IS NULL)
+CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (key, number)
 CREATE UNIQUE INDEX holdfast_ix_holds_run ON public.holdfast_holds USING btree (run_id) WHERE (run_id IS NOT NULL)
 column holdfast_leases.run_id text collate "C" not null
 column holdfast_leases.job text collate "C" not null
@@ -39,9 +61,14 @@ column holdfast_leases.expires_at timestamp with time zone not null
 column holdfast_leases.deadline_at timestamp with time zone
 column holdfast_leases.cancel_requested_at timestamp with time zone
 column holdfast_leases.cancel_reason text
+column holdfast_leases.key_limit integer not null
+column holdfast_leases.number integer not null
+column holdfast_leases.place integer
 options holdfast_leases (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_leases_check CHECK (((number >= 1) AND (number <= key_limit)))
 constraint holdfast_leases_pkey PRIMARY KEY (run_id)
-CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key, number) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_ix_leases_place ON public.holdfast_leases USING btree (queue, place) WHERE (place IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_leases_pkey ON public.holdfast_leases USING btree (run_id)
 column holdfast_needs.needed text collate "C" not null
 column holdfast_needs.run_id text collate "C" not null
@@ -71,8 +98,18 @@ CREATE TRIGGER holdfast_tr_outcomes_truncate BEFORE TRUNCATE ON public.holdfast_
 column holdfast_queues.name text collate "C" not null
 column holdfast_queues.paused_at timestamp with time zone
 column holdfast_queues.note text
+column holdfast_queues.max_queued integer
+column holdfast_queues.concurrency integer
+column holdfast_queues.version integer not null
 constraint holdfast_queues_pkey PRIMARY KEY (name)
 CREATE UNIQUE INDEX holdfast_queues_pkey ON public.holdfast_queues USING btree (name)
+column holdfast_rates.name text collate "C" not null
+column holdfast_rates.number integer not null
+column holdfast_rates.next_at timestamp with time zone not null
+column holdfast_rates.started_at timestamp with time zone
+options holdfast_rates (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_rates_pkey PRIMARY KEY (name, number)
+CREATE UNIQUE INDEX holdfast_rates_pkey ON public.holdfast_rates USING btree (name, number)
 column holdfast_ready.run_id text collate "C" not null
 column holdfast_ready.job text collate "C" not null
 column holdfast_ready.queue text collate "C" not null
@@ -81,6 +118,9 @@ column holdfast_ready.key text collate "C"
 column holdfast_ready.attempt integer not null
 column holdfast_ready.tries integer not null
 column holdfast_ready.takeovers integer not null
+column holdfast_ready.key_limit integer not null
+column holdfast_ready.number integer not null
+column holdfast_ready.reserved_at timestamp with time zone
 options holdfast_ready (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_ready_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_ready_age ON public.holdfast_ready USING btree (queue, run_id) WHERE (rank <> 0)
@@ -108,6 +148,12 @@ view holdfast_run as
     r.tags,
     r.idempotency_key,
     r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.audit,
     r.created_at,
     COALESCE(o.state,
         CASE
@@ -132,6 +178,8 @@ view holdfast_run as
     l.cancel_requested_at,
     w.due_at,
     w.because,
+    w.missing,
+    w.errand,
     o.failure_type,
     o.error,
     o.result
@@ -151,15 +199,47 @@ column holdfast_runs.tags text not null
 column holdfast_runs.idempotency_key text
 column holdfast_runs.again_of text collate "C"
 column holdfast_runs.created_at timestamp with time zone not null
+column holdfast_runs.kind text collate "C"
+column holdfast_runs.parent_id text collate "C"
+column holdfast_runs.stage text collate "C"
+column holdfast_runs.segment text collate "C"
+column holdfast_runs.needed text
+column holdfast_runs.audit integer not null
 constraint holdfast_runs_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
+column holdfast_schedules.name text collate "C" not null
+column holdfast_schedules.spec text not null
+column holdfast_schedules.considered_at timestamp with time zone not null
+column holdfast_schedules.paused_at timestamp with time zone
+column holdfast_schedules.note text
+column holdfast_schedules.seen_at timestamp with time zone not null
+constraint holdfast_schedules_pkey PRIMARY KEY (name)
+CREATE UNIQUE INDEX holdfast_schedules_pkey ON public.holdfast_schedules USING btree (name)
 column holdfast_schema.id integer not null
 column holdfast_schema.version integer not null
 column holdfast_schema.touched integer not null
 constraint holdfast_schema_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_schema_pkey ON public.holdfast_schema USING btree (id)
+column holdfast_seats.run_id text collate "C" not null
+column holdfast_seats.queue text collate "C" not null
+options holdfast_seats (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
+constraint holdfast_seats_pkey PRIMARY KEY (run_id)
+CREATE INDEX holdfast_ix_seats_queue ON public.holdfast_seats USING btree (queue)
+CREATE UNIQUE INDEX holdfast_seats_pkey ON public.holdfast_seats USING btree (run_id)
+column holdfast_slots.job text collate "C" not null
+column holdfast_slots.slot_at timestamp with time zone not null
+column holdfast_slots.state text collate "C" not null
+column holdfast_slots.run_id text collate "C"
+column holdfast_slots.because text
+column holdfast_slots.into_at timestamp with time zone
+column holdfast_slots.manual integer not null
+column holdfast_slots.claimed_at timestamp with time zone not null
+constraint holdfast_slots_pkey PRIMARY KEY (job, slot_at)
+CREATE INDEX holdfast_ix_slots_run ON public.holdfast_slots USING btree (run_id) WHERE (run_id IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_slots_pkey ON public.holdfast_slots USING btree (job, slot_at)
 column holdfast_steps.run_id text collate "C" not null
 column holdfast_steps.name text collate "C" not null
 column holdfast_steps.result text not null
@@ -169,6 +249,17 @@ column holdfast_steps.started_at timestamp with time zone not null
 column holdfast_steps.finished_at timestamp with time zone not null
 constraint holdfast_steps_pkey PRIMARY KEY (run_id, name)
 CREATE UNIQUE INDEX holdfast_steps_pkey ON public.holdfast_steps USING btree (run_id, name)
+column holdfast_stops.parent_id text collate "C" not null
+column holdfast_stops.because text not null
+column holdfast_stops.since_at timestamp with time zone not null
+constraint holdfast_stops_pkey PRIMARY KEY (parent_id)
+CREATE UNIQUE INDEX holdfast_stops_pkey ON public.holdfast_stops USING btree (parent_id)
+column holdfast_uniques.job text collate "C" not null
+column holdfast_uniques.digest text collate "C" not null
+column holdfast_uniques.run_id text collate "C" not null
+constraint holdfast_uniques_pkey PRIMARY KEY (job, digest)
+CREATE INDEX holdfast_ix_uniques_run ON public.holdfast_uniques USING btree (run_id)
+CREATE UNIQUE INDEX holdfast_uniques_pkey ON public.holdfast_uniques USING btree (job, digest)
 column holdfast_waits.run_id text collate "C" not null
 column holdfast_waits.job text collate "C" not null
 column holdfast_waits.queue text collate "C" not null
@@ -182,9 +273,14 @@ column holdfast_waits.due_at timestamp with time zone
 column holdfast_waits.because text
 column holdfast_waits.look integer not null
 column holdfast_waits.since_at timestamp with time zone not null
+column holdfast_waits.key_limit integer not null
+column holdfast_waits.spare integer
+column holdfast_waits.errand text collate "C"
+column holdfast_waits.reserved_at timestamp with time zone
 options holdfast_waits (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_waits_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_waits_due ON public.holdfast_waits USING btree (due_at) WHERE (due_at IS NOT NULL)
+CREATE INDEX holdfast_ix_waits_errand ON public.holdfast_waits USING btree (run_id) WHERE ((errand IS NOT NULL) AND (missing = 0))
 CREATE INDEX holdfast_ix_waits_look ON public.holdfast_waits USING btree (run_id) WHERE (look = 1)
 CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (key, due_at, run_id) WHERE ((key IS NOT NULL) AND (missing = 0))
 CREATE UNIQUE INDEX holdfast_waits_pkey ON public.holdfast_waits USING btree (run_id)

@@ -1,12 +1,39 @@
 CREATE TABLE holdfast_artifacts (
+    place text not null,
     run_id text not null,
     name text not null,
     attempt integer not null,
     size integer not null,
     sha256 text not null,
     made_at text not null,
-    primary key (run_id, name)
+    primary key (place, name)
 ) without rowid;
+
+CREATE INDEX holdfast_ix_artifacts_run on holdfast_artifacts (run_id);
+
+CREATE TABLE holdfast_asks (
+    run_id text not null,
+    number integer not null,
+    job text not null,
+    scope text not null,
+    fingerprint text not null,
+    must_succeed integer not null,
+    submission text not null,
+    primary key (run_id, number)
+) without rowid;
+
+CREATE TABLE holdfast_builds (
+    job text not null,
+    scope text not null,
+    fingerprint text not null,
+    run_id text not null,
+    stale_at text,
+    because text,
+    since_at text not null,
+    primary key (job, scope, fingerprint)
+) without rowid;
+
+CREATE INDEX holdfast_ix_builds_run on holdfast_builds (run_id);
 
 CREATE TABLE holdfast_events (
     id integer primary key autoincrement,
@@ -24,11 +51,13 @@ CREATE TABLE holdfast_gates (
 ) without rowid;
 
 CREATE TABLE holdfast_holds (
-    key text not null primary key,
-    run_id text
+    key text not null,
+    number integer not null,
+    run_id text,
+    primary key (key, number)
 ) without rowid;
 
-CREATE INDEX holdfast_ix_holds_open on holdfast_holds (key) where run_id is null;
+CREATE INDEX holdfast_ix_holds_open on holdfast_holds (key, number) where run_id is null;
 
 CREATE UNIQUE INDEX holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null;
 
@@ -47,9 +76,11 @@ CREATE TABLE holdfast_leases (
     deadline_at text,
     cancel_requested_at text,
     cancel_reason text
-) without rowid;
+, key_limit integer not null default 1, number integer not null default 1 check (number between 1 and key_limit), place integer) without rowid;
 
-CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key) where key is not null;
+CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null;
+
+CREATE UNIQUE INDEX holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null;
 
 CREATE TABLE holdfast_needs (
     needed text not null,
@@ -92,6 +123,14 @@ CREATE TABLE holdfast_queues (
     name text not null primary key,
     paused_at text,
     note text
+, max_queued integer, concurrency integer, version integer not null default 0) without rowid;
+
+CREATE TABLE holdfast_rates (
+    name text not null,
+    number integer not null,
+    next_at text not null,
+    started_at text,
+    primary key (name, number)
 ) without rowid;
 
 CREATE TABLE holdfast_ready (
@@ -103,7 +142,7 @@ CREATE TABLE holdfast_ready (
     attempt integer not null,
     tries integer not null,
     takeovers integer not null
-) without rowid;
+, key_limit integer not null default 1, number integer not null default 1, reserved_at text) without rowid;
 
 CREATE INDEX holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0;
 
@@ -120,6 +159,12 @@ select
     r.tags,
     r.idempotency_key,
     r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.audit,
     r.created_at,
     coalesce(o.state, case when l.run_id is not null then 'running' else 'queued' end) as state,
     case
@@ -139,6 +184,8 @@ select
     l.cancel_requested_at,
     w.due_at,
     w.because,
+    w.missing,
+    w.errand,
     o.failure_type,
     o.error,
     o.result
@@ -160,13 +207,47 @@ CREATE TABLE holdfast_runs (
     idempotency_key text,
     again_of text,
     created_at text not null
-) without rowid;
+, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0) without rowid;
 
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
 
 CREATE INDEX holdfast_ix_runs_job on holdfast_runs (job, id);
 
+CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null;
+
+CREATE TABLE holdfast_schedules (
+    name text not null,
+    spec text not null,
+    considered_at text not null,
+    paused_at text,
+    note text,
+    seen_at text not null,
+    primary key (name)
+) without rowid;
+
 CREATE TABLE holdfast_schema (id integer not null primary key, version integer not null, touched integer not null);
+
+CREATE TABLE holdfast_seats (
+    run_id text not null,
+    queue text not null,
+    primary key (run_id)
+) without rowid;
+
+CREATE INDEX holdfast_ix_seats_queue on holdfast_seats (queue);
+
+CREATE TABLE holdfast_slots (
+    job text not null,
+    slot_at text not null,
+    state text not null,
+    run_id text,
+    because text,
+    into_at text,
+    manual integer not null,
+    claimed_at text not null,
+    primary key (job, slot_at)
+) without rowid;
+
+CREATE INDEX holdfast_ix_slots_run on holdfast_slots (run_id) where run_id is not null;
 
 CREATE TABLE holdfast_steps (
     run_id text not null,
@@ -178,6 +259,22 @@ CREATE TABLE holdfast_steps (
     finished_at text not null,
     primary key (run_id, name)
 ) without rowid;
+
+CREATE TABLE holdfast_stops (
+    parent_id text not null,
+    because text not null,
+    since_at text not null,
+    primary key (parent_id)
+) without rowid;
+
+CREATE TABLE holdfast_uniques (
+    job text not null,
+    digest text not null,
+    run_id text not null,
+    primary key (job, digest)
+) without rowid;
+
+CREATE INDEX holdfast_ix_uniques_run on holdfast_uniques (run_id);
 
 CREATE TABLE holdfast_waits (
     run_id text not null primary key,
@@ -193,9 +290,11 @@ CREATE TABLE holdfast_waits (
     because text,
     look integer not null,
     since_at text not null
-) without rowid;
+, key_limit integer not null default 1, spare integer, errand text, reserved_at text) without rowid;
 
 CREATE INDEX holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null;
+
+CREATE INDEX holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0;
 
 CREATE INDEX holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1;
 

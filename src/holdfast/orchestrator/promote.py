@@ -7,12 +7,11 @@ returned the row; two orchestrators at the same run do no harm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast import outcomes, ready, waits
 from holdfast.outcomes import Ending, Failed
 from holdfast.store.transaction import Row, Transaction
-from holdfast.tickets import Ticket
 
 
 def due(tx: Transaction, *, limit: int) -> int:
@@ -22,7 +21,7 @@ def due(tx: Transaction, *, limit: int) -> int:
         return 0
     own = _holding(tx, [row["run_id"] for row in rows if row["key"] is not None])
     free = [row["run_id"] for row in rows if row["key"] is None or row["run_id"] in own]
-    ready.put(tx, waits.remove(tx, free) if free else ())
+    _let_go(tx, free, own)
     keyed = sorted(row["run_id"] for row in rows if row["key"] is not None and row["run_id"] not in own)
     if keyed:
         tx.put("come_due", ids=keyed)
@@ -48,14 +47,22 @@ def looks(tx: Transaction, *, limit: int) -> int:
     if not rows:
         return 0
     _met(tx, tx.all("find_met_needs_of", ids=[row["run_id"] for row in rows if row["missing"] > 0]))
-    free = [row["run_id"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is None]
-    if free:
-        ready.put(tx, waits.let_go(tx, free))
-    keys = sorted(
-        {row["key"] for row in rows if row["missing"] == 0 and row["due_at"] is None and row["key"] is not None}
-    )
-    if keys:
-        tx.put("open_new_holds", ids=keys)
+    free = [row for row in rows if row["missing"] == 0 and row["due_at"] is None and row["errand"] is None]
+    keyless = [row["run_id"] for row in free if row["key"] is None]
+    if keyless:
+        ready.put(tx, waits.let_go(tx, keyless))
+    keyed = [row for row in free if row["key"] is not None]
+    own = _holding(tx, [row["run_id"] for row in keyed])
+    _let_go(tx, list(own), own)
+    wanted = Counter(row["key"] for row in keyed if row["run_id"] not in own)
+    if wanted:
+        limits = dict.fromkeys(wanted, 1)
+        for row in keyed:
+            limits[row["key"]] = max(limits.get(row["key"], 1), row["key_limit"])
+        tx.put(
+            "open_new_holds",
+            rows=[{"key": key, "key_limit": limits[key], "wanted": wanted[key]} for key in sorted(wanted)],
+        )
     return len(rows)
 
 
@@ -72,19 +79,36 @@ def seen(tx: Transaction, *, limit: int) -> int:
 
 def turns(tx: Transaction, *, limit: int) -> int:
     """Give each open hold to the oldest due waiter of its key, or remove it when no one waits."""
-    keys = [row["key"] for row in tx.all("find_open_holds", limit=limit)]
-    if not keys:
+    open_holds = [(row["key"], row["number"]) for row in tx.all("find_open_holds", limit=limit)]
+    if not open_holds:
         return 0
-    found = tx.all("find_turns", ids=keys, now=tx.now)
-    next_up = {row["key"]: row["run_id"] for row in found if row["run_id"] is not None}
-    moved = {ticket.key: ticket for ticket in waits.remove(tx, list(next_up.values()))} if next_up else {}
-    if moved:
-        rows = [{"key": key, "run_id": ticket.run_id} for key, ticket in moved.items()]
-        tx.put("give_holds", rows=rows)
-        ready.put(tx, moved.values())
-    if idle := [key for key in keys if key not in next_up]:
-        tx.put("delete_open_holds", ids=idle)
-    return len(keys)
+    next_up = _next_up(tx, open_holds)
+    moved = {ticket.run_id: ticket for ticket in waits.remove(tx, sorted(next_up.values()))} if next_up else {}
+    given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
+    if given:
+        tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
+        ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
+    if idle := [{"key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
+        tx.put("delete_open_holds", rows=idle)
+    return len(open_holds)
+
+
+def _next_up(tx: Transaction, open_holds: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    """For each open hold the oldest waiter that may have it and has no other yet; the highest number chooses first, as
+    it is the one that fewest may have."""
+    opens = Counter(key for key, _ in open_holds)
+    rows = [{"key": key, "number": number, "opens": opens[key]} for key, number in open_holds]
+    waiting: dict[tuple[str, int], list[str]] = {}
+    for row in tx.all("find_turns", rows=rows, now=tx.now):
+        waiting.setdefault((row["key"], row["number"]), []).append(row["run_id"])
+    next_up: dict[tuple[str, int], str] = {}
+    taken: set[str] = set()
+    for hold in sorted(waiting, reverse=True):
+        run_id = next((run_id for run_id in waiting[hold] if run_id not in taken), None)
+        if run_id is not None:
+            taken.add(run_id)
+            next_up[hold] = run_id
+    return next_up
 
 
 def _met(tx: Transaction, met: Sequence[Row]) -> int:
@@ -99,34 +123,63 @@ def _met(tx: Transaction, met: Sequence[Row]) -> int:
         ({"needed": row["needed"], "run_id": row["run_id"]} for row in met),
         key=lambda row: (row["needed"], row["run_id"]),
     )
-    removed = Counter(row["run_id"] for row in tx.all("delete_needs", rows=rows))
-    if removed:
-        counts = [{"run_id": run_id, "count": count} for run_id, count in sorted(removed.items())]
+    gone = tx.all("delete_needs", rows=rows)
+    if gone:
+        failed = {(row["needed"], row["run_id"]) for row in met if row["state"] != "succeeded"}
+        removed = Counter(row["run_id"] for row in gone)
+        bad = Counter(row["run_id"] for row in gone if (row["needed"], row["run_id"]) in failed)
+        counts = [{"run_id": one, "count": count, "bad": bad[one]} for one, count in sorted(removed.items())]
         left = tx.all("subtract_needs", rows=counts)
-        free = [row["run_id"] for row in left if row["missing"] == 0 and row["due_at"] is None and row["key"] is None]
+        _fail_those_with_too_many(tx, [row["run_id"] for row in left if row["spare"] is not None and row["spare"] < 0])
+        free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
         ready.put(tx, waits.remove(tx, free) if free else ())
         if len(free) < len(left):
             tx.ring("waits")
     return len(met)
 
 
+def _is_free(row: Row) -> bool:
+    spared = row["spare"] is None or row["spare"] >= 0
+    return row["missing"] == 0 and row["due_at"] is None and row["errand"] is None and spared
+
+
 def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
-    reasons = {row["run_id"]: f"it needed run {row['needed']}, which {_ended(row['state'])}" for row in broken}
-    if not reasons:
+    needed = {row["run_id"]: row["needed"] for row in broken}
+    if not needed:
         return
-    failed = waits.remove(tx, list(reasons))
+    endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(needed.values())))}
+    failed = waits.remove(tx, list(needed))
     tx.put("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
-    outcomes.end(tx, [_ending(ticket, reasons[ticket.run_id]) for ticket in failed])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=_failure(endings[needed[ticket.run_id]])) for ticket in failed])
 
 
-def _ending(ticket: Ticket, reason: str) -> Ending:
-    return Ending(ticket=ticket, outcome=Failed("NEED_FAILED", reason))
+def _failure(ending: Row) -> Failed:
+    """What the bad end of a run means for one that needed it."""
+    ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
+    reason = outcomes.gist(ending["error"] or ending["failure_type"] or "")
+    if ending["kind"] == "build":
+        return Failed("BUILD_FAILED", f"build {ended}: {reason} (run {ending['run_id']})")
+    return Failed("NEED_FAILED", f"it needed run {ending['run_id']} ({ending['job']}), which {ended}: {reason}")
 
 
-def _ended(state: str) -> str:
-    return {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[state]
+def _fail_those_with_too_many(tx: Transaction, run_ids: Sequence[str]) -> None:
+    if not run_ids:
+        return
+    failed = waits.remove(tx, run_ids)
+    tx.put("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
+    error = "more of the runs that it needs ended badly than it allows"
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("NEED_FAILED", error)) for ticket in failed])
 
 
-def _holding(tx: Transaction, run_ids: list[str]) -> set[str]:
-    """Those of these waiting runs that kept their key (`key_order='strict'`)."""
-    return {row["run_id"] for row in tx.all("find_holders", ids=sorted(run_ids))} if run_ids else set()
+def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> None:
+    """These wait for nothing; `own` says which hold of its key a run has kept."""
+    if run_ids:
+        gone = waits.remove(tx, run_ids)
+        ready.put(tx, [ticket.changed(number=own.get(ticket.run_id, 1)) for ticket in gone])
+
+
+def _holding(tx: Transaction, run_ids: Sequence[str]) -> dict[str, int]:
+    """Those of these waiting runs that kept their key (`key_order='strict'`), and which of its holds."""
+    if not run_ids:
+        return {}
+    return {row["run_id"]: row["number"] for row in tx.all("find_holders", ids=sorted(run_ids))}

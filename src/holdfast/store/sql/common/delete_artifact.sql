@@ -1,3 +1,3 @@
 -- An artifact is made anew.
 delete from holdfast_artifacts
-where run_id = :run_id and name = :name
+where place = :place and name = :name

@@ -53,11 +53,11 @@ select
     p.run_id,
     'it is ready or runs, but the hold on ' || p.key || ' is not its own' as detail
 from (
-    select run_id, key from holdfast_ready where key is not null
+    select run_id, key, number from holdfast_ready where key is not null
     union all
-    select run_id, key from holdfast_leases where key is not null
+    select run_id, key, number from holdfast_leases where key is not null
 ) as p
-left join holdfast_holds as h on h.key = p.key
+left join holdfast_holds as h on h.key = p.key and h.number = p.number
 where h.run_id is null or h.run_id <> p.run_id
 
 union all
@@ -105,5 +105,16 @@ select
     w.run_id,
     'it waits for nothing, no one holds its key, and no orchestrator is to look at it' as detail
 from holdfast_waits as w
-left join holdfast_holds as h on h.key = w.key
-where w.look = 0 and w.missing = 0 and w.due_at is null and h.key is null
+where
+    w.look = 0
+    and w.missing = 0
+    and w.due_at is null
+    and w.errand is null
+    and (
+        w.key is null
+        or w.key_limit > (
+            select count(*)
+            from holdfast_holds as h
+            where h.key = w.key and h.number <= w.key_limit
+        )
+    )

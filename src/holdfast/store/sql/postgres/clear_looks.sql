@@ -1,4 +1,5 @@
--- Looked at, and it still has to wait: for a need that has not ended, for its time, or for a key that is held.
+-- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
+-- whose holds are all taken, or for an errand of ours.
 update holdfast_waits
 set look = 0
 where
@@ -17,6 +18,11 @@ where
         or (missing = 0 and due_at is not null)
         or (
             missing = 0
-            and exists (select 1 from holdfast_holds as h where h.key = holdfast_waits.key and h.run_id is not null)
+            and key_limit <= (
+                select count(*)
+                from holdfast_holds as h
+                where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
+            )
         )
+        or errand is not null
     )

@@ -5,4 +5,5 @@ where
     and missing = 0
     and due_at is null
     and key is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, missing, due_at, because, look, since_at
+    and errand is null
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved_at, missing, due_at, because, look, since_at

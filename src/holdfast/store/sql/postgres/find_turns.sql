@@ -1,16 +1,30 @@
--- The oldest due waiter of each of these keys; one whose time has just come is due, whoever has noticed it or not.
+-- For each of these open holds the oldest due waiters that may have it, as many as holds of its key are open; one whose
+-- time has just come is due, whoever has noticed it or not.
 select
     k.key,
-    (
-        select min(c.run_id)
-        from (
-            select min(w.run_id) as run_id
+    k.number,
+    c.run_id
+from json_to_recordset(cast(:rows as json)) as k (key text, number integer, opens integer)
+cross join lateral (
+    select d.run_id
+    from (
+        (
+            select w.run_id
             from holdfast_waits as w
-            where w.key = k.key and w.missing = 0 and w.due_at is null
-            union all
-            select min(w.run_id) as run_id
+            where w.key = k.key and w.missing = 0 and w.due_at is null and w.key_limit >= k.number
+            order by w.run_id
+            limit k.opens
+        )
+        union all
+        (
+            select w.run_id
             from holdfast_waits as w
-            where w.key = k.key and w.missing = 0 and w.due_at <= :now
-        ) as c
-    ) as run_id
-from json_array_elements_text(cast(:ids as json)) as k (key)
+            where w.key = k.key and w.missing = 0 and w.due_at <= :now and w.key_limit >= k.number
+            order by w.run_id
+            limit k.opens
+        )
+    ) as d
+    order by d.run_id
+    limit k.opens
+) as c
+order by k.key, k.number, c.run_id

@@ -5,6 +5,11 @@ select
     policy,
     tags,
     again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
     created_at
 from holdfast_runs
 where id = any (array(select json_array_elements_text(cast(:ids as json))))

@@ -1,4 +1,4 @@
--- Claim, second half: a run whose key someone else holds a lease on is left out.
+-- Claim, second half: a run whose key, or whose place in its queue, someone else has is left out.
 insert into holdfast_leases (
     run_id,
     job,
@@ -8,6 +8,9 @@ insert into holdfast_leases (
     attempt,
     tries,
     takeovers,
+    key_limit,
+    number,
+    place,
     holder,
     started_at,
     expires_at,
@@ -22,11 +25,14 @@ select
     attempt,
     tries,
     takeovers,
+    key_limit,
+    number,
+    place,
     :holder,
     :now,
     expires_at,
     deadline_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, expires_at timestamptz, deadline_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, place integer, expires_at timestamptz, deadline_at timestamptz)
 order by run_id
 on conflict do nothing
 returning run_id

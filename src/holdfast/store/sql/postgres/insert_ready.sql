@@ -7,7 +7,10 @@ insert into holdfast_ready (
     key,
     attempt,
     tries,
-    takeovers
+    takeovers,
+    key_limit,
+    number,
+    reserved_at
 )
 select
     run_id,
@@ -17,5 +20,8 @@ select
     key,
     attempt,
     tries,
-    takeovers
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer)
+    takeovers,
+    key_limit,
+    number,
+    reserved_at
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved_at timestamptz)

@@ -1,7 +1,8 @@
--- Take free keys. A key that a due run waits for is not free: that run is older.
-insert into holdfast_holds (key, run_id)
+-- Take free keys that only one run may hold. A key that a due run waits for is not free: that run is older.
+insert into holdfast_holds (key, number, run_id)
 select
     r.key,
+    1,
     r.run_id
 from json_to_recordset(cast(:rows as json)) as r (key text, run_id text)
 where not exists (

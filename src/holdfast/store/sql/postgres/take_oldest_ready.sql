@@ -30,7 +30,7 @@ taken as (
     delete from holdfast_ready as y
     using chosen
     where y.run_id = chosen.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers
+    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved_at
 )
 
 select
@@ -42,10 +42,18 @@ select
     t.attempt,
     t.tries,
     t.takeovers,
+    t.key_limit,
+    t.number,
+    t.reserved_at,
     r.args,
     r.policy,
     r.tags,
     r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
     r.created_at
 from taken as t
 inner join holdfast_runs as r on r.id = t.run_id

@@ -1,3 +1,5 @@
--- Keys that no one wants any more.
+-- Holds that no one wants any more.
 delete from holdfast_holds
-where key in (select value from json_each(:ids)) and run_id is null
+where
+    (key, number) in (select value ->> 'key', value ->> 'number' from json_each(:rows))
+    and run_id is null

@@ -1,6 +1,6 @@
 -- Leases that ran out, and what to do about them.
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id

@@ -1,6 +1,8 @@
--- Keys between two turns.
-select key
+-- Holds between two turns.
+select
+    key,
+    number
 from holdfast_holds
 where run_id is null
-order by key
+order by key, number
 limit :limit

@@ -5,6 +5,11 @@ select
     policy,
     tags,
     again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
     created_at
 from holdfast_runs
 where id in (select value from json_each(:ids))

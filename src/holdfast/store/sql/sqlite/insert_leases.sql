@@ -1,4 +1,4 @@
--- Claim, second half: a run whose key someone else holds a lease on is left out.
+-- Claim, second half: a run whose key, or whose place in its queue, someone else has is left out.
 insert into holdfast_leases (
     run_id,
     job,
@@ -8,6 +8,9 @@ insert into holdfast_leases (
     attempt,
     tries,
     takeovers,
+    key_limit,
+    number,
+    place,
     holder,
     started_at,
     expires_at,
@@ -22,6 +25,9 @@ select
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'takeovers',
+    value ->> 'key_limit',
+    value ->> 'number',
+    value ->> 'place',
     :holder,
     :now,
     value ->> 'expires_at',

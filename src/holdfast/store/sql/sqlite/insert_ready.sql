@@ -7,7 +7,10 @@ insert into holdfast_ready (
     key,
     attempt,
     tries,
-    takeovers
+    takeovers,
+    key_limit,
+    number,
+    reserved_at
 )
 select
     value ->> 'run_id',
@@ -17,6 +20,9 @@ select
     value ->> 'key',
     value ->> 'attempt',
     value ->> 'tries',
-    value ->> 'takeovers'
+    value ->> 'takeovers',
+    value ->> 'key_limit',
+    value ->> 'number',
+    value ->> 'reserved_at'
 from json_each(:rows)
 where true

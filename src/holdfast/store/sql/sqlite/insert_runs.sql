@@ -1,4 +1,4 @@
--- Submit; a run that is there already (by id, or by idempotency key) is left out.
+-- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
 insert into holdfast_runs (
     id,
     job,
@@ -10,6 +10,12 @@ insert into holdfast_runs (
     tags,
     idempotency_key,
     again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    audit,
     created_at
 )
 select
@@ -23,6 +29,12 @@ select
     value ->> 'tags',
     value ->> 'idempotency_key',
     value ->> 'again_of',
+    value ->> 'kind',
+    value ->> 'parent_id',
+    value ->> 'stage',
+    value ->> 'segment',
+    value ->> 'needed',
+    value ->> 'audit',
     value ->> 'created_at'
 from json_each(:rows)
 where true

@@ -1,7 +1,8 @@
--- Take free keys. A key that a due run waits for is not free: that run is older.
-insert into holdfast_holds (key, run_id)
+-- Take free keys that only one run may hold. A key that a due run waits for is not free: that run is older.
+insert into holdfast_holds (key, number, run_id)
 select
     value ->> 'key',
+    1,
     value ->> 'run_id'
 from json_each(:rows)
 where not exists (

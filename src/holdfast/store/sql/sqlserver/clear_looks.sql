@@ -1,4 +1,5 @@
--- Looked at, and it still has to wait: for a need that has not ended, for its time, or for a key that is held.
+-- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
+-- whose holds are all taken, or for an errand of ours.
 update w
 set look = 0
 from openjson(:ids) with (id varchar(100) '$') as k
@@ -18,7 +19,12 @@ where
         or (w.missing = 0 and w.due_at is not null)
         or (
             w.missing = 0
-            and exists (select 1 from holdfast_holds as h where h.[key] = w.[key] and h.run_id is not null)
+            and w.key_limit <= (
+                select count(*)
+                from holdfast_holds as h
+                where h.[key] = w.[key] and h.number <= w.key_limit and h.run_id is not null
+            )
         )
+        or w.errand is not null
     )
 option (force order, loop join)

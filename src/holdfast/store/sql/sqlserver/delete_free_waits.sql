@@ -9,6 +9,8 @@ output
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
+    deleted.key_limit,
+    deleted.reserved_at,
     deleted.missing,
     deleted.due_at,
     deleted.because,
@@ -16,5 +18,5 @@ output
     deleted.since_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-where w.missing = 0 and w.due_at is null and w.[key] is null
+where w.missing = 0 and w.due_at is null and w.[key] is null and w.errand is null
 option (force order, loop join)

@@ -9,6 +9,8 @@ output
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
+    deleted.key_limit,
+    deleted.reserved_at,
     deleted.missing,
     deleted.due_at,
     deleted.because,

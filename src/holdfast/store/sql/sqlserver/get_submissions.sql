@@ -5,6 +5,11 @@ select
     r.policy,
     r.tags,
     r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
     r.created_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2

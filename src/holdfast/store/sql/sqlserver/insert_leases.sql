@@ -1,4 +1,5 @@
--- Claim, second half: a run whose key someone else holds a lease on is left out.
+-- Claim, second half: a run whose key, or whose place in its queue, someone
+-- else has is left out.
 insert into holdfast_leases (
     run_id,
     job,
@@ -8,6 +9,9 @@ insert into holdfast_leases (
     attempt,
     tries,
     takeovers,
+    key_limit,
+    number,
+    place,
     holder,
     started_at,
     expires_at,
@@ -23,6 +27,9 @@ select
     r.attempt,
     r.tries,
     r.takeovers,
+    r.key_limit,
+    r.number,
+    r.place,
     :holder,
     :now,
     r.expires_at,
@@ -37,10 +44,16 @@ from (
         s.attempt,
         s.tries,
         s.takeovers,
+        s.key_limit,
+        s.number,
+        s.place,
         s.expires_at,
         s.deadline_at,
         row_number() over (
-            partition by s.[key] collate latin1_general_100_bin2, case when s.[key] is null then s.run_id end
+            partition by
+                s.[key] collate latin1_general_100_bin2,
+                s.number,
+                case when s.[key] is null then s.run_id end
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
     from openjson(:rows) with (
@@ -52,6 +65,9 @@ from (
         attempt int,
         tries int,
         takeovers int,
+        key_limit int,
+        number int,
+        place int,
         expires_at datetime2(6),
         deadline_at datetime2(6)
     ) as s
@@ -59,4 +75,13 @@ from (
 where
     r.turn = 1
     and not exists (select 1 from holdfast_leases as l where l.run_id = r.run_id)
-    and not exists (select 1 from holdfast_leases as l where l.[key] = r.[key] and l.[key] is not null)
+    and not exists (
+        select 1
+        from holdfast_leases as l
+        where l.[key] = r.[key] and l.[key] is not null and l.number = r.number
+    )
+    and not exists (
+        select 1
+        from holdfast_leases as l
+        where l.queue = r.queue collate latin1_general_100_bin2 and l.place = r.place and l.place is not null
+    )

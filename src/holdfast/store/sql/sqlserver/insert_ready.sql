@@ -7,7 +7,10 @@ insert into holdfast_ready (
     [key],
     attempt,
     tries,
-    takeovers
+    takeovers,
+    key_limit,
+    number,
+    reserved_at
 )
 select
     r.run_id,
@@ -17,7 +20,10 @@ select
     r.[key],
     r.attempt,
     r.tries,
-    r.takeovers
+    r.takeovers,
+    r.key_limit,
+    r.number,
+    r.reserved_at
 from openjson(:rows) with (
     run_id varchar(100),
     job nvarchar(1000),
@@ -26,5 +32,8 @@ from openjson(:rows) with (
     [key] nvarchar(1000),
     attempt int,
     tries int,
-    takeovers int
+    takeovers int,
+    key_limit int,
+    number int,
+    reserved_at datetime2(6)
 ) as r

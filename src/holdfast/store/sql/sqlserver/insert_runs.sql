@@ -1,4 +1,4 @@
--- Submit; a run that is there already (by id, or by idempotency key) is left out.
+-- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
 insert into holdfast_runs (
     id,
     job,
@@ -10,6 +10,12 @@ insert into holdfast_runs (
     tags,
     idempotency_key,
     again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    audit,
     created_at
 )
 output inserted.id
@@ -24,6 +30,12 @@ select
     r.tags,
     r.idempotency_key,
     r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.audit,
     r.created_at
 from (
     select
@@ -37,6 +49,12 @@ from (
         s.tags,
         s.idempotency_key collate latin1_general_100_bin2 as idempotency_key,
         s.again_of,
+        s.kind,
+        s.parent_id collate latin1_general_100_bin2 as parent_id,
+        s.stage collate latin1_general_100_bin2 as stage,
+        s.segment collate latin1_general_100_bin2 as segment,
+        s.needed,
+        s.audit,
         s.created_at,
         row_number() over (
             partition by
@@ -56,6 +74,12 @@ from (
         tags nvarchar(max),
         idempotency_key nvarchar(1000),
         again_of varchar(100),
+        kind nvarchar(1000),
+        parent_id varchar(100),
+        stage nvarchar(1000),
+        segment nvarchar(1000),
+        needed nvarchar(max),
+        audit int,
         created_at datetime2(6)
     ) as s
 ) as r
@@ -66,5 +90,14 @@ where
         select 1
         from holdfast_runs as o
         where o.job = r.job and o.idempotency_key = r.idempotency_key and o.idempotency_key is not null
+    )
+    and not exists (
+        select 1
+        from holdfast_runs as o
+        where
+            o.parent_id = r.parent_id
+            and o.parent_id is not null
+            and o.stage = r.stage
+            and o.segment = r.segment
     )
 order by r.id

@@ -20,6 +20,16 @@ select
     case
         when exists (
             select 1
+            from holdfast_waits with (readpast, readcommittedlock)
+            where errand is not null and missing = 0
+        ) then 1 else 0
+    end as errands,
+    case
+        when exists (select 1 from holdfast_stops with (readpast, readcommittedlock)) then 1 else 0
+    end as stops,
+    case
+        when exists (
+            select 1
             from holdfast_leases with (readpast, readcommittedlock)
             where holder = :holder and cancel_requested_at is not null
         ) then 1 else 0

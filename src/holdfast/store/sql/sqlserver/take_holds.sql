@@ -1,9 +1,10 @@
--- Take free keys. A key that a due run waits for is not free: that run is older. (As in find_turns, a waiter that may
+-- Take free keys that only one run may hold. A key that a due run waits for is not free: that run is older. (As in find_turns, a waiter that may
 -- not be committed yet is passed by.)
-insert into holdfast_holds ([key], run_id)
+insert into holdfast_holds ([key], number, run_id)
 output inserted.run_id
 select
     r.[key],
+    1,
     r.run_id
 from (
     select

@@ -8,7 +8,10 @@ output
     deleted.[key],
     deleted.attempt,
     deleted.tries,
-    deleted.takeovers
+    deleted.takeovers,
+    deleted.key_limit,
+    deleted.number,
+    deleted.reserved_at
 from (
     select top (:limit) oldest.run_id
     from (

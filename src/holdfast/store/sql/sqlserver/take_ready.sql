@@ -9,7 +9,10 @@ output
     deleted.[key],
     deleted.attempt,
     deleted.tries,
-    deleted.takeovers
+    deleted.takeovers,
+    deleted.key_limit,
+    deleted.number,
+    deleted.reserved_at
 from (
     select top (:limit) c.run_id
     from holdfast_ready as c with (readpast, updlock, readcommittedlock)

@@ -1,0 +1,131 @@
+"""Submitting: from arguments to a run's id, alone or with whoever else submits now, or in a caller's transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast import joins, runs
+from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.gather import Gather
+from holdfast.jobs import Job, Options
+from holdfast.runs import Submission
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+T = TypeVar("T")
+
+PATIENCE = timedelta(milliseconds=200)
+
+
+class Submitter:
+    """What one Holdfast submits. Everything here gives ids; the engine makes handles of them."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+        self._gather: Gather[tuple[Submission, bool], str] = Gather(self._submit_batch)
+
+    def close(self) -> None:
+        self._gather.close()
+
+    def submit(self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        submission = self._submission(job, options, args, kwargs)
+        if options.connection is not None:
+            return self._submit_joined(options.connection, [submission])[0]
+        return self._retrying(lambda first: self._submit_gathered(submission, first))
+
+    async def asubmit(
+        self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> str:
+        if options.connection is not None:
+            submission = await asyncio.to_thread(self._submission, job, options, args, kwargs)
+            return (await self._asubmit_joined(options.connection, [submission]))[0]
+        if not self._hf.started:
+            await asyncio.to_thread(self._hf.start)
+        return await self._asubmit_gathered(self._submission(job, options, args, kwargs))
+
+    def submit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
+        """All of them in one transaction, or none."""
+        submissions = self._submissions(job, options, many)
+        if options.connection is not None:
+            return self._submit_joined(options.connection, submissions)
+        return self._retrying(
+            lambda first: self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first)))
+        )
+
+    async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
+        if options.connection is None:
+            return await asyncio.to_thread(self.submit_many, job, options, list(many))
+        submissions = await asyncio.to_thread(self._submissions, job, options, list(many))
+        return await self._asubmit_joined(options.connection, submissions)
+
+    def _submission(
+        self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Submission:
+        try:
+            self._hf.start()
+        except StoreBusy as error:
+            if options.connection is None:
+                raise
+            raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
+        now = self._hf.clock.now()
+        return job.submission(self._hf.ids.new(now), options, args, kwargs, now=now)
+
+    def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
+        if options.idempotency_key is not None:
+            raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
+        return [self._submission(job, options, (), arguments) for arguments in many]
+
+    def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
+        submissions = [submission for submission, _ in batch]
+        first = all(first for _, first in batch)
+        return self._hf.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=PATIENCE)
+
+    def _submit_gathered(self, submission: Submission, first: bool) -> str:
+        """With whoever else submits now. One that meets a caller's open transaction waits for it alone."""
+        try:
+            return self._gather.do((submission, first))
+        except StoreBusy:
+            if not self._hf.store.dialect.locks_rows:
+                raise
+            return self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, [submission])))[0]
+
+    async def _asubmit_gathered(self, submission: Submission) -> str:
+        """The same for async callers; the event loop goes on while a thread of ours commits."""
+        try:
+            return await self._gather.ado((submission, True))
+        except (StoreBusy, StoreUnavailable) as error:
+            if isinstance(error, StoreBusy) and not self._hf.store.dialect.locks_rows:
+                raise
+            return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
+
+    def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+        return joins.within(self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+
+    async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+        return await joins.awithin(self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+
+    def _retrying(self, submit: Callable[[bool], T]) -> T:
+        """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
+        waited = threading.Event()
+        for number, pause in enumerate((0.05, 0.2, 1.0, 2.0, None)):
+            try:
+                return submit(number == 0)
+            except StoreUnavailable:
+                if pause is None:
+                    raise
+                waited.wait(pause)
+        raise AssertionError
+
+
+def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:
+    ids: list[str] = []
+    for answer in answers:
+        if isinstance(answer, HoldfastError):
+            raise answer
+        ids.append(answer)
+    return ids
