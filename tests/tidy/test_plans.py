@@ -22,7 +22,7 @@ LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
 # A look at the first row of a table is a scan by name only.
 FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
-SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_holds_open"}
+SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
 
@@ -103,7 +103,7 @@ def values(query: Query) -> dict[str, object]:
         "floor_id": "",
         "limit": 100,
         "rows": rows,
-        "ids": ["hot", "k5", "new200100"] if "turns" in query.name or "open_holds" in query.name else [WAITING, LEASED],
+        "ids": [WAITING, LEASED],
         "holder": "w5",
         "now": NOW,
         "expires_at": NOW + timedelta(seconds=15),
@@ -128,18 +128,35 @@ FILL: list[tuple[int, int, str]] = [
     (
         1,
         301_200,
-        "insert into holdfast_runs select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
+        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, created_at) "
+        "select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
         "case when {n} <= 1000 then 'i' || {n} end, null, {now}",
     ),
-    (1, 100_000, "insert into holdfast_ready select {id}, 'work', 'default', -({n} % 100 / 99), null, 0, 0, 0"),
-    (100_001, 130_000, "insert into holdfast_waits select {id}, {waiting}, 'hot', 0, 0, 0, 0, null, '', 0, {now}"),
+    (
+        1,
+        100_000,
+        "insert into holdfast_ready {ticket}) select {id}, 'work', 'default', -({n} % 100 / 99), null, 0, 0, 0",
+    ),
+    (
+        100_001,
+        130_000,
+        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'hot', 0, 0, 0, 0, null, '', 0, {now}",
+    ),
     (
         130_001,
         170_000,
-        "insert into holdfast_waits select {id}, {waiting}, 'k' || ({n} % 10000), 0, 0, 0, 0, null, '', 0, {now}",
+        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'k' || ({n} % 10000), 0, 0, 0, 0, null, '', 0, {now}",
     ),
-    (170_001, 200_000, "insert into holdfast_waits select {id}, {waiting}, null, 0, 0, 0, 0, {later}, '', 0, {now}"),
-    (200_001, 200_200, "insert into holdfast_waits select {id}, {waiting}, 'n' || {n}, 0, 0, 0, 0, null, '', 1, {now}"),
+    (
+        170_001,
+        200_000,
+        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, null, 0, 0, 0, 0, {later}, '', 0, {now}",
+    ),
+    (
+        200_001,
+        200_200,
+        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'n' || {n}, 0, 0, 0, 0, null, '', 1, {now}",
+    ),
     (
         200_201,
         201_200,
@@ -153,8 +170,8 @@ FILL: list[tuple[int, int, str]] = [
         "insert into holdfast_outcomes "
         "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {now}, 'seal'",
     ),
-    (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 'held' || {n}"),
-    (1, 50, "insert into holdfast_holds select 'open' || {n}, null"),
+    (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 1, 'held' || {n}"),
+    (1, 50, "insert into holdfast_holds select 'open' || {n}, 1, null"),
     (1, 100_000, "insert into holdfast_needs select {id}, 'waiter' || {n}, 1"),
     (
         1,
@@ -166,7 +183,11 @@ FILL: list[tuple[int, int, str]] = [
 
 
 def filled(text: str, **words: str) -> str:
-    return f"{text} from {{series}}".format(policy=POLICY, waiting="'work', 'default', 0", n="g", **words)
+    columns = {
+        "ticket": "(run_id, job, queue, rank, key, attempt, tries, takeovers",
+        "waited": ", missing, due_at, because, look, since_at",
+    }
+    return f"{text} from {{series}}".format(policy=POLICY, waiting="'work', 'default', 0", n="g", **columns, **words)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ create unique index holdfast_ix_leases_key on holdfast_leases (key, number) wher
 go
 create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
 go
--- Holds are numbered: as many as the key's limit says, each a row.
+-- Holds are numbered: one row for each run that may hold the key at once.
 create table holdfast_kept (
     key text not null,
     run_id text,
