@@ -286,7 +286,7 @@ create unique index holdfast_ix_leases_key on holdfast_leases ([key], number) wh
 go
 create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
 go
--- Holds are numbered: as many as the key's limit says, each a row.
+-- Holds are numbered: one row for each run that may hold the key at once.
 create table holdfast_kept (
     [key] nvarchar(400) collate latin1_general_100_bin2 not null,
     run_id varchar(26) collate latin1_general_100_bin2 null,

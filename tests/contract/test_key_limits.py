@@ -1,0 +1,244 @@
+"""Key limits: as many runs of a key at once as its limit says, each by a numbered hold that is a row."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast import Holdfast, InvalidPolicy
+from holdfast.leases import Claim
+from holdfast.outcomes import Succeeded, TryLater
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.fixture
+def call(hf: Holdfast) -> Any:
+    @hf.job(name="call", key="tenant", key_limit=3)
+    def call(tenant: str, number: int = 0) -> None: ...
+
+    return call
+
+
+def numbers(claims: list[Claim]) -> list[int]:
+    return sorted(claim.lease.ticket.number for claim in claims)
+
+
+@pytest.mark.contract("P2", "P9")
+def test_as_many_runs_of_a_key_as_its_limit_says_oldest_first(hf: Holdfast, manual: Manual, call: Any) -> None:
+    runs = [call.submit("t", number) for number in range(8)]
+    worker = manual.worker()
+    started: list[str] = []
+
+    while len(started) < 8:
+        manual.orchestrate()
+        claims = worker.claim(limit=10)
+        assert 0 < len(claims) <= 3
+        assert len(set(numbers(claims))) == len(claims), "two runs with one hold"
+        assert set(numbers(claims)) <= {1, 2, 3}
+        manual.orchestrate()
+        assert worker.claim(limit=10) == [], "a fourth run of the key while three run"
+        started += sorted(claim.lease.run_id for claim in claims)
+        for claim in claims:
+            worker.finish(claim)
+
+    assert started == [run.id for run in runs]
+    manual.orchestrate()
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("P2", "P9")
+def test_one_that_ends_lets_exactly_one_go(manual: Manual, call: Any) -> None:
+    runs = [call.submit("t") for _ in range(6)]
+    worker = manual.worker()
+    manual.orchestrate()
+    claims = worker.claim(limit=10)
+
+    worker.finish(claims[1])
+    manual.orchestrate()
+
+    [fourth] = worker.claim(limit=10)
+    assert fourth.lease.run_id == runs[3].id
+    assert fourth.lease.ticket.number == claims[1].lease.ticket.number
+
+
+@pytest.mark.contract("P9")
+def test_priority_does_not_reorder_within_a_key(hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="work", key="document")
+    def work(document: str) -> None: ...
+
+    first = work.submit("a")
+    second = work.using(priority=1).submit("a")
+    third = work.using(priority=1_000).submit("a")
+    worker, started = manual.worker(), []
+    for _ in range(3):
+        manual.orchestrate()
+        [claim] = worker.claim(limit=5)
+        started.append(claim.lease.run_id)
+        worker.finish(claim)
+
+    assert started == [first.id, second.id, third.id]
+
+
+@pytest.mark.contract("P2")
+@pytest.mark.parametrize(
+    ("number", "key_limit", "refused"),
+    [(1, 3, r"unique|duplicate"), (2, 3, r"unique|duplicate"), (4, 3, r"check|violates"), (0, 3, r"check|violates")],
+    ids=["the first hold again", "the second again", "a fourth of three", "a hold before the first"],
+)
+def test_the_database_refuses_one_more_lease_by_hand(
+    hf: Holdfast, manual: Manual, database: Database, call: Any, number: int, key_limit: int, refused: str
+) -> None:
+    for _ in range(4):
+        call.submit("t")
+    manual.orchestrate()
+    claims = manual.worker().claim(limit=10)
+    assert numbers(claims) == [1, 2, 3]
+
+    with pytest.raises(database.errors, match=rf"(?i){refused}"):
+        database.run(
+            "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, "
+            f"holder, started_at, expires_at) select 'another', job, queue, rank, key, 1, 1, 0, {key_limit}, {number}, "
+            f"'by hand', started_at, expires_at from holdfast_leases where run_id = '{claims[0].lease.run_id}'"
+        )
+
+
+@pytest.mark.contract("P2")
+def test_jobs_with_other_limits_share_a_key_and_none_breaks_its_own(hf: Holdfast, manual: Manual) -> None:
+    """A run may have a hold whose number is within its own limit: a careful one among many runs beside at most two."""
+
+    @hf.job(name="many", key="{document}", key_limit=3)
+    def many(document: str) -> None: ...
+
+    @hf.job(name="single", key="{document}", key_limit=1)
+    def single(document: str) -> None: ...
+
+    runs = [many.submit("a"), single.submit("a"), single.submit("a"), many.submit("a"), many.submit("a")]
+    worker = manual.worker()
+    manual.orchestrate()
+    claims = worker.claim(limit=10)
+
+    assert len(claims) == 3
+    assert Counter(claim.lease.ticket.job for claim in claims) == {"many": 2, "single": 1}
+    assert {claim.lease.ticket.number for claim in claims if claim.lease.ticket.job == "single"} == {1}
+    for claim in claims:
+        worker.finish(claim)
+    assert manual.run_all() == 2
+    assert {run.refresh().state for run in runs} == {"succeeded"}
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("P9")
+def test_a_run_that_waits_for_its_retry_gives_its_hold_to_another(
+    hf: Holdfast, manual: Manual, clock: FakeClock, call: Any
+) -> None:
+    runs = [call.using(max_attempts=2).submit("t") for _ in range(4)]
+    worker = manual.worker()
+    manual.orchestrate()
+    claims = {claim.lease.run_id: claim for claim in worker.claim(limit=10)}
+    worker.finish(claims[runs[0].id], TryLater("not yet", hf.settings.lease))
+    manual.orchestrate()
+
+    assert [claim.lease.run_id for claim in worker.claim(limit=10)] == [runs[3].id]
+    assert "due" in hf.why(runs[0].id).reasons[0]
+
+
+@pytest.mark.contract("P11")
+def test_why_names_all_who_hold_the_key(hf: Holdfast, manual: Manual, call: Any) -> None:
+    runs = [call.submit("t") for _ in range(5)]
+    manual.orchestrate()
+    manual.worker("w1").claim(limit=10)
+
+    [reason] = hf.why(runs[4].id).reasons
+
+    assert all(run.id in reason for run in runs[:3])
+    assert "1 older run waits for it too" in reason
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize("limit", [0, -1, 1_001, "many"])
+def test_a_limit_that_is_none_is_refused(hf: Holdfast, limit: Any) -> None:
+    with pytest.raises(InvalidPolicy, match="key_limit"):
+        hf.job(name="work", key_limit=limit)
+
+
+@pytest.mark.contract("P2", "S3")
+def test_real_workers_never_exceed_the_limit(live: Holdfast) -> None:
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    @live.job(name="call", key="tenant", key_limit=2)
+    def call(tenant: str) -> None:
+        with lock:
+            running[tenant] += 1
+            most[tenant] = max(most[tenant], running[tenant])
+        threading.Event().wait(0.005)
+        with lock:
+            running[tenant] -= 1
+
+    with live.worker(concurrency=8), live.worker(concurrency=8):
+        runs = [call.submit(tenant) for _ in range(15) for tenant in "ab"]
+        for run in runs:
+            run.result(timeout=30)
+    assert most["a"] == most["b"] == 2, "never more, and both holds in use"
+    assert live.verify() == []
+
+
+MOVES = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), st.sampled_from("kl"), st.integers(1, 3)),
+        st.tuples(st.just("claim"), st.integers(1, 3)),
+        st.tuples(st.just("finish"), st.integers(0, 5)),
+        st.tuples(st.just("later"), st.integers(0, 5)),
+        st.tuples(st.just("orchestrate")),
+        st.tuples(st.just("advance")),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.contract("P2", "S3")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moves=MOVES)
+def test_whatever_happens_limits_hold_and_everything_ends(
+    hf: Holdfast, manual: Manual, clock: FakeClock, moves: list[Any]
+) -> None:
+    if "work" not in hf.jobs.names():
+
+        @hf.job(name="work", key="{key}", max_attempts=100)
+        def work(key: str) -> None: ...
+
+    work = hf.jobs["work"]
+    worker, held = manual.worker(), []
+    for move in moves:
+        match move:
+            case ("submit", key, limit):
+                work.using(key_limit=limit).submit(key)
+            case ("claim", limit):
+                held += worker.claim(limit=limit)
+            case ("finish" | "later" as how, index) if held:
+                claim = held.pop(index % len(held))
+                worker.finish(claim, Succeeded() if how == "finish" else TryLater("later", hf.settings.tick))
+            case ("orchestrate",):
+                manual.orchestrate()
+            case ("advance",):
+                clock.advance(hf.settings.tick)
+        taken = [(claim.lease.ticket.key, claim.lease.ticket.number) for claim in held]
+        assert len(set(taken)) == len(taken)
+        assert all(claim.lease.ticket.number <= claim.lease.ticket.key_limit for claim in held)
+    for claim in held:
+        worker.finish(claim)
+    for _ in range(3):
+        clock.advance(hf.settings.tick)
+        manual.orchestrate()
+        manual.run_all()
+    assert hf.list_runs(state="queued") == hf.list_runs(state="running") == []
+    assert hf.verify() == []
