@@ -40,6 +40,8 @@ class RunInfo:
     started_at: datetime
     deadline_at: datetime | None
     again_of: str | None
+    needed: tuple[str, ...] = ()
+    """The runs that it waited for, in the order in which `after` named them."""
 
 
 class Context(ABC):
@@ -55,6 +57,11 @@ class Context(ABC):
     @property
     def fence(self) -> Fence:
         return Fence(self.run.id, self.run.attempt)
+
+    @property
+    def needed(self) -> tuple[Any, ...]:
+        """The results of what `after` named, in that order; None for one that ended without."""
+        return ()
 
     @property
     @abstractmethod

@@ -260,7 +260,7 @@ def _row(submission: Submission, now: datetime) -> Row:
         "parent_id": submission.parent_id,
         "stage": submission.stage,
         "segment": submission.segment,
-        "needed": codec.compact(sorted(submission.after)) if submission.after else None,
+        "needed": codec.compact(list(submission.after)) if submission.after else None,
         "audit": int(submission.policy.audit),
         "created_at": now,
     }

@@ -19,13 +19,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, leases, outcomes, steps, workers
+from holdfast import artifacts, leases, outcomes, results, steps, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.events import Event, record
 from holdfast.leases import Claim, Lease
 from holdfast.orchestrator import promote, recover
 from holdfast.outcomes import Outcome, Succeeded
+from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.worker.context import RunContext
@@ -165,6 +166,9 @@ class _Desk:
 
     def steps(self) -> dict[str, str]:
         return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._lease.run_id))}
+
+    def results(self, run_ids: Sequence[str]) -> list[Result]:
+        return self._hf.read(lambda tx: results.of(tx, run_ids))
 
     def remember(self, step: Step) -> None:
         self._guarded(lambda tx: steps.insert(tx, [(self._lease, step)]))

@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,6 +29,7 @@ from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.outcomes import Failed, Outcome, Succeeded
+from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.worker import addresses, wire
 from holdfast.worker.addresses import Address
@@ -147,6 +149,9 @@ class PipeDesk:
     def steps(self) -> dict[str, str]:
         found: dict[str, str] = self._ask("steps")
         return found
+
+    def results(self, run_ids: Sequence[str]) -> list[Result]:
+        return [Result(**told) for told in self._ask("results", run_ids=list(run_ids))]
 
     def remember(self, step: Step) -> None:
         self._ask("remember", step=wire.step_to_wire(step))

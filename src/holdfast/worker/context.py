@@ -6,7 +6,7 @@ import contextvars
 import inspect
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -19,6 +19,7 @@ from holdfast.context import Context, RunInfo
 from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
 from holdfast.jobs import Job
 from holdfast.leases import Claim
+from holdfast.results import Result
 from holdfast.retries import Retry
 from holdfast.steps import Step
 
@@ -39,6 +40,10 @@ class Desk(Protocol):
         ...
 
     def steps(self) -> dict[str, str]: ...
+    def results(self, run_ids: Sequence[str]) -> list[Result]:
+        """How these runs ended, in this order; those that have not are left out."""
+        ...
+
     def remember(self, step: Step) -> None: ...
     def tell(self, kind: str, data: dict[str, Any]) -> None: ...
     def keep(self, name: str, content: bytes | Path) -> dict[str, Any]: ...
@@ -60,6 +65,12 @@ class RunContext(Context):
     @cached_property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:  # type: ignore[override]
         return logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{self.run.job}"), {})
+
+    @cached_property
+    def needed(self) -> tuple[Any, ...]:
+        ids = self.run.needed
+        found = {result.run_id: result.value for result in self._desk.results(ids)} if ids else {}
+        return tuple(found.get(run_id) for run_id in ids)
 
     @property
     def cancelled(self) -> bool:
@@ -175,6 +186,7 @@ def info_of(claim: Claim) -> RunInfo:
         started_at=claim.lease.started_at,
         deadline_at=claim.lease.deadline_at,
         again_of=claim.again_of,
+        needed=tuple(codec.load(claim.needed)) if claim.needed else (),
     )
 
 

@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, leases, steps
+from holdfast import artifacts, leases, results, steps
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.gather import Gather
 from holdfast.leases import Lease
+from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.worker.chronicle import Chronicle
@@ -75,6 +76,9 @@ class RunDesk:
 
     def steps(self) -> dict[str, str]:
         return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
+
+    def results(self, run_ids: Sequence[str]) -> list[Result]:
+        return self._hf.read(lambda tx: results.of(tx, run_ids))
 
     def remember(self, step: Step) -> None:
         self._writer.remember(self._running.lease, step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -32,6 +33,9 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
     token = current.set(context)
     try:
         work: Callable[..., Awaitable[Any]] = job.fn
+        if claim.needed:
+            # Asked for now, off the event loop: what the function reads later must not make others wait.
+            await asyncio.to_thread(getattr, context, "needed")
         return judge.success(job, await work(**_arguments(job, claim, context)))
     except BaseException as error:
         return judge.failure(job, claim, error)

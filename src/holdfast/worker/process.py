@@ -151,6 +151,8 @@ class Child:
         match what:
             case "steps":
                 return self._desk.steps()
+            case "results":
+                return [asdict(result) for result in self._desk.results(told["run_ids"])]
             case "remember":
                 return self._desk.remember(wire.step_from_wire(told["step"]))
             case "keep":

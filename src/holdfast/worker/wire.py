@@ -28,6 +28,10 @@ def claim_to_wire(claim: Claim) -> Message:
         "tags": claim.tags,
         "again_of": claim.again_of,
         "created_at": claim.created_at.isoformat(),
+        "parent_id": claim.parent_id,
+        "stage": claim.stage,
+        "segment": claim.segment,
+        "needed": claim.needed,
     }
 
 
@@ -45,6 +49,10 @@ def claim_from_wire(told: Message) -> Claim:
         tags=told["tags"],
         again_of=told["again_of"],
         created_at=datetime.fromisoformat(told["created_at"]),
+        parent_id=told["parent_id"],
+        stage=told["stage"],
+        segment=told["segment"],
+        needed=told["needed"],
     )
 
 
