@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from bench import drain, pickup, raw, submit, takeover
+from bench import drain, pickup, raw, submit, takeover, waiting
 from bench.databases import Databases
 from holdfast.testing.postgres import postgres_server
 
@@ -28,6 +28,10 @@ MEASUREMENTS = {
     "drain, 1 worker, -c 8, threads, runs/s": drain.few_threads,
     "drain, 2 workers, -c 100, runs/s": drain.two_workers,
     "drain, keyed, 1,000 keys, runs/s": drain.keyed,
+    "drain beside no waiters, runs/s": waiting.beside_none,
+    "drain beside 100,000 waiting for one key, runs/s": waiting.beside_one_key,
+    "drain beside 100,000 waiting for 10,000 keys, runs/s": waiting.beside_many_keys,
+    "turns of one key, runs/s": waiting.of_one_key,
     "raw claim + finish, batches of 100, runs/s": raw.drain,
     "pick-up by another process, p50 ms": pickup.median,
     "pick-up by another process, p99 ms": pickup.worst,

@@ -25,7 +25,7 @@ def coroutines(url: str) -> float:
 def keyed(url: str) -> float:
     with work.jobs(url) as hf:
         hf.jobs["keyed"].submit_many([{"key": str(number % 1000)} for number in range(RUNS)])
-        return _time(hf, concurrency=100)
+        return timed(hf, concurrency=100)
 
 
 def two_workers(url: str) -> float:
@@ -45,10 +45,11 @@ def two_workers(url: str) -> float:
 def _drain(url: str, job: str, *, concurrency: int) -> float:
     with work.jobs(url) as hf:
         hf.jobs[job].submit_many([{"x": number} for number in range(RUNS)])
-        return _time(hf, concurrency=concurrency)
+        return timed(hf, concurrency=concurrency)
 
 
-def _time(hf: Holdfast, *, concurrency: int) -> float:
+def timed(hf: Holdfast, *, concurrency: int) -> float:
+    """Runs a second until nothing is left that the worker could do."""
     worker = hf.worker(concurrency=concurrency, drain=True)
     started = time.perf_counter()
     worker.start()

@@ -24,7 +24,8 @@ def take(tx: Transaction, wanted: Mapping[str, str]) -> set[str]:
 
 def open_those_of(tx: Transaction, tickets: Iterable[Ticket]) -> None:
     """These runs have had their turn; an orchestrator decides who comes next."""
-    keyed = sorted(ticket.run_id for ticket in tickets if ticket.key is not None)
+    keyed = [(ticket.run_id, ticket.key, ticket.number) for ticket in tickets if ticket.key is not None]
     if keyed:
-        tx.put("open_holds", ids=keyed)
-        tx.ring("waits")
+        tx.put("open_holds", ids=sorted(run_id for run_id, _, _ in keyed))
+        tx.opened += [(key, number) for _, key, number in keyed]
+        tx.ring("holds")

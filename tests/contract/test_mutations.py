@@ -230,6 +230,42 @@ def a_held_key_is_not_removed(on: Stage) -> None:
     assert on.holder_of("k") == run
 
 
+def a_hold_beyond_its_limit_is_not_given(on: Stage) -> None:
+    many = [on.submit("k", key_limit=2) for _ in range(2)]
+    on.manual.orchestrate()
+    claims = {claim.lease.ticket.number: claim for claim in on.manual.worker("a").claim(limit=2)}
+    careful = on.submit("k")
+    on.manual.orchestrate()
+    on.manual.worker("a").finish(claims[2])
+    on.manual.orchestrate()
+    assert sorted(many) == sorted(claim.lease.run_id for claim in claims.values())
+    assert on.place(careful) == "waits"
+
+
+def a_turn_is_given_by_its_number(on: Stage) -> None:
+    for _ in range(4):
+        on.submit("k", key_limit=2)
+    on.manual.orchestrate()
+    claims = {claim.lease.ticket.number: claim for claim in on.manual.worker("a").claim(limit=2)}
+    on.manual.worker("a").finish(claims[1])
+    on.manual.worker("a").finish(claims[2])
+    on.manual.orchestrate()
+    assert {claim.lease.ticket.number for claim in on.manual.worker("a").claim(limit=3)} == {1, 2}
+    assert on.hf.verify() == []
+
+
+def a_look_stays_while_a_hold_within_its_limit_is_free(on: Stage) -> None:
+    for _ in range(2):
+        on.submit("k", key_limit=2)
+    on.manual.orchestrate()
+    claims = {claim.lease.ticket.number: claim for claim in on.manual.worker("a").claim(limit=2)}
+    on.manual.worker("a").finish(claims[1])
+    on.manual.orchestrate()
+    careful = on.joined("k")
+    on.do("clear_looks", ids=[careful])
+    assert on.look(careful)
+
+
 def a_finish_opens_its_own_key_only(on: Stage) -> None:
     first = on.submit("one")
     second = on.submit("two")
@@ -389,6 +425,8 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
     ("find_expired", r"l\.expires_at < :now", a_lease_that_has_time_left_is_not_found_expired),
     ("give_holds", OPEN, a_held_key_is_not_given_away),
     ("delete_open_holds", OPEN, a_held_key_is_not_removed),
+    ("find_turns", r"w\.key_limit >= [fk]\.number", a_hold_beyond_its_limit_is_not_given),
+    ("clear_looks", r"h\.number <= \w+\.key_limit", a_look_stays_while_a_hold_within_its_limit_is_free),
     ("open_holds", OF_THESE, a_finish_opens_its_own_key_only),
     ("take_holds", r"w\.due_at is null or ", a_key_that_a_due_run_waits_for_is_not_taken),
     ("take_holds", r" or w\.due_at <= :now", a_key_whose_waiter_has_come_due_is_not_taken),
@@ -408,7 +446,11 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
 ]
 
 # They pass with the statements as they are; what they prove has no condition that can be dropped alone.
-OTHERS: list[Scenario] = [a_renewal_touches_no_other_run, a_key_is_given_to_its_own_run]
+OTHERS: list[Scenario] = [
+    a_renewal_touches_no_other_run,
+    a_key_is_given_to_its_own_run,
+    a_turn_is_given_by_its_number,
+]
 
 pytestmark = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 

@@ -51,7 +51,7 @@ class Orchestrator:
             with self._ended_lock:
                 self._ended.update(ended)
             self.bell.ring()
-        if "waits" in rung or "" in rung:
+        if not rung.isdisjoint(("waits", "holds", "")):
             self.bell.ring()
 
     def tick(self) -> float:

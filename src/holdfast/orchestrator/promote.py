@@ -83,14 +83,32 @@ def turns(tx: Transaction, *, limit: int) -> int:
     if not open_holds:
         return 0
     next_up = _next_up(tx, open_holds)
-    moved = {ticket.run_id: ticket for ticket in waits.remove(tx, sorted(next_up.values()))} if next_up else {}
-    given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
-    if given:
-        tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
-        ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
+    _give(tx, next_up)
     if idle := [{"key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
         tx.put("delete_open_holds", rows=idle)
     return len(open_holds)
+
+
+def hand_on(tx: Transaction) -> None:
+    """Give the holds that this transaction has opened to who waits for them: one commit for the end and the turn.
+
+    A hold for which we see no one stays open: who waits for it may have committed after we looked, and have been seen
+    waiting, with the key still held, by another orchestrator. Only a look after this commit can tell.
+    """
+    if tx.opened:
+        given = _give(tx, _next_up(tx, tx.opened))
+        if given == len(tx.opened):
+            tx.rung.discard("holds")
+
+
+def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
+    if not next_up:
+        return 0
+    moved = {ticket.run_id: ticket for ticket in waits.remove(tx, sorted(next_up.values()))}
+    given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
+    tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
+    ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
+    return len(given)
 
 
 def _next_up(tx: Transaction, open_holds: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
@@ -124,18 +142,23 @@ def _met(tx: Transaction, met: Sequence[Row]) -> int:
         key=lambda row: (row["needed"], row["run_id"]),
     )
     gone = tx.all("delete_needs", rows=rows)
-    if gone:
-        failed = {(row["needed"], row["run_id"]) for row in met if row["state"] != "succeeded"}
-        removed = Counter(row["run_id"] for row in gone)
-        bad = Counter(row["run_id"] for row in gone if (row["needed"], row["run_id"]) in failed)
-        counts = [{"run_id": one, "count": count, "bad": bad[one]} for one, count in sorted(removed.items())]
-        left = tx.all("subtract_needs", rows=counts)
-        _fail_those_with_too_many(tx, [row["run_id"] for row in left if row["spare"] is not None and row["spare"] < 0])
-        free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
-        ready.put(tx, waits.remove(tx, free) if free else ())
-        if len(free) < len(left):
-            tx.ring("waits")
+    failed = {(row["needed"], row["run_id"]) for row in met if row["state"] != "succeeded"}
+    removed = Counter(row["run_id"] for row in gone)
+    subtract(tx, removed, bad=Counter(row["run_id"] for row in gone if (row["needed"], row["run_id"]) in failed))
     return len(met)
+
+
+def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, int]) -> None:
+    """So many needs of these runs, which the caller has locked, are gone: let go who needs nothing more."""
+    if not removed:
+        return
+    counts = [{"run_id": one, "count": count, "bad": bad.get(one, 0)} for one, count in sorted(removed.items())]
+    left = tx.all("subtract_needs", rows=counts)
+    _fail_those_with_too_many(tx, [row["run_id"] for row in left if row["spare"] is not None and row["spare"] < 0])
+    free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
+    ready.put(tx, waits.remove(tx, free) if free else ())
+    if len(free) < len(left):
+        tx.ring("waits")
 
 
 def _is_free(row: Row) -> bool:
@@ -149,7 +172,7 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
         return
     endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(needed.values())))}
     failed = waits.remove(tx, list(needed))
-    tx.put("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
+    waits.need_nothing(tx, [ticket.run_id for ticket in failed])
     outcomes.end(tx, [Ending(ticket=ticket, outcome=_failure(endings[needed[ticket.run_id]])) for ticket in failed])
 
 
@@ -158,7 +181,8 @@ def _failure(ending: Row) -> Failed:
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
     reason = outcomes.gist(ending["error"] or ending["failure_type"] or "")
     if ending["kind"] == "build":
-        return Failed("BUILD_FAILED", f"build {ended}: {reason} (run {ending['run_id']})")
+        how = "" if ending["state"] == "failed" else f"it {ended}: "
+        return Failed("BUILD_FAILED", f"build failed: {how}{reason} ({ending['job']}, run {ending['run_id']})")
     return Failed("NEED_FAILED", f"it needed run {ending['run_id']} ({ending['job']}), which {ended}: {reason}")
 
 
@@ -166,7 +190,7 @@ def _fail_those_with_too_many(tx: Transaction, run_ids: Sequence[str]) -> None:
     if not run_ids:
         return
     failed = waits.remove(tx, run_ids)
-    tx.put("delete_needs_of", ids=sorted(ticket.run_id for ticket in failed))
+    waits.need_nothing(tx, [ticket.run_id for ticket in failed])
     error = "more of the runs that it needs ended badly than it allows"
     outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("NEED_FAILED", error)) for ticket in failed])
 

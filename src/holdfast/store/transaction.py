@@ -40,6 +40,7 @@ class Transaction:
         self.wrote = False
         self.rung: set[str] = set()
         self.ended: list[str] = []
+        self.opened: list[tuple[str, int]] = []
 
     def run(self, name: str, /, **values: object) -> int:
         """Execute a statement; the number of rows that it touched."""

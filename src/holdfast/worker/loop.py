@@ -18,6 +18,7 @@ from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.leases import Claim
+from holdfast.orchestrator import promote
 from holdfast.outcomes import Failed, HandBack, Outcome
 from holdfast.store.dialects.base import Unstorable
 from holdfast.store.transaction import Transaction
@@ -140,6 +141,7 @@ class Cycle:
             self.chronicle.write(tx, told)
             pairs = [(running.lease, outcome) for running, outcome in done]
             lost = outcomes.finish(tx, pairs, holder=self.id) if pairs else set()
+            promote.hand_on(tx)
             return lost, self._claim(tx, limit)
 
         try:
