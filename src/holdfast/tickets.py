@@ -2,13 +2,12 @@
 
 `attempt` is the fence: it grows at every claim and is never reused. `tries` counts the attempts that used up one of
 `max_attempts`; `takeovers` counts the workers that were lost with the run. `key_limit` says how many runs may hold the
-key at once, `number` which of its holds the run has; `reserved_at` is the start that a rate has set aside for it.
+key at once, `number` which of its holds the run has; `reserved` is which start of its rate is set aside for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Self
 
 from holdfast.store.transaction import Row
@@ -26,7 +25,7 @@ class Ticket:
     takeovers: int = 0
     key_limit: int = 1
     number: int = 1
-    reserved_at: datetime | None = None
+    reserved: int | None = None
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -41,7 +40,7 @@ class Ticket:
             takeovers=row["takeovers"],
             key_limit=row["key_limit"],
             number=row.get("number", 1),
-            reserved_at=row.get("reserved_at"),
+            reserved=row.get("reserved"),
         )
 
     def row(self) -> Row:
@@ -56,7 +55,7 @@ class Ticket:
             "takeovers": self.takeovers,
             "key_limit": self.key_limit,
             "number": self.number,
-            "reserved_at": self.reserved_at,
+            "reserved": self.reserved,
         }
 
     def claimed(self) -> Ticket:

@@ -6,4 +6,4 @@ where
     and due_at is null
     and key is null
     and errand is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved_at, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at

@@ -10,7 +10,7 @@ insert into holdfast_ready (
     takeovers,
     key_limit,
     number,
-    reserved_at
+    reserved
 )
 select
     run_id,
@@ -23,5 +23,5 @@ select
     takeovers,
     key_limit,
     number,
-    reserved_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved_at timestamptz)
+    reserved
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)

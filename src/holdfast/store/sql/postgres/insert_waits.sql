@@ -11,7 +11,7 @@ insert into holdfast_waits (
     key_limit,
     spare,
     errand,
-    reserved_at,
+    reserved,
     missing,
     due_at,
     because,
@@ -30,10 +30,10 @@ select
     key_limit,
     spare,
     errand,
-    reserved_at,
+    reserved,
     missing,
     due_at,
     because,
     look,
     since_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, spare integer, errand text, reserved_at timestamptz, missing integer, due_at timestamptz, because text, look integer, since_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, spare integer, errand text, reserved bigint, missing integer, due_at timestamptz, because text, look integer, since_at timestamptz)

@@ -16,7 +16,7 @@ taken as (
     delete from holdfast_ready as y
     using chosen
     where y.run_id = chosen.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved_at
+    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
 select
@@ -30,7 +30,7 @@ select
     t.takeovers,
     t.key_limit,
     t.number,
-    t.reserved_at,
+    t.reserved,
     r.args,
     r.policy,
     r.tags,

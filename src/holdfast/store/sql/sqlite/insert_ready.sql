@@ -10,7 +10,7 @@ insert into holdfast_ready (
     takeovers,
     key_limit,
     number,
-    reserved_at
+    reserved
 )
 select
     value ->> 'run_id',
@@ -23,6 +23,6 @@ select
     value ->> 'takeovers',
     value ->> 'key_limit',
     value ->> 'number',
-    value ->> 'reserved_at'
+    value ->> 'reserved'
 from json_each(:rows)
 where true

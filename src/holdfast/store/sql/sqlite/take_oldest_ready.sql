@@ -25,4 +25,4 @@ where run_id in (
     order by run_id
     limit :limit
 )
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved_at
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved

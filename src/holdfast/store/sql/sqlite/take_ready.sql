@@ -11,4 +11,4 @@ where run_id in (
     order by y.rank, y.run_id
     limit :limit
 )
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved_at
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved

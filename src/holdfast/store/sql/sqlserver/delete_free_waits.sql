@@ -10,7 +10,7 @@ output
     deleted.tries,
     deleted.takeovers,
     deleted.key_limit,
-    deleted.reserved_at,
+    deleted.reserved,
     deleted.missing,
     deleted.due_at,
     deleted.because,

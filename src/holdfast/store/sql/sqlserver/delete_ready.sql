@@ -11,7 +11,7 @@ output
     deleted.takeovers,
     deleted.key_limit,
     deleted.number,
-    deleted.reserved_at
+    deleted.reserved
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_ready as y with (rowlock) on y.run_id = k.id collate latin1_general_100_bin2
 option (force order, loop join)

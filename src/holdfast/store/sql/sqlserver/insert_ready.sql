@@ -10,7 +10,7 @@ insert into holdfast_ready (
     takeovers,
     key_limit,
     number,
-    reserved_at
+    reserved
 )
 select
     r.run_id,
@@ -23,7 +23,7 @@ select
     r.takeovers,
     r.key_limit,
     r.number,
-    r.reserved_at
+    r.reserved
 from openjson(:rows) with (
     run_id varchar(100),
     job nvarchar(1000),
@@ -35,5 +35,5 @@ from openjson(:rows) with (
     takeovers int,
     key_limit int,
     number int,
-    reserved_at datetime2(6)
+    reserved bigint
 ) as r

@@ -11,7 +11,7 @@ output
     deleted.takeovers,
     deleted.key_limit,
     deleted.number,
-    deleted.reserved_at
+    deleted.reserved
 from (
     select top (:limit) oldest.run_id
     from (

@@ -12,7 +12,7 @@ output
     deleted.takeovers,
     deleted.key_limit,
     deleted.number,
-    deleted.reserved_at
+    deleted.reserved
 from (
     select top (:limit) c.run_id
     from holdfast_ready as c with (readpast, updlock, readcommittedlock)

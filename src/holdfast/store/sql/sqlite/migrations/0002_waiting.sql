@@ -15,14 +15,14 @@ go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
 -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
--- orchestrator has to do for it before it can go on; the start that a rate has reserved for it.
+-- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
 alter table holdfast_waits add column key_limit integer not null default 1
 go
 alter table holdfast_waits add column spare integer
 go
 alter table holdfast_waits add column errand text
 go
-alter table holdfast_waits add column reserved_at text
+alter table holdfast_waits add column reserved integer
 go
 create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0
 go
@@ -30,7 +30,7 @@ alter table holdfast_ready add column key_limit integer not null default 1
 go
 alter table holdfast_ready add column number integer not null default 1
 go
-alter table holdfast_ready add column reserved_at text
+alter table holdfast_ready add column reserved integer
 go
 -- Which of the key's holds the run has, and which of its queue's places.
 alter table holdfast_leases add column key_limit integer not null default 1
@@ -131,8 +131,11 @@ drop table holdfast_kept
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- How many runs may be queued or running, how many may run at once; version grows with each submission that counts.
+-- How many runs may be queued or running, and from when on each is counted; how many may run at once; version grows
+-- with each submission that counts.
 alter table holdfast_queues add column max_queued integer
+go
+alter table holdfast_queues add column counted_at text
 go
 alter table holdfast_queues add column concurrency integer
 go
@@ -157,11 +160,12 @@ create table holdfast_uniques (
 go
 create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and from when on it can be reserved.
+-- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
+-- for the rate: how many starts have been made or set aside.
 create table holdfast_rates (
     name text not null,
     number integer not null,
-    next_at text not null,
+    turn integer not null,
     started_at text,
     primary key (name, number)
 ) without rowid

@@ -15,14 +15,14 @@ go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
 -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
--- orchestrator has to do for it before it can go on; the start that a rate has reserved for it.
+-- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
 alter table holdfast_waits add key_limit int not null default 1
 go
 alter table holdfast_waits add spare int null
 go
 alter table holdfast_waits add errand nvarchar(200) collate latin1_general_100_bin2 null
 go
-alter table holdfast_waits add reserved_at datetime2(6) null
+alter table holdfast_waits add reserved bigint null
 go
 create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0
 go
@@ -30,7 +30,7 @@ alter table holdfast_ready add key_limit int not null default 1
 go
 alter table holdfast_ready add number int not null default 1
 go
-alter table holdfast_ready add reserved_at datetime2(6) null
+alter table holdfast_ready add reserved bigint null
 go
 -- Which of the key's holds the run has, and which of its queue's places.
 alter table holdfast_leases add key_limit int not null default 1
@@ -133,8 +133,11 @@ drop table holdfast_kept
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- How many runs may be queued or running, how many may run at once; version grows with each submission that counts.
+-- How many runs may be queued or running, and from when on each is counted; how many may run at once; version grows
+-- with each submission that counts.
 alter table holdfast_queues add max_queued int null
+go
+alter table holdfast_queues add counted_at datetime2(6) null
 go
 alter table holdfast_queues add concurrency int null
 go
@@ -159,11 +162,12 @@ create table holdfast_uniques (
 go
 create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and from when on it can be reserved.
+-- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
+-- for the rate: how many starts have been made or set aside.
 create table holdfast_rates (
     name nvarchar(400) collate latin1_general_100_bin2 not null,
     number int not null,
-    next_at datetime2(6) not null,
+    turn bigint not null,
     started_at datetime2(6) null,
     primary key (name, number)
 )
