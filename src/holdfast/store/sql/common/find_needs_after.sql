@@ -3,7 +3,8 @@ select
     n.needed,
     n.run_id,
     n.must_succeed,
-    o.state
+    o.state,
+    o.failure_type
 from holdfast_needs as n
 left join holdfast_outcomes as o on o.run_id = n.needed
 where n.needed > :needed or (n.needed = :needed and n.run_id > :run_id)

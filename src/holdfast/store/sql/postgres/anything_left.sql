@@ -10,7 +10,7 @@ where
             and w.job = any (array(select json_array_elements_text(cast(:jobs as json))))
             and (
                 w.look = 1
-                or (w.missing = 0 and (w.due_at is null or w.due_at <= :now))
+                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
                 or exists (
                     select 1
                     from holdfast_needs as n

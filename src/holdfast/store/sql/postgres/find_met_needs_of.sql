@@ -3,7 +3,8 @@ select
     n.needed,
     n.run_id,
     n.must_succeed,
-    o.state
+    o.state,
+    o.failure_type
 from holdfast_needs as n
 inner join holdfast_outcomes as o on o.run_id = n.needed
 where n.run_id = any (array(select json_array_elements_text(cast(:ids as json))))

@@ -15,7 +15,7 @@ select
     exists (select 1 from holdfast_waits where look = 1) as looks,
     exists (select 1 from holdfast_holds where run_id is null) as open_holds,
     exists (select 1 from holdfast_needs) as needs,
-    exists (select 1 from holdfast_waits where errand is not null and missing = 0) as errands,
+    exists (select 1 from holdfast_waits where errand is not null and missing <= 0) as errands,
     exists (select 1 from holdfast_stops) as stops,
     exists (select 1 from holdfast_leases where holder = :holder and cancel_requested_at is not null) as cancels,
     (select min(expires_at) from holdfast_leases) as expires_at,

@@ -10,7 +10,7 @@ where
             and w.job in (select value from json_each(:jobs))
             and (
                 w.look = 1
-                or (w.missing = 0 and (w.due_at is null or w.due_at <= :now))
+                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
                 or exists (
                     select 1
                     from holdfast_needs as n

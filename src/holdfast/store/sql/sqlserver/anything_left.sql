@@ -15,7 +15,7 @@ where
             w.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
             and (
                 w.look = 1
-                or (w.missing = 0 and (w.due_at is null or w.due_at <= :now))
+                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
                 or exists (
                     select 1
                     from holdfast_needs as n

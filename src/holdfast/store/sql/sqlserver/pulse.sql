@@ -21,7 +21,7 @@ select
         when exists (
             select 1
             from holdfast_waits with (readpast, readcommittedlock)
-            where errand is not null and missing = 0
+            where errand is not null and missing <= 0
         ) then 1 else 0
     end as errands,
     case

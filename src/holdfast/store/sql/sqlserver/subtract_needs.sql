@@ -1,9 +1,9 @@
--- So many needs fewer, and so many of them ended badly.
+-- So many needs fewer, and so many of them ended badly; who needs nothing more is to be looked at.
 update w
 set
     missing = w.missing - r.[count],
     spare = w.spare - r.bad,
-    look = 1
+    look = case when w.missing <= r.[count] then 1 else w.look end
 output
     inserted.run_id,
     inserted.[key],

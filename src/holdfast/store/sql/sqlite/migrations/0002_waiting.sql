@@ -14,6 +14,8 @@ alter table holdfast_runs add column audit integer not null default 0
 go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
+create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
+go
 -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
 -- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
 alter table holdfast_waits add column key_limit integer not null default 1
@@ -24,7 +26,7 @@ alter table holdfast_waits add column errand text
 go
 alter table holdfast_waits add column reserved integer
 go
-create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0
+create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
 go
 alter table holdfast_ready add column key_limit integer not null default 1
 go
