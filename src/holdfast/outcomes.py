@@ -2,6 +2,7 @@
 
     finish ──▶ Succeeded | Failed | TimedOut | Cancelled   an outcome, for good
            ──▶ TryLater                                    back to waits, until it is due
+           ──▶ WaitFor                                     back to waits, until its children have ended
            ──▶ HandBack                                    back to ready: the worker shuts down
 
 Only this file ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
@@ -47,9 +48,24 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """It never started: what it follows ended without a result, and its pipeline goes on without it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TryLater:
     error: str
     after: timedelta
+    key_order: KeyOrder = "due"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Not an end and no failure: the run goes on when these others have ended, and holds no worker until then."""
+
+    run_ids: tuple[str, ...]
     key_order: KeyOrder = "due"
 
 
@@ -58,8 +74,8 @@ class HandBack:
     because: str
 
 
-Final: TypeAlias = Succeeded | Failed | TimedOut | Cancelled
-Outcome: TypeAlias = Final | TryLater | HandBack
+Final: TypeAlias = Succeeded | Failed | TimedOut | Cancelled | Skipped
+Outcome: TypeAlias = Final | TryLater | WaitFor | HandBack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +94,14 @@ def finish(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: st
     ours = [(held[lease.run_id], outcome) for lease, outcome in done if lease.run_id in held]
     endings: list[Ending] = []
     later: list[tuple[Lease, TryLater]] = []
+    waiting: list[tuple[Lease, WaitFor]] = []
     back: list[tuple[Lease, HandBack]] = []
     for lease, outcome in ours:
         match _heeding_cancel(lease, outcome):
             case TryLater() as wait:
                 later.append((lease, wait))
+            case WaitFor() as others:
+                waiting.append((lease, others))
             case HandBack() as returned:
                 back.append((lease, returned))
             case final:
@@ -91,6 +110,7 @@ def finish(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: st
                 )
     end(tx, endings)
     _try_later(tx, later)
+    _wait_for(tx, waiting)
     _hand_back(tx, back)
     return {lease.run_id for lease, _ in done} - held.keys()
 
@@ -103,6 +123,7 @@ def end(tx: Transaction, endings: Iterable[Ending]) -> None:
     tx.put("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
     holds.open_those_of(tx, [ending.ticket for ending in endings])
     tx.ended += [ending.ticket.run_id for ending in endings]
+    _take_children_along(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])
 
 
 def seal(row: Row) -> str:
@@ -120,7 +141,7 @@ def seal(row: Row) -> str:
 
 def _heeding_cancel(lease: Lease, outcome: Outcome) -> Outcome:
     """A run that was asked to stop is never tried again."""
-    if lease.cancel_requested_at is not None and isinstance(outcome, TryLater | HandBack):
+    if lease.cancel_requested_at is not None and isinstance(outcome, TryLater | WaitFor | HandBack):
         return Cancelled(lease.cancel_reason or "cancelled")
     return outcome
 
@@ -145,6 +166,39 @@ def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None
     )
 
 
+def _wait_for(tx: Transaction, waiting: Sequence[tuple[Lease, WaitFor]]) -> None:
+    """No try is used up. A child that has ended meanwhile is seen by whoever looks at the wait."""
+    events.record(
+        tx,
+        [
+            Event(
+                run_id=lease.run_id,
+                kind="RUN_WAITS",
+                attempt=lease.attempt,
+                data={"for": len(others.run_ids), **_when(lease)},
+            )
+            for lease, others in waiting
+        ],
+    )
+    holds.open_those_of(tx, [lease.ticket for lease, others in waiting if others.key_order == "due"])
+    if needs := sorted((needed, lease.run_id) for lease, others in waiting for needed in set(others.run_ids)):
+        tx.put(
+            "insert_needs",
+            rows=[{"needed": needed, "run_id": run_id, "must_succeed": 0} for needed, run_id in needs],
+        )
+    waits.put(
+        tx,
+        [
+            Wait(
+                ticket=lease.ticket.changed(tries=lease.ticket.tries - 1),
+                missing=len(set(others.run_ids)),
+                because=f"waits for {len(set(others.run_ids))} runs that it has submitted",
+            )
+            for lease, others in waiting
+        ],
+    )
+
+
 def gist(error: str) -> str:
     """What a traceback comes to: its last line. The event has all of it."""
     lines = error.strip().splitlines()
@@ -165,6 +219,24 @@ def _hand_back(tx: Transaction, back: Sequence[tuple[Lease, HandBack]]) -> None:
         ],
     )
     ready.put(tx, [lease.ticket.changed(tries=lease.ticket.tries - 1) for lease, _ in back])
+
+
+def _take_children_along(tx: Transaction, bad: Sequence[Ending]) -> None:
+    """What belongs to a run that ended badly is to be stopped; an orchestrator does it, a batch at a time."""
+    if not bad:
+        return
+    rows = sorted(
+        ({"parent_id": ending.ticket.run_id, "because": _because(ending)} for ending in bad),
+        key=lambda row: row["parent_id"],
+    )
+    if tx.run("insert_stops", rows=rows, now=tx.now):
+        tx.ring("waits")
+
+
+def _because(ending: Ending) -> str:
+    state, _, error, _ = _columns(ending.outcome)
+    ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}.get(state, state)
+    return f"{ending.ticket.job} (run {ending.ticket.run_id}) {ended}: {gist(error or '')}"
 
 
 def _when(lease: Lease) -> dict[str, str]:
@@ -199,3 +271,5 @@ def _columns(outcome: Final) -> tuple[State, str | None, str | None, str | None]
             return "timed_out", "TIMED_OUT", error, None
         case Cancelled(reason):
             return "cancelled", "CANCELLED", reason, None
+        case Skipped(reason):
+            return "cancelled", "SKIPPED", reason, None

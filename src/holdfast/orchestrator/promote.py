@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast import outcomes, ready, waits
-from holdfast.outcomes import Ending, Failed
+from holdfast.outcomes import Ending, Failed, Skipped
+from holdfast.plans import SKIP
 from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
 
 
 def due(tx: Transaction, *, limit: int) -> int:
@@ -142,57 +144,85 @@ def _met(tx: Transaction, met: Sequence[Row]) -> int:
         key=lambda row: (row["needed"], row["run_id"]),
     )
     gone = tx.all("delete_needs", rows=rows)
-    failed = {(row["needed"], row["run_id"]) for row in met if row["state"] != "succeeded"}
-    removed = Counter(row["run_id"] for row in gone)
-    subtract(tx, removed, bad=Counter(row["run_id"] for row in gone if (row["needed"], row["run_id"]) in failed))
+    failed = {(row["needed"], row["run_id"]) for row in met if _ended_badly(row)}
+    bad: dict[str, list[str]] = {}
+    for row in gone:
+        if (row["needed"], row["run_id"]) in failed:
+            bad.setdefault(row["run_id"], []).append(row["needed"])
+    subtract(tx, Counter(row["run_id"] for row in gone), bad=bad)
     return len(met)
 
 
-def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, int]) -> None:
-    """So many needs of these runs, which the caller has locked, are gone: let go who needs nothing more."""
+def _ended_badly(row: Row) -> bool:
+    """One that was skipped is not counted again: the one for which it was skipped has been."""
+    return row["state"] != "succeeded" and row["failure_type"] != "SKIPPED"
+
+
+def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, Sequence[str]]) -> None:
+    """So many needs of these runs, which the caller has locked, are gone: let go who needs nothing more.
+
+    `bad` are those of them that ended badly, by the run that needed them.
+    """
     if not removed:
         return
-    counts = [{"run_id": one, "count": count, "bad": bad.get(one, 0)} for one, count in sorted(removed.items())]
+    counts = [{"run_id": one, "count": count, "bad": len(bad.get(one, ()))} for one, count in sorted(removed.items())]
     left = tx.all("subtract_needs", rows=counts)
-    _fail_those_with_too_many(tx, [row["run_id"] for row in left if row["spare"] is not None and row["spare"] < 0])
+    _fail_those_with_too_many(tx, {row["run_id"]: bad[row["run_id"]][0] for row in left if not _is_spared(row)})
     free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
     ready.put(tx, waits.remove(tx, free) if free else ())
-    if len(free) < len(left):
+    if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
         tx.ring("waits")
 
 
 def _is_free(row: Row) -> bool:
-    spared = row["spare"] is None or row["spare"] >= 0
-    return row["missing"] == 0 and row["due_at"] is None and row["errand"] is None and spared
+    return row["missing"] == 0 and row["due_at"] is None and row["errand"] is None and _is_spared(row)
+
+
+def _is_spared(row: Row) -> bool:
+    return row["spare"] is None or row["spare"] >= 0
 
 
 def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
-    needed = {row["run_id"]: row["needed"] for row in broken}
+    needed = {row["run_id"]: (row["needed"], row["must_succeed"] == SKIP) for row in broken}
     if not needed:
         return
-    endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(needed.values())))}
+    endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted({one for one, _ in needed.values()}))}
+
+    def outcome(ticket: Ticket) -> Failed | Skipped:
+        run_id, skip = needed[ticket.run_id]
+        failure = _failure(endings[run_id])
+        return Skipped(failure.error or "") if skip else failure
+
     failed = waits.remove(tx, list(needed))
     waits.need_nothing(tx, [ticket.run_id for ticket in failed])
-    outcomes.end(tx, [Ending(ticket=ticket, outcome=_failure(endings[needed[ticket.run_id]])) for ticket in failed])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
 
 
 def _failure(ending: Row) -> Failed:
     """What the bad end of a run means for one that needed it."""
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
     reason = outcomes.gist(ending["error"] or ending["failure_type"] or "")
+    if ending["failure_type"] == "SKIPPED":
+        ended = "was skipped"
+    if ending["kind"] in ("stage", "segment"):
+        segment = f"segment {ending['segment']} of " if ending["segment"] else ""
+        return Failed("NEED_FAILED", f"{segment}stage {ending['stage']} {ended}: {reason}")
     if ending["kind"] == "build":
         how = "" if ending["state"] == "failed" else f"it {ended}: "
         return Failed("BUILD_FAILED", f"build failed: {how}{reason} ({ending['job']}, run {ending['run_id']})")
     return Failed("NEED_FAILED", f"it needed run {ending['run_id']} ({ending['job']}), which {ended}: {reason}")
 
 
-def _fail_those_with_too_many(tx: Transaction, run_ids: Sequence[str]) -> None:
-    if not run_ids:
+def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) -> None:
+    """Run → the one whose bad end was more than it could spare."""
+    if not one_too_many:
         return
-    failed = waits.remove(tx, run_ids)
+    endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(one_too_many.values())))}
+    failed = waits.remove(tx, list(one_too_many))
     waits.need_nothing(tx, [ticket.run_id for ticket in failed])
-    error = "more of the runs that it needs ended badly than it allows"
-    outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("NEED_FAILED", error)) for ticket in failed])
+    outcomes.end(
+        tx, [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]])) for ticket in failed]
+    )
 
 
 def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> None:

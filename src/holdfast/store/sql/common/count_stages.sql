@@ -1,0 +1,18 @@
+-- How many runs of each stage of a pipeline stand where: its own, and those of its segments.
+select
+    v.stage,
+    case when v.segment = '' then 0 else 1 end as is_segment,
+    v.place,
+    v.state,
+    v.failure_type,
+    case when v.due_at is not null and v.tries > 0 then 1 else 0 end as retrying,
+    count(*) as runs
+from holdfast_run as v
+where v.parent_id = :parent_id
+group by
+    v.stage,
+    case when v.segment = '' then 0 else 1 end,
+    v.place,
+    v.state,
+    v.failure_type,
+    case when v.due_at is not null and v.tries > 0 then 1 else 0 end
