@@ -4,10 +4,17 @@ Only this module and `holdfast.testing` are public.
 """
 
 from holdfast.app import Holdfast
+from holdfast.build_jobs import BuildJob
+from holdfast.builds import Build
 from holdfast.checkups import Check
 from holdfast.context import Context, Fence, RunInfo
+from holdfast.depots.base import Artifact
 from holdfast.errors import (
+    ArtifactCorrupt,
+    ArtifactNotFound,
+    BuildNotFound,
     Cancelled,
+    DepotUnavailable,
     DuplicateStep,
     HoldfastError,
     IdempotencyConflict,
@@ -16,6 +23,7 @@ from holdfast.errors import (
     InvalidSetting,
     JobExists,
     LeaseLost,
+    NoFingerprint,
     NotSerialisable,
     ResultTimeout,
     RunFailed,
@@ -32,20 +40,30 @@ from holdfast.errors import (
     WrongSqliteLibrary,
 )
 from holdfast.events import Event
+from holdfast.fingerprints import fingerprint
 from holdfast.handles import Run
 from holdfast.inspections import Finding, Why
 from holdfast.jobs import Job
 from holdfast.policies import Policy
+from holdfast.retention import Removed
 from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot
 from holdfast.settings import Settings
 from holdfast.version import VERSION as __version__
+from holdfast.wishes import Wish
 from holdfast.worker.worker import Worker
 
 __all__ = [
+    "Artifact",
+    "ArtifactCorrupt",
+    "ArtifactNotFound",
+    "Build",
+    "BuildJob",
+    "BuildNotFound",
     "Cancelled",
     "Check",
     "Context",
+    "DepotUnavailable",
     "DuplicateStep",
     "Event",
     "Fence",
@@ -59,8 +77,10 @@ __all__ = [
     "Job",
     "JobExists",
     "LeaseLost",
+    "NoFingerprint",
     "NotSerialisable",
     "Policy",
+    "Removed",
     "ResultTimeout",
     "Retry",
     "Run",
@@ -78,9 +98,11 @@ __all__ = [
     "UnknownJob",
     "UnknownNeed",
     "Why",
+    "Wish",
     "Worker",
     "WorkerExists",
     "WrongConnection",
     "WrongSqliteLibrary",
     "__version__",
+    "fingerprint",
 ]

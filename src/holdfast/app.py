@@ -17,18 +17,21 @@ class Holdfast(engine.Holdfast):
     def worker(
         self,
         *,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         exclusive: str | None = None,
         drain: bool = False,
     ) -> Worker:
-        """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`."""
+        """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`.
+
+        Not told its queues, it serves those of the settings, and those of the application's builds.
+        """
         return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
         """`FastAPI(lifespan=hf.lifespan)`: a worker runs from the application's start to its end."""
-        worker = self.worker(queues=self.settings.queues)
+        worker = self.worker()
         await asyncio.to_thread(worker.start)
         try:
             yield

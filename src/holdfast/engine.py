@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, inspections, queues, runs, settings, stores
+from holdfast import checkups, clearing, inspections, queues, retention, runs, settings, stores
+from holdfast.build_jobs import BuildDecorator
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
+from holdfast.depots import open_depot
+from holdfast.depots.base import Depot
+from holdfast.doors.artifacts import Artifacts
+from holdfast.doors.builds import Builds
+from holdfast.doors.schedules import Schedules, Scheduling
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
 from holdfast.handles import Run
@@ -29,6 +36,7 @@ from holdfast.jobs import (
 )
 from holdfast.policies import Policy
 from holdfast.redaction import Redactor
+from holdfast.retention import Removed
 from holdfast.retries import Retry
 from holdfast.runs import Snapshot
 from holdfast.store import migrate
@@ -78,6 +86,10 @@ class Holdfast:
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
         self._submitter = Submitter(self)
+        self.artifacts = Artifacts(self)
+        self.builds = Builds(self)
+        self.schedule = Scheduling(self)
+        self.schedules = Schedules(self)
         self._starting = threading.Lock()
         self.started = False
 
@@ -96,6 +108,7 @@ class Holdfast:
         max_attempts: int = 1,
         retry: Retry | None = None,
         on_crash: str | None = None,
+        on_shutdown: str = "hand_back",
         on_timeout: str = "end",
         max_takeovers: int = 5,
         key_order: str = "due",
@@ -117,6 +130,7 @@ class Holdfast:
                     "max_attempts": max_attempts,
                     "retry": retry or Retry(),
                     "on_crash": on_crash or ("fail" if self.settings.solo else "requeue"),
+                    "on_shutdown": on_shutdown,
                     "on_timeout": on_timeout,
                     "max_takeovers": max_takeovers,
                     "key_order": key_order,
@@ -138,6 +152,30 @@ class Holdfast:
             return job
 
         return Decorator(register)
+
+    def build(
+        self,
+        bare: None = None,
+        /,
+        *,
+        name: str | None = None,
+        scope: KeySpec | None = None,
+        queue: str = "builds",
+        priority: int = 0,
+        timeout: timedelta | float | None = 600,
+        isolation: Isolation | None = None,
+        **policy: Any,
+    ) -> BuildDecorator:
+        """Make a function a build: made once for each scope and `fingerprint` (a parameter of it), whoever asks.
+
+        scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
+        **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
+        """
+        if bare is not None:
+            raise InvalidPolicy("write @hf.build() with its parentheses")
+        chosen = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
+        options = Options(queue=queue, priority=priority, policy=Policy(**checked_policy(chosen)))
+        return BuildDecorator(self, name=name, scope=scope, options=options, isolation=isolation)
 
     def on_failure(self, hook: FailureHook) -> FailureHook:
         """Decorate a function to be told of every run that a worker of this process sees fail."""
@@ -221,9 +259,19 @@ class Holdfast:
         table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
         return not (table or "").startswith(self.settings.prefix)
 
-    def verify(self) -> list[Finding]:
-        """Check on the live database that every run is in exactly one place, and more; what is wrong."""
-        return inspections.verify(self.store, lease=self.settings.lease)
+    def verify(self, *, artifacts: bool = False) -> list[Finding]:
+        """Check on the live database that every run is in exactly one place, and more; what is wrong.
+
+        With `artifacts` every artifact's file is read too, and compared with its checksum.
+        """
+        found = inspections.verify(self.store, lease=self.settings.lease)
+        return found + (checkups.artifacts(self.store, self.depot) if artifacts else [])
+
+    def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
+        """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
+        limits = retention.limits(self.settings, now or self.clock.now())
+        steps = clearing.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
+        return sum(steps, start=Removed())
 
     def migrate(self) -> int:
         """Create or update the tables; how many migrations were applied."""
@@ -238,6 +286,11 @@ class Holdfast:
         return checkups.check(self._store, self.settings)
 
     # Inside
+
+    @cached_property
+    def depot(self) -> Depot:
+        """Where artifacts lie."""
+        return open_depot(self.settings.artifacts)
 
     @property
     def store(self) -> Store:

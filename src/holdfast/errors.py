@@ -71,6 +71,18 @@ class RunNotFound(HoldfastError):
     code = "run_not_found"
 
 
+class BuildNotFound(HoldfastError):
+    """No one has asked for that build."""
+
+    code = "build_not_found"
+
+
+class NoFingerprint(HoldfastError):
+    """Something can't be given a fingerprint: a file that is not there, or a value that differs between machines."""
+
+    code = "no_fingerprint"
+
+
 class RunFailed(HoldfastError):
     """The run ended without a result: it failed, timed out or was cancelled."""
 
@@ -100,10 +112,50 @@ class Cancelled(HoldfastError):
     code = "cancelled"
 
 
+class ScheduleNotFound(HoldfastError):
+    """There is no schedule of that name."""
+
+    code = "schedule_not_found"
+
+
+class SlotTaken(HoldfastError):
+    """That slot of the schedule is decided already; `run_id` names its run, if it has one."""
+
+    code = "slot_taken"
+
+    def __init__(self, message: str, *, run_id: str | None) -> None:
+        super().__init__(message)
+        self.run_id = run_id
+
+
+class StillRunning(HoldfastError):
+    """An earlier run of the schedule has not ended, and its overlap policy lets no other start."""
+
+    code = "still_running"
+
+
 class DuplicateStep(HoldfastError):
     """A step name was used twice in one run."""
 
     code = "duplicate_step"
+
+
+class ArtifactNotFound(HoldfastError):
+    """There is no artifact of that name, or its file is gone."""
+
+    code = "artifact_not_found"
+
+
+class ArtifactCorrupt(HoldfastError):
+    """An artifact's file is not as it was written: its size or checksum differs."""
+
+    code = "artifact_corrupt"
+
+
+class DepotUnavailable(HoldfastError):
+    """Artifacts can't be written or read: a full disk, a missing right, an object storage that is away."""
+
+    code = "depot_unavailable"
 
 
 class WorkerExists(HoldfastError):

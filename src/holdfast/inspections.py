@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast import codec, events, outcomes, runs, steps, workers
+from holdfast import builds, codec, events, outcomes, runs, slots, steps, workers
 from holdfast.errors import RunNotFound
 from holdfast.events import Event
 from holdfast.runs import Snapshot, Submission
@@ -63,8 +63,10 @@ def _like(tag: tuple[str, str]) -> str:
 
 
 def again(tx: Transaction, run_id: str) -> str:
-    """Submit a new run with the job, arguments and options of this one."""
+    """Submit a new run with the job, arguments and options of this one; a build is built anew."""
     old = runs.get(tx, run_id)
+    if old.kind == "build":
+        return builds.rebuild(tx, run_id)
     row = tx.one("get_run", id=run_id)
     assert row is not None
     new = Submission(
@@ -117,14 +119,18 @@ _ORDER = {
     "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
     "RUN_RETRIED": 6,
     "RUN_HANDED_BACK": 6,
+    "RUN_WAITS": 6,
 }
 _ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED"), 7)
+
+
+_ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER")
 
 
 def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
     yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
     for event in told:
-        if "started_at" in event.data and event.kind in ("RUN_RETRIED", "RUN_HANDED_BACK", "RUN_TAKEN_OVER"):
+        if "started_at" in event.data and event.kind in _ENDS_AN_ATTEMPT:
             yield _started(
                 run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"])
             )
@@ -159,6 +165,8 @@ def why(tx: Transaction, run_id: str) -> Why:
             reasons = _waiting(tx, run)
         case _:
             raise RunNotFound(f"run {run_id} stands in no place; 'holdfast verify' says more")
+    if run.kind == "slot":
+        reasons += slots.about(tx, run)
     return Why(run=run, reasons=tuple(reasons))
 
 

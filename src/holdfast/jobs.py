@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
 from holdfast import codec
 from holdfast.arguments import Arguments
@@ -18,6 +18,7 @@ from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJ
 from holdfast.policies import Policy
 from holdfast.retries import Retry
 from holdfast.runs import Submission
+from holdfast.wishes import Wish
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -42,7 +43,7 @@ class Options:
     policy: Policy = field(default_factory=Policy)
     delay: timedelta | None = None
     due_at: datetime | None = None
-    after: Mapping[str, bool] = field(default_factory=dict)
+    after: Mapping[str | Wish, bool] = field(default_factory=dict)
     idempotency_key: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     connection: Any = None
@@ -74,7 +75,7 @@ class Job(Generic[P, R]):
         self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
         self.arguments = Arguments(fn, job=name)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-        _check_key(options.key, self.arguments.names, name)
+        check_key(options.key, self.arguments.names, name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function inline, without a run. A context parameter is filled with one that remembers nothing."""
@@ -109,17 +110,17 @@ class Job(Generic[P, R]):
         idempotency_key: str | None = None,
         tags: Mapping[str, str] | None = None,
         **policy: Any,
-    ) -> Job[P, R]:
+    ) -> Self:
         """The same job with other options for what is submitted through it.
 
         connection       a database connection or SQLAlchemy session whose transaction the submission joins
         delay, due_at    start later: a duration (or seconds), or an instant
-        after            runs that must have succeeded before; a mapping to False means: must have ended
+        after            runs or builds that must have succeeded before; a mapping to False means: must have ended
         idempotency_key  the same key gives the same run back
         **policy         any field of Policy
         """
         if key is not None:
-            _check_key(key, self.arguments.names, self.name)
+            check_key(key, self.arguments.names, self.name)
         given = {
             "connection": connection,
             "queue": queue,
@@ -134,7 +135,7 @@ class Job(Generic[P, R]):
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if policy:
             changes["policy"] = self.options.policy.override(**checked_policy(policy))
-        other: Job[P, R] = object.__new__(type(self))
+        other = object.__new__(type(self))
         other.__dict__ = self.__dict__ | {"options": replace(self.options, **changes)}
         return other
 
@@ -174,13 +175,15 @@ class Job(Generic[P, R]):
             job=self.name,
             queue=options.queue,
             priority=options.priority,
-            key=_key(options.key, values, self.name),
+            key=key_from(options.key, values, self.name),
             args=text,
             policy=options.policy,
             tags=codec.compact(dict(options.tags)) if options.tags else "{}",
             idempotency_key=options.idempotency_key,
             due_at=due_at,
-            after=options.after,
+            after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
+            wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
+            needed=tuple(options.after),
         )
 
     def __repr__(self) -> str:
@@ -284,7 +287,7 @@ def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str, bool] | None:
+def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str | Wish, bool] | None:
     if after is None:
         return None
     if isinstance(after, str) or not isinstance(after, Iterable):
@@ -293,27 +296,28 @@ def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str, bool] 
         list(after.items()) if isinstance(after, Mapping) else [(run, True) for run in after]
     )
     for run, _ in pairs:
-        if not isinstance(run, str) and not isinstance(getattr(run, "id", None), str):
-            raise InvalidPolicy(f"after: {run!r} is neither a run nor the id of one")
-    return {run if isinstance(run, str) else run.id: must for run, must in pairs}
+        if not isinstance(run, str | Wish) and not isinstance(getattr(run, "id", None), str):
+            raise InvalidPolicy(f"after: {run!r} is neither a run, nor the id of one, nor a build")
+    return {run if isinstance(run, str | Wish) else run.id: must for run, must in pairs}
 
 
-def _check_key(key: KeySpec | None, names: tuple[str, ...], job: str) -> None:
+def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:
+    """Refuse a key (or what is spelled like one) that names no parameter."""
     if isinstance(key, str) and "{" in key:
         try:
             wanted = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(key) if field}
         except ValueError as error:
-            raise InvalidPolicy(f"job {job}: key={key!r} is no template: {error}") from None
+            raise InvalidPolicy(f"job {job}: {what}={key!r} is no template: {error}") from None
         if unknown := wanted - set(names):
-            raise InvalidPolicy(f"job {job}: key={key!r} names no parameter: {', '.join(sorted(unknown))}")
+            raise InvalidPolicy(f"job {job}: {what}={key!r} names no parameter: {', '.join(sorted(unknown))}")
     elif isinstance(key, str) and key not in names:
         known = ", ".join(names) or "none"
         raise InvalidPolicy(
-            f"job {job}: key={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"
+            f"job {job}: {what}={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"
         )
 
 
-def _key(spec: KeySpec | None, values: Mapping[str, Any], job: str) -> str | None:
+def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what: str = "key") -> str | None:
     """`document_id` → `document_id:doc-1`; a template is filled in; a function is asked."""
     try:
         match spec:
@@ -326,9 +330,9 @@ def _key(spec: KeySpec | None, values: Mapping[str, Any], job: str) -> str | Non
             case function:
                 key = function(**values)
     except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
-        raise InvalidArguments(f"job {job}: its key can't be made from these arguments: {error!r}") from None
+        raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from None
     if key is not None and not (0 < len(key) <= MAX_KEY and codec.storable(key)):
         raise InvalidArguments(
-            f"job {job}: a key has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
+            f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
         )
     return key

@@ -8,8 +8,8 @@ A submission is inserted once and never updated; where the run stands now is a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,11 +21,16 @@ from holdfast.policies import Policy
 from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
+from holdfast.wishes import Found, Making, Wish, settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a submitter asks for. `after` maps the runs it needs to whether they must have succeeded."""
+    """What a submitter asks for.
+
+    `after` maps the runs that it needs to whether they must have succeeded, `wishes` does so for builds, and `needed`
+    names both in the order given. With `build` it asks for that build: its run is got, or created if there is none.
+    """
 
     run_id: str
     job: str
@@ -38,13 +43,24 @@ class Submission:
     idempotency_key: str | None = None
     again_of: str | None = None
     due_at: datetime | None = None
-    after: Mapping[str, bool] = field(default_factory=dict)
+    after: Mapping[str, int] = field(default_factory=dict)
+    wishes: Mapping[Wish, bool] = field(default_factory=dict)
+    needed: tuple[str | Wish, ...] = ()
+    build: Wish | None = None
     spare: int | None = None
     errand: str | None = None
     kind: str | None = None
     parent_id: str | None = None
     stage: str | None = None
     segment: str | None = None
+    family: tuple[Submission, ...] = ()
+    """Runs that come with it and may need each other; they are submitted if it is."""
+
+    @property
+    def needs(self) -> set[str]:
+        """The runs that must be there before it and its family are."""
+        family = {member.run_id for member in self.family}
+        return {needed for one in (self, *self.family) for needed in one.after} - family
 
     @property
     def ticket(self) -> Ticket:
@@ -106,23 +122,31 @@ def submit(tx: Transaction, submissions: Sequence[Submission], *, first: bool = 
 
     `first` says that these ids have never been sent before, so that no reply to them can have been lost.
     """
-    if first and not any(s.after or s.idempotency_key for s in submissions):
+    if first and not any(s.after or s.wishes or s.build or s.idempotency_key for s in submissions):
         tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
         place(tx, submissions)
         return [s.run_id for s in submissions]
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
-    accepted = [s for s in submissions if not unknown & s.after.keys()]
+    accepted = [s for s in submissions if not unknown & s.needs]
+    found = _settle(tx, accepted)
+    builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
+    accepted = [_settled(s, found) for s in accepted if s.build is None]
     inserted = (
         {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in accepted])} if accepted else set()
     )
-    place(tx, [s for s in accepted if s.run_id in inserted])
+    family = [member for s in accepted if s.run_id in inserted for member in s.family]
+    if family:
+        tx.put("insert_runs", rows=[_row(s, tx.now) for s in family])
+    place(tx, [*family, *(s for s in accepted if s.run_id in inserted)])
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
     for index, submission in enumerate(submissions):
         if submission.run_id in inserted:
             answers[index] = submission.run_id
-        elif missing := unknown & submission.after.keys():
+        elif missing := unknown & submission.needs:
             answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for")
+        elif submission.run_id in builds:
+            answers[index] = builds[submission.run_id]
         else:
             answers[index] = existing[submission.run_id]
     return [answers[index] for index in range(len(submissions))]
@@ -137,7 +161,11 @@ def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
             "insert_needs",
             rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs],
         )
-    free = [s for s in submissions if not s.after and not s.errand and (s.due_at is None or s.due_at <= tx.now)]
+    if asks := [ask for s in submissions for ask in _asks(s)]:
+        tx.put("insert_asks", rows=sorted(asks, key=lambda ask: (ask["run_id"], ask["number"])))
+    free = [
+        s for s in submissions if not (s.after or s.wishes or s.errand) and (s.due_at is None or s.due_at <= tx.now)
+    ]
     # Joined to a caller's transaction we take no key: its open transaction would block every other submitter of it.
     wanted: dict[str, str] = {}
     for submission in free if tx.owned else ():
@@ -156,7 +184,7 @@ def cancel(tx: Transaction, run_id: str, *, reason: str) -> str:
     """
     for _ in range(100):
         if found := waits.remove(tx, [run_id]) or ready.remove(tx, [run_id]):
-            tx.put("delete_needs_of", ids=[run_id])
+            waits.need_nothing(tx, [run_id])
             outcomes.end(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
             return "cancelled"
         if tx.run("request_cancel", run_id=run_id, reason=reason, now=tx.now):
@@ -187,18 +215,91 @@ def snapshot(row: Row) -> Snapshot:
         **row,
         "args": codec.load(row["args"]),
         "tags": codec.load(row["tags"]),
-        "needed": tuple(codec.load(row["needed"])) if row["needed"] else (),
+        "needed": tuple(needed for needed in codec.load(row["needed"]) if needed) if row["needed"] else (),
         "audit": bool(row["audit"]),
         "policy": policies.from_json(row["policy"]),
     }
     return Snapshot(**values)
 
 
+def _settle(tx: Transaction, submissions: Sequence[Submission]) -> dict[Wish, Found]:
+    """Get or create the builds that new runs need; in a caller's transaction an orchestrator does it later."""
+    wishing = [s for s in submissions if s.wishes or s.build is not None]
+    if not wishing or not tx.owned:
+        return {}
+    repeated = _repeated(tx, wishing)
+    wishes = [wish for s in wishing if s.run_id not in repeated for wish in s.wishes]
+    offered = {s.build: s.run_id for s in wishing if s.build is not None}
+    return settle(tx, [*wishes, *offered], make=make, offered=offered)
+
+
+def make(tx: Transaction, makings: Sequence[Making]) -> None:
+    """Submit the runs that make builds. They take no seat: a bounded queue never stands in the way of what it needs."""
+    submissions = [
+        Submission(
+            run_id=making.run_id,
+            job=making.wish.job,
+            queue=making.wish.queue,
+            priority=making.wish.priority,
+            key=making.wish.key,
+            args=making.wish.args,
+            policy=making.wish.policy,
+            tags=making.wish.tags,
+            again_of=making.again_of,
+            kind="build",
+        )
+        for making in makings
+    ]
+    tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
+    place(tx, submissions)
+
+
+def _settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
+    """The submission with runs in place of the builds that were found; one that is ready needs no waiting for."""
+    if not submission.wishes:
+        return submission
+    after = dict(submission.after)
+    for wish, must in submission.wishes.items():
+        if wish in found and not found[wish].met:
+            after[found[wish].run_id] = must or after.get(found[wish].run_id, False)
+    return replace(
+        submission,
+        after=after,
+        wishes={wish: must for wish, must in submission.wishes.items() if wish not in found},
+        needed=tuple(
+            found[needed].run_id if isinstance(needed, Wish) and needed in found else needed
+            for needed in submission.needed
+        ),
+    )
+
+
+def _asks(submission: Submission) -> Iterator[Row]:
+    """What an orchestrator has to get or create; its number is its place among all that the run needs."""
+    for wish, must in submission.wishes.items():
+        yield {
+            "run_id": submission.run_id,
+            "number": submission.needed.index(wish),
+            "job": wish.job,
+            "scope": wish.scope,
+            "fingerprint": wish.fingerprint,
+            "must_succeed": int(must),
+            "submission": wish.to_json(),
+        }
+
+
+def _repeated(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
+    """Those that are there already, by id or idempotency key: nothing is built for them."""
+    known = {row["id"] for row in tx.all("find_runs", ids=[s.run_id for s in submissions])}
+    keys = [{"job": s.job, "idempotency_key": s.idempotency_key} for s in submissions if s.idempotency_key]
+    used = {(row["job"], row["idempotency_key"]) for row in tx.all("find_idempotent", rows=keys)} if keys else set()
+    return known | {s.run_id for s in submissions if (s.job, s.idempotency_key) in used}
+
+
 def _unknown_needs(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
-    needed = {needed for submission in submissions for needed in submission.after}
+    needed = {needed for submission in submissions for needed in submission.needs}
     if not needed:
         return set()
-    return needed - {row["id"] for row in tx.all("find_runs", ids=sorted(needed))}
+    return needed - {row["id"] for row in tx.all("share_runs", ids=sorted(needed))}
 
 
 def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, str | HoldfastError]:
@@ -216,7 +317,7 @@ def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, s
         earlier = before.get((submission.job, submission.idempotency_key))
         if submission.run_id in own:
             found[submission.run_id] = submission.run_id
-        elif earlier is not None and earlier["args"] == submission.args:
+        elif earlier is not None and _same_arguments(earlier["args"], submission):
             found[submission.run_id] = earlier["id"]
         else:
             found[submission.run_id] = IdempotencyConflict(
@@ -226,17 +327,26 @@ def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, s
     return found
 
 
+def _same_arguments(args: str, submission: Submission) -> bool:
+    """Whether a run was submitted with these arguments; a pipeline's are kept beside the ids of its stages' runs."""
+    if not submission.family:
+        return args == submission.args
+    given: Any = codec.load(submission.args)["arguments"]
+    return codec.load(args).get("arguments") == given  # type: ignore[no-any-return]
+
+
 def _wait(submission: Submission, now: datetime) -> Wait:
     due_at = submission.due_at if submission.due_at is not None and submission.due_at > now else None
-    if submission.after:
-        because = f"needs {len(submission.after)} other run{'s' if len(submission.after) > 1 else ''}"
+    missing = len(submission.after) + len(submission.wishes)
+    if missing:
+        because = f"needs {missing} other run{'s' if missing > 1 else ''}"
     elif due_at is not None:
         because = "delayed"
     else:
         because = f"its turn for key {submission.key}"
     return Wait(
         ticket=submission.ticket,
-        missing=len(submission.after),
+        missing=missing,
         due_at=due_at,
         because=because,
         spare=submission.spare,
@@ -260,7 +370,13 @@ def _row(submission: Submission, now: datetime) -> Row:
         "parent_id": submission.parent_id,
         "stage": submission.stage,
         "segment": submission.segment,
-        "needed": codec.compact(list(submission.after)) if submission.after else None,
+        "needed": _needed(submission),
         "audit": int(submission.policy.audit),
         "created_at": now,
     }
+
+
+def _needed(submission: Submission) -> str | None:
+    """All that the run needs, as it was given; a build that is yet to be found leaves its place empty."""
+    needed = submission.needed or tuple(submission.after)
+    return codec.compact([one if isinstance(one, str) else None for one in needed]) if needed else None

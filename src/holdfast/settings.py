@@ -33,6 +33,12 @@ def _seconds(value: Any) -> Any:
         raise ValueError(f"{value} is not a number of seconds") from None
 
 
+def _place(value: Any) -> Any:
+    """A URL stays one; all else is a path."""
+    return Path(value) if isinstance(value, str) and "://" not in value else value
+
+
+Place = Annotated[Path | str, BeforeValidator(_place)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 
@@ -60,11 +66,22 @@ class Settings(BaseModel):
     tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
     shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")
-    queues: Names = Field(("default",), description="Which queues a worker inside an application serves.")
+    queues: Names = Field(
+        ("default",), description="Which queues a worker serves that is not told; not set: `default`, and the builds'."
+    )
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
     max_args_bytes: int = Field(1_000_000, ge=1, description="Largest arguments of a run, as JSON.")
     max_result_bytes: int = Field(10_000_000, ge=1, description="Largest result of a run or a step, as JSON.")
-    artifacts: Path = Field(Path("artifacts"), description="The folder in which artifacts are kept.")
+    artifacts: Place = Field(
+        Path("artifacts"), description="Where artifacts are kept: a folder, or az://…, s3://…, gs://… with a prefix."
+    )
+    max_artifact_bytes: int = Field(1_000_000_000, ge=1, description="Largest artifact.")
+    retain: Seconds = Field(
+        timedelta(days=30), description="How long runs that succeeded are kept, with all that is theirs; 0: for ever."
+    )
+    retain_failed: Seconds = Field(
+        timedelta(days=90), description="How long runs that failed, timed out or were cancelled are kept; 0: for ever."
+    )
     sqlite_module: Literal["pysqlite3", "sqlite3"] = Field(
         "pysqlite3", description="Which SQLite library to use; one only per process."
     )
@@ -86,7 +103,7 @@ class Settings(BaseModel):
             raise ValueError("lease must be between 1 s and 24 h")
         if not timedelta(milliseconds=10) <= self.tick <= self.lease / 3:
             raise ValueError("tick must be between 10 ms and a third of the lease")
-        for name in ("kill_grace", "shutdown_grace", "busy_timeout", "statement_timeout"):
+        for name in ("kill_grace", "shutdown_grace", "busy_timeout", "statement_timeout", "retain", "retain_failed"):
             if getattr(self, name) < timedelta(0):
                 raise ValueError(f"{name} can't be negative")
         return self

@@ -45,6 +45,12 @@ def let_go(tx: Transaction, run_ids: Sequence[str]) -> list[Ticket]:
     return [Ticket.of(row) for row in tx.all("delete_free_waits", ids=sorted(run_ids))]
 
 
+def need_nothing(tx: Transaction, run_ids: Sequence[str]) -> None:
+    """These runs have stopped waiting: what they needed, and the builds that they asked for, are no one's business."""
+    tx.put("delete_needs_of", ids=sorted(run_ids))
+    tx.put("delete_asks_of", ids=sorted(run_ids))
+
+
 def _row(wait: Wait, now: datetime) -> Row:
     return wait.ticket.row() | {
         "missing": wait.missing,

@@ -20,12 +20,14 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @click.command()
 @targets.target_argument("app")
-@click.option("-q", "--queues", default="default", show_default=True, help="Queues to serve, comma-separated.")
+@click.option(
+    "-q", "--queues", help="Queues to serve, comma-separated.  [default: the setting; else default and what builds use]"
+)
 @click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once.  [default: the setting, 8]")
 @click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
 @click.option("--drain", is_flag=True, help="Stop when there is nothing left to do.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
-def worker(app: str, queues: str, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str) -> int:
+def worker(app: str, queues: str | None, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str) -> int:
     """Run what is queued.
 
     APP is module:attribute (or path/app.py:attribute). SIGTERM or Ctrl-C: claim no more, let running work finish
@@ -38,8 +40,8 @@ def worker(app: str, queues: str, concurrency: int | None, exclusive: str | None
     holdfast worker app:hf --exclusive nightly
     holdfast worker app:hf --drain               work off the queue, then stop
     """
-    names = [name.strip() for name in queues.split(",") if name.strip()]
-    if not names:
+    names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
+    if names == []:
         raise click.BadParameter("name at least one queue", param_hint="--queues")
     with targets.application(app) as hf:
         _log_to_stderr(log_level, kept=hf.settings.log_level)

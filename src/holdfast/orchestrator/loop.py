@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from holdfast import workers
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
-from holdfast.orchestrator import promote, recover
+from holdfast.orchestrator import asks, promote, recover
+from holdfast.orchestrator.schedule import Timetable
 from holdfast.settings import Settings
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -35,9 +36,12 @@ class Orchestrator:
         look: Callable[[], Pulse],
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
+        timetable: Timetable | None = None,
+        chore: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
-        self._look, self._may_recover, self._on_pulse = look, may_recover, on_pulse
+        self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
+        self._timetable = timetable or Timetable(store, {})
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
         self._needs_exist = True
@@ -53,6 +57,9 @@ class Orchestrator:
             self.bell.ring()
         if not rung.isdisjoint(("waits", "holds", "")):
             self.bell.ring()
+        if "schedules" in rung:
+            self._timetable.forget()
+            self.bell.ring()
 
     def tick(self) -> float:
         """Do all there is to do now; how many seconds until there may be more."""
@@ -62,6 +69,7 @@ class Orchestrator:
                 break
             pulse = self._pulse()
         self._on_pulse(pulse)
+        self._chore()
         return self._until_next(pulse)
 
     def run(self, stopping: threading.Event) -> None:
@@ -94,6 +102,7 @@ class Orchestrator:
         if pulse.due_at is not None and pulse.due_at <= now:
             moved += self._store.do(lambda tx: promote.due(tx, limit=BATCH))
         if pulse.looks:
+            moved += self._store.do(lambda tx: asks.settle(tx, limit=BATCH))
             self._store.do(lambda tx: promote.looks(tx, limit=BATCH))
         if pulse.looks or pulse.open_holds:
             moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))
@@ -102,14 +111,16 @@ class Orchestrator:
         if self._expired(pulse, now) and self._can_judge():
             moved += self._store.do(self._recover)
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
+        # After recovery: a run that is over its time and whose worker is gone has ended before the next slot is claimed.
+        moved += self._timetable.keep(self._clock.now())
         return moved > 0
 
     def _needs(self) -> int:
         """Whoever needs what has just ended, and a page of all the others, in case a ring was lost."""
         with self._ended_lock:
             ended = [self._ended.pop() for _ in range(min(BATCH, len(self._ended)))]
-        moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=10 * BATCH))
-        if moved == 10 * BATCH:
+        moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=BATCH))
+        if moved == BATCH:
             with self._ended_lock:
                 self._ended.update(ended)  # there may be more who need them
         cursor = self._cursor or ("", "")
@@ -133,6 +144,7 @@ class Orchestrator:
 
     def _until_next(self, pulse: Pulse) -> float:
         wait = self._settings.tick
-        if pulse.due_at is not None:
-            wait = min(wait, max(pulse.due_at - self._clock.now(), timedelta(milliseconds=1)))
+        for due_at in (pulse.due_at, self._timetable.next_at()):
+            if due_at is not None:
+                wait = min(wait, max(due_at - self._clock.now(), timedelta(milliseconds=1)))
         return wait.total_seconds()

@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import artifacts, leases, outcomes, results, steps, workers
+from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.events import Event, record
-from holdfast.leases import Claim, Lease
-from holdfast.orchestrator import promote, recover
+from holdfast.leases import Claim
+from holdfast.orchestrator import asks, promote, recover
+from holdfast.orchestrator.schedule import Timetable
 from holdfast.outcomes import Outcome, Succeeded
 from holdfast.results import Result
 from holdfast.steps import Step
@@ -41,6 +43,7 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
+        self._timetable = Timetable(hf.store, hf.schedules.known)
 
     def worker(
         self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
@@ -53,6 +56,7 @@ class Manual:
         total = 0
         for _ in range(ROUNDS):
             moved = self.promote(limit=limit) + self.hf.do(lambda tx: recover.expired(tx, limit=limit))
+            moved += self.schedule()
             total += moved
             if not moved:
                 return total
@@ -65,9 +69,15 @@ class Manual:
         while cursor is not None:
             page = cursor
             cursor = self.hf.do(lambda tx, page=page: promote.needs_after(tx, page, limit=limit))  # type: ignore[misc]
+        moved += self.hf.do(lambda tx: asks.settle(tx, limit=limit))
         self.hf.do(lambda tx: promote.looks(tx, limit=limit))
         moved += self.hf.do(lambda tx: promote.turns(tx, limit=limit))
         return moved + self.hf.do(lambda tx: promote.seen(tx, limit=limit))
+
+    def schedule(self) -> int:
+        """Decide the slots that are due, as a worker's process would; how many."""
+        self._timetable.forget()
+        return self._timetable.keep(self.hf.clock.now())
 
     def run_all(self, *, limit: int = 10_000) -> int:
         """Promote, claim and execute in this thread until nothing more can start; how many attempts were made.
@@ -131,7 +141,7 @@ class ManualWorker:
         """Execute a claimed run's function in this thread and finish it."""
         hf = self.hf
         job = hf.jobs[claim.lease.ticket.job]
-        desk = _Desk(hf, claim.lease)
+        desk = _Desk(hf, claim)
         retry = job.options.policy.retry
         context = RunContext(claim, desk, retry=retry, max_result_bytes=hf.settings.max_result_bytes, first=False)
         judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
@@ -147,8 +157,8 @@ class ManualWorker:
 class _Desk:
     """Writes at once, waits for nothing."""
 
-    def __init__(self, hf: Holdfast, lease: Lease) -> None:
-        self._hf, self._lease = hf, lease
+    def __init__(self, hf: Holdfast, claim: Claim) -> None:
+        self._hf, self._claim, self._lease = hf, claim, claim.lease
 
     def now(self) -> datetime:
         return self._hf.clock.now()
@@ -178,8 +188,15 @@ class _Desk:
         event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data)
         self._guarded(lambda tx: record(tx, [event]))
 
-    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
-        return artifacts.keep(self._hf.store, self._hf.settings.artifacts, self._lease, name, content).told()
+    def recall(self, name: str) -> Artifact | None:
+        return artifacts.recall(self._hf.store, self._hf.depot, self._claim, name)
+
+    def scratch(self) -> tuple[str, Path]:
+        return artifacts.scratch(self._hf.depot, self._lease)
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
+        hf, limit = self._hf, self._hf.settings.max_artifact_bytes
+        return artifacts.keep(hf.store, hf.depot, self._claim, name, content, part=part, max_bytes=limit)
 
     def _guarded(self, write: Callable[[Transaction], None]) -> None:
         def guarded(tx: Transaction) -> None:

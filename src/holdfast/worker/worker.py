@@ -16,9 +16,13 @@ from datetime import timedelta
 from typing import Literal
 
 from holdfast import workers
+from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.orchestrator.loop import Orchestrator
+from holdfast.orchestrator.retain import Retainer
+from holdfast.orchestrator.schedule import Timetable
+from holdfast.store.transaction import Transaction
 from holdfast.worker import locks
 from holdfast.worker.context import RunLog
 from holdfast.worker.heartbeat import Heartbeat
@@ -36,7 +40,7 @@ Ended = Literal["drained", "handed_back"]
 class Worker:
     """Runs jobs of one Holdfast until it is told to stop.
 
-    queues       which queues it serves, the first one first
+    queues       which queues it serves, the first one first; not told, those of the settings, and of the builds
     concurrency  how many runs at once
     exclusive    a name that only one live worker may have
     drain        stop by itself when there is nothing left to do
@@ -46,12 +50,13 @@ class Worker:
         self,
         hf: Holdfast,
         *,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         exclusive: str | None = None,
         drain: bool = False,
     ) -> None:
-        self.hf, self.queues, self.exclusive, self.drain = hf, list(queues), exclusive, drain
+        self.hf, self.exclusive, self.drain = hf, exclusive, drain
+        self.queues = list(queues) if queues is not None else _queues(hf)
         if concurrency is not None and concurrency < 1:
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = concurrency or hf.settings.concurrency
@@ -93,6 +98,9 @@ class Worker:
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
+            # At a moment of the hour that differs from worker to worker.
+            chore=Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id).tick,
+            timetable=Timetable(store, hf.schedules.known, guard=self._guard),
         )
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
         self._run_log = RunLog(
@@ -160,6 +168,11 @@ class Worker:
         finally:
             self._close()
 
+    def _guard(self, tx: Transaction) -> None:
+        """One of a name that lost it schedules nothing."""
+        if self.exclusive is not None or self.hf.settings.solo:
+            workers.require(tx, self.id)
+
     def _finished(self) -> bool:
         return self._cycle.idle and (self._stopping.is_set() or (self.drain and self._nothing_left()))
 
@@ -225,3 +238,12 @@ class Worker:
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
         self._lock.release()
+
+
+def _queues(hf: Holdfast) -> list[str]:
+    """What a worker serves that was not told: the setting; if that is not set either, `default` and what the builds of
+    this application are queued in. Those come first: others wait for them."""
+    if "queues" in hf.settings.model_fields_set:
+        return list(hf.settings.queues)
+    builds = {job.options.queue for job in map(hf.jobs.get, hf.jobs) if isinstance(job, BuildJob)}
+    return [*sorted(builds - set(hf.settings.queues)), *hf.settings.queues]

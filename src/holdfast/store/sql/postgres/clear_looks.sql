@@ -1,10 +1,11 @@
 -- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
--- whose holds are all taken, or for an errand of ours.
+-- whose holds are all taken, or for an errand of ours. One that asks for a build has yet to be given it.
 update holdfast_waits
 set look = 0
 where
     look = 1
     and run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    and not exists (select 1 from holdfast_asks as a where a.run_id = holdfast_waits.run_id)
     and (
         (
             missing > 0

@@ -1,11 +1,12 @@
 -- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
--- whose holds are all taken, or for an errand of ours.
+-- whose holds are all taken, or for an errand of ours. One that asks for a build has yet to be given it.
 update w
 set look = 0
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
 where
     w.look = 1
+    and not exists (select 1 from holdfast_asks as a where a.run_id = w.run_id)
     and (
         (
             w.missing > 0

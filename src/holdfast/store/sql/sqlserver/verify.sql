@@ -86,7 +86,9 @@ select
     w.run_id,
     cast('it waits for another number of runs than its needs say' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_waits as w
-where w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
+where
+    w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
+    + (select count(*) from holdfast_asks as a where a.run_id = w.run_id)
 
 union all
 
@@ -97,6 +99,26 @@ select
 from holdfast_needs as n
 left join holdfast_waits as w on w.run_id = n.run_id
 where w.run_id is null
+
+union all
+
+select
+    'ask_without_wait' as problem,
+    a.run_id,
+    'it asks for a build of ' + a.job + ' but does not wait, or no orchestrator is to look at it' as detail
+from holdfast_asks as a
+left join holdfast_waits as w on w.run_id = a.run_id and w.look = 1
+where w.run_id is null
+
+union all
+
+select
+    'build_without_run' as problem,
+    b.run_id,
+    'the build of ' + b.job + ' names a run that does not exist' as detail
+from holdfast_builds as b
+left join holdfast_runs as r on r.id = b.run_id
+where r.id is null
 
 union all
 

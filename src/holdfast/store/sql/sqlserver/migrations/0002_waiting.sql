@@ -14,6 +14,8 @@ alter table holdfast_runs add audit int not null default 0
 go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
+create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null
+go
 create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
 go
 -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
@@ -283,3 +285,30 @@ left join holdfast_outcomes as o on o.run_id = r.id
 left join holdfast_leases as l on l.run_id = r.id
 left join holdfast_ready as y on y.run_id = r.id
 left join holdfast_waits as w on w.run_id = r.id
+go
+-- Each build with the run that makes it.
+create view holdfast_build as
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    case
+        when b.stale_at is not null or v.id is null then 'stale'
+        when v.state = 'running' then 'building'
+        when v.state = 'succeeded' then 'ready'
+        when v.state = 'timed_out' then 'failed'
+        else v.state
+    end as state,
+    b.stale_at,
+    b.because,
+    b.since_at,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.failure_type,
+    v.error,
+    v.result,
+    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+from holdfast_builds as b
+left join holdfast_run as v on v.id = b.run_id

@@ -1,0 +1,140 @@
+"""Builds: what is made once, by its identity; the run that makes it says how far it is.
+
+    queued ──▶ building ──▶ ready ──invalidate──▶ stale ──the next who asks──▶ queued
+                        └─▶ failed | cancelled ───────────the next who asks──▶ queued
+
+Each making is a run of its own; earlier ones stay in history, each named by the one that repeats it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from holdfast import runs, wishes
+from holdfast.errors import BuildNotFound
+from holdfast.runs import Snapshot
+from holdfast.store.transaction import Transaction
+from holdfast.wishes import Making, Wish
+
+STATES = ("queued", "building", "ready", "failed", "cancelled", "stale")
+HISTORY = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """A build as it stood when it was read. `waiting` counts the runs that wait for it."""
+
+    job: str
+    scope: str
+    fingerprint: str
+    run_id: str
+    state: str
+    stale_at: datetime | None
+    because: str | None
+    since_at: datetime
+    holder: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    failure_type: str | None
+    error: str | None
+    result: str | None
+    waiting: int
+
+
+Which: TypeAlias = Wish | Build | str
+"""A build: by a wish for it, by itself as read before, or by the id of a run that made it, now or earlier."""
+
+
+def get(tx: Transaction, which: Which) -> Build:
+    """The build as it stands now, or BuildNotFound."""
+    job, scope, fingerprint = _identity(tx, which)
+    row = tx.one("get_build", job=job, scope=scope, fingerprint=fingerprint)
+    if row is None:
+        raise BuildNotFound(f"no one has asked for build {job} {scope} {fingerprint}")
+    return Build(**row)
+
+
+def list_builds(
+    tx: Transaction,
+    *,
+    job: str | None,
+    scope: str | None,
+    fingerprint: str | None,
+    state: str | None,
+    limit: int,
+    before: str | None,
+) -> list[Build]:
+    """The newest makings first; `before` continues after the last run of the page before."""
+    rows = tx.all(
+        "list_builds",
+        job=job,
+        scope=scope,
+        fingerprint=fingerprint,
+        state=state,
+        limit=limit,
+        before=before or "~",
+    )
+    return [Build(**row) for row in rows]
+
+
+def history(tx: Transaction, build: Build) -> list[Snapshot]:
+    """The runs that made it, the newest first, as far as they are kept."""
+    made: list[Snapshot] = []
+    run_id: str | None = build.run_id
+    while run_id is not None and len(made) < HISTORY and (row := tx.one("get_run", id=run_id)) is not None:
+        made.append(runs.snapshot(row))
+        run_id = made[-1].again_of
+    return made
+
+
+def invalidate(tx: Transaction, which: Which, *, because: str | None) -> Build:
+    """No one gets what was made any more: the next who asks has it made anew. Runs that wait for it go on waiting."""
+    build = get(tx, which)
+    tx.run(
+        "invalidate_build",
+        job=build.job,
+        scope=build.scope,
+        fingerprint=build.fingerprint,
+        run_id=build.run_id,
+        because=because,
+        now=tx.now,
+    )
+    return get(tx, build)
+
+
+def rebuild(tx: Transaction, which: Which) -> str:
+    """Make it anew, now; the new run. If someone else has just begun to, theirs."""
+    build = get(tx, which)
+    row = tx.one("get_run", id=build.run_id)
+    if row is None:
+        raise BuildNotFound(f"run {build.run_id}, which made {build.job} {build.scope}, is not kept any more: ask anew")
+    old = runs.snapshot(row)
+    wish = Wish(
+        job=build.job,
+        scope=build.scope,
+        fingerprint=build.fingerprint,
+        queue=old.queue,
+        priority=old.priority,
+        args=row["args"],
+        policy=old.policy,
+        tags=row["tags"],
+    )
+    makings = wishes.replace(tx, [Making(wish, tx.ids.new(tx.now), build.run_id)])
+    if not makings:
+        return get(tx, build).run_id
+    runs.make(tx, makings)
+    return makings[0].run_id
+
+
+def _identity(tx: Transaction, which: Which) -> tuple[str, str, str]:
+    if isinstance(which, Wish | Build):
+        return which.job, which.scope, which.fingerprint
+    run = runs.get(tx, which)
+    if run.kind == "build" and isinstance(run.args, dict):
+        # All runs of one build share its key; one that was replaced is in no row of `builds`.
+        for row in tx.all("find_builds_of", job=run.job, fingerprint=run.args.get("fingerprint")):
+            if wishes.key_of(row["job"], row["scope"], row["fingerprint"]) == run.key:
+                return row["job"], row["scope"], row["fingerprint"]
+    raise BuildNotFound(f"run {which} ({run.job}) made no build that is known")

@@ -1,0 +1,13 @@
+-- These builds, and how the run of each ended, if it has.
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    b.stale_at,
+    r.id as known,
+    o.state
+from json_to_recordset(cast(:rows as json)) as k (job text, scope text, fingerprint text)
+inner join holdfast_builds as b on b.job = k.job and b.scope = k.scope and b.fingerprint = k.fingerprint
+left join holdfast_runs as r on r.id = b.run_id
+left join holdfast_outcomes as o on o.run_id = b.run_id

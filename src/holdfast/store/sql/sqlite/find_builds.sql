@@ -1,0 +1,17 @@
+-- These builds, and how the run of each ended, if it has.
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    b.stale_at,
+    r.id as known,
+    o.state
+from json_each(:rows) as k
+inner join holdfast_builds as b
+    on
+        b.job = k.value ->> 'job'
+        and b.scope = k.value ->> 'scope'
+        and b.fingerprint = k.value ->> 'fingerprint'
+left join holdfast_runs as r on r.id = b.run_id
+left join holdfast_outcomes as o on o.run_id = b.run_id

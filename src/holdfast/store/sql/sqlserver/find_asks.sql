@@ -1,0 +1,15 @@
+-- Builds that an orchestrator has yet to get or create, with all that their runs need.
+select top (:limit)
+    a.run_id,
+    a.number,
+    a.job,
+    a.scope,
+    a.fingerprint,
+    a.must_succeed,
+    a.submission,
+    r.needed
+from holdfast_asks as a with (readpast, readcommittedlock)
+inner join holdfast_runs as r on r.id = a.run_id
+order by
+    a.run_id,
+    a.number
