@@ -1,96 +1,211 @@
-"""Artifacts: files that a run has made, each at a place that follows from its run and name.
+"""Artifacts: files that runs have made, each at a place that follows from what it is.
 
-Written to a temporary name, flushed to disk, renamed, and only then recorded, under the fence, with size and checksum.
+    content ──▶ a part, flushed to disk ──▶ [ fence · rename · row ] ──▶ an artifact
+
+The brackets are one transaction: a stale worker's part never becomes an artifact, and leaves nothing. If a crash parts
+file and row, the checksum shows it, and whoever makes the artifact makes it again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
+import io
+import itertools
 import re
-import shutil
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
-from holdfast import leases
-from holdfast.errors import InvalidArguments
-from holdfast.leases import Lease
+from holdfast import codec, leases
+from holdfast.depots.base import Artifact, Depot, Measured
+from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, InvalidArguments, RunNotFound
+from holdfast.leases import Claim, Lease
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
+_FOLDER = 80
+CHILD = "child"  # the stage of runs that another one submitted: they have their own places
+_numbers = itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
-    run_id: str
-    name: str
-    attempt: int
-    size: int
-    sha256: str
-    made_at: datetime
+def keep(
+    store: Store, depot: Depot, claim: Claim, name: str, content: bytes | Path, *, part: str | None, max_bytes: int
+) -> Artifact:
+    """Store a file for a run that is still ours, or raise and leave nothing.
 
-    def told(self) -> dict[str, Any]:
-        return {"name": self.name, "size": self.size, "sha256": self.sha256}
-
-
-def keep(store: Store, folder: Path, lease: Lease, name: str, content: bytes | Path) -> Artifact:
-    """Store a file for a run that is still ours, or raise LeaseLost and leave nothing."""
-    target = path_of(folder, lease.run_id, name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # The attempt in the name: a stale worker that still writes does so beside us, not over us.
-    temporary = target.parent / f".{name}.{lease.attempt}.part"
+    `part` says that the content was written to `scratch` and is ours to move.
+    """
+    lease, place = claim.lease, store.read(lambda tx: place_of_claim(tx, claim))
+    staged = part or part_of(lease)
+    checked(name)
     try:
-        size, sha256 = _write(temporary, content)
+        with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as source:
+            measured = Measured(source, name=name, max_bytes=max_bytes)
+            if part is not None and isinstance(content, Path):
+                depot.take(part, content, measured)
+            else:
+                depot.stage(staged, measured)
 
         def record(tx: Transaction) -> Artifact:
             leases.require(tx, lease)
             made = Artifact(
                 run_id=lease.run_id,
+                place=place,
                 name=name,
                 attempt=lease.attempt,
-                size=size,
-                sha256=sha256,
+                size=measured.size,
+                sha256=measured.sha256,
                 made_at=tx.now,
             )
-            tx.put("delete_artifact", place=lease.run_id, name=name)
-            tx.put("insert_artifact", place=lease.run_id, **{field: getattr(made, field) for field in Artifact.__slots__})
-            os.replace(temporary, target)
-            return made
+            tx.put("delete_artifact", place=place, name=name)
+            tx.put("insert_artifact", **{field: getattr(made, field) for field in Artifact.__dataclass_fields__})
+            # Last: what it replaces is there until nothing but the commit can fail.
+            depot.publish(staged, made.address)
+            return made.at(depot)
 
         return store.do(record)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        depot.discard(staged)
 
 
-def of(tx: Transaction, run_id: str) -> list[Artifact]:
-    return [Artifact(**row) for row in tx.all("find_artifacts", run_id=run_id)]
+def recall(store: Store, depot: Depot, claim: Claim, name: str) -> Artifact | None:
+    """The artifact that is there already and as it was written; it is this run's from now on."""
+    checked(name)
+    found = store.read(lambda tx: get(tx, depot, place_of_claim(tx, claim), name))
+    if found is None:
+        return None
+    try:
+        found.check()
+    except (ArtifactNotFound, ArtifactCorrupt):
+        return None
+    if found.run_id == claim.lease.run_id:
+        return found
+    # Retention goes by the run that used it last: an output that a newer run relies on stays as long as that does.
+    return store.do(lambda tx: _adopt(tx, depot, claim.lease, found))
 
 
-def path_of(folder: Path, run_id: str, name: str) -> Path:
-    """Where an artifact lies; a name can't leave its folder."""
-    if not _NAME.fullmatch(name):
+def _adopt(tx: Transaction, depot: Depot, lease: Lease, found: Artifact) -> Artifact | None:
+    leases.require(tx, lease)
+    adopted = tx.run(
+        "adopt_artifact",
+        place=found.place,
+        name=found.name,
+        sha256=found.sha256,
+        run_id=lease.run_id,
+        attempt=lease.attempt,
+    )
+    return get(tx, depot, found.place, found.name) if adopted else None
+
+
+def scratch(depot: Depot, lease: Lease) -> tuple[str, Path]:
+    """A part of its own and where to write it."""
+    part = part_of(lease)
+    return part, depot.scratch(part)
+
+
+def get(tx: Transaction, depot: Depot, place: str, name: str) -> Artifact | None:
+    row = tx.one("find_artifact", place=place, name=name)
+    return None if row is None else Artifact(**row).at(depot)
+
+
+def of(tx: Transaction, depot: Depot, run_id: str) -> list[Artifact]:
+    """What a run has made; of a pipeline, what its stages and segments have, and those that it repeats."""
+    place = place_of(tx, run_id)
+    found = within(tx, depot, place)
+    return found + (within(tx, depot, root_of(tx, run_id), below=True) if place == run_id else [])
+
+
+def within(tx: Transaction, depot: Depot, place: str, *, below: bool = False) -> list[Artifact]:
+    """What lies at a place, or in all the places below it."""
+    # Texts that begin with the place and go on sort behind it: '/' is followed by '0', and no name has a control.
+    first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}\x01")
+    return [Artifact(**row).at(depot) for row in tx.all("find_artifacts", first=first, last=last)]
+
+
+def remove(tx: Transaction, depot: Depot, run_ids: Sequence[str], *, limit: int) -> list[Artifact]:
+    """Remove up to so many artifacts of these runs, the files before the rows are committed as gone.
+
+    If the commit fails the rows are still there, and whoever removes them again finds no file and is content.
+    """
+    if not run_ids:
+        return []
+    gone = [Artifact(**row) for row in tx.all("delete_artifacts_of", ids=sorted(run_ids), limit=limit)]
+    if gone:
+        depot.remove([artifact.address for artifact in gone])
+    return gone
+
+
+def sweep(tx: Transaction, depot: Depot, *, limit: int) -> int:
+    """Discard parts whose attempt no longer holds a lease: no one can make an artifact of them."""
+    owners = {part: _owner(part) for part in depot.parts(limit)}
+    run_ids = sorted({owner[0] for owner in owners.values() if owner is not None})
+    held = {(row["run_id"], row["attempt"]) for row in tx.all("find_attempts", ids=run_ids)} if run_ids else set()
+    left = [part for part, owner in owners.items() if owner is not None and owner not in held]
+    for part in left:
+        depot.discard(part)
+    return len(left)
+
+
+def place_of(tx: Transaction, run_id: str) -> str:
+    """Where a run's artifacts lie, or RunNotFound."""
+    row = tx.one("get_submissions", ids=[run_id])
+    if row is None:
+        raise RunNotFound(f"there is no run {run_id}")
+    return _place(tx, run_id, row["parent_id"], row["stage"], row["segment"], row["args"])
+
+
+def place_of_claim(tx: Transaction, claim: Claim) -> str:
+    return _place(tx, claim.lease.run_id, claim.parent_id, claim.stage, claim.segment, claim.args)
+
+
+def _place(
+    tx: Transaction, run_id: str, parent_id: str | None, stage: str | None, segment: str | None, args: str
+) -> str:
+    """By the run's id; of a pipeline's stage or segment by the pipeline's, the same for all that repeat it: so a rerun
+    finds what was made before, unless the stage has another version now."""
+    if parent_id is None or stage is None or stage == CHILD:
+        return run_id
+    root = root_of(tx, parent_id)
+    version = str(codec.load(args).get("version", ""))
+    return f"{root}/{_folder(stage)}@{_folder(version)}/{_folder(segment)}"
+
+
+def root_of(tx: Transaction, run_id: str) -> str:
+    """The first of the runs that this one repeats; itself, if it repeats none."""
+    row = tx.one("find_root", id=run_id)
+    return run_id if row is None else str(row["root"])
+
+
+def checked(name: str) -> str:
+    """The name of an artifact, which can't leave its folder."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArguments(
             f"artifact name {name!r}: letters, digits, '_', '-' and '.', at most 120, not first a '.' or '-'"
         )
-    return folder / run_id[-2:] / run_id / name
+    return name
 
 
-def _write(path: Path, content: bytes | Path) -> tuple[int, str]:
-    digest = hashlib.sha256()
-    with open(path, "wb") as file:
-        if isinstance(content, bytes):
-            file.write(content)
-        else:
-            with open(content, "rb") as source:
-                shutil.copyfileobj(source, file)
-        file.flush()
-        os.fsync(file.fileno())
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return path.stat().st_size, digest.hexdigest()
+def part_of(lease: Lease) -> str:
+    """A name that no other part has, and that tells whose it is."""
+    return f"{lease.run_id}.{lease.attempt}.{next(_numbers)}"
+
+
+def _owner(part: str) -> tuple[str, int] | None:
+    run_id, _, rest = part.partition(".")
+    attempt = rest.partition(".")[0]
+    return (run_id, int(attempt)) if len(run_id) == 26 and attempt.isdigit() else None
+
+
+def _folder(text: str | None) -> str:
+    """One folder's name: whatever is special is spelled out, and what is too long ends in a digest."""
+    if not text:
+        return "~"  # which no other text becomes
+    spelled = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    if spelled.startswith("."):
+        spelled = f"%2E{spelled[1:]}"
+    if len(spelled) > _FOLDER:
+        spelled = (
+            f"{spelled[: _FOLDER - 20].rstrip('%')}~{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        )
+    return spelled

@@ -10,6 +10,9 @@ from typing import Literal
 
 from holdfast import workers
 from holdfast.clock import JUMP
+from holdfast.depots.base import Artifact, Depot
+from holdfast.errors import ArtifactCorrupt, ArtifactNotFound
+from holdfast.inspections import Finding
 from holdfast.settings import Settings
 from holdfast.store import migrate
 from holdfast.store.store import Store
@@ -17,6 +20,7 @@ from holdfast.version import VERSION
 
 Verdict = Literal["fine", "warning", "wrong"]
 COMMITS = 5
+PAGE = 1000
 SLOW = timedelta(milliseconds=50)
 
 
@@ -50,6 +54,24 @@ def check(store: Store, settings: Settings) -> list[Check]:
     if current == latest:
         checks += [_commit(store), *_workers(store)]
     return checks
+
+
+def artifacts(store: Store, depot: Depot) -> list[Finding]:
+    """Artifacts whose file is not there or not as it was written, and still so at a second look."""
+    found, last = [], ("", "")
+    while True:
+        page = store.read(lambda tx: tx.all("read_artifacts", place=last[0], name=last[1], limit=PAGE))  # noqa: B023
+        for row in page:
+            artifact = Artifact(**row).at(depot)
+            try:
+                artifact.check()
+            except (ArtifactNotFound, ArtifactCorrupt) as error:
+                # It may have been made anew or removed while we read it.
+                if store.read(lambda tx: tx.one("find_artifact", place=artifact.place, name=artifact.name)) == row:  # noqa: B023
+                    found.append(Finding(problem=error.code, run_id=artifact.run_id, detail=str(error)))
+        if len(page) < PAGE:
+            return found
+        last = (page[-1]["place"], page[-1]["name"])
 
 
 def _clock(ahead: timedelta) -> Check:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
+
+from holdfast.depots.base import Artifact
+from holdfast.depots.making import Content
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,6 +87,16 @@ class Context(ABC):
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Tell how far the work is. Cheap: what is told too often is dropped."""
 
+    @overload
+    def artifact(  # type: ignore[overload-overlap]
+        self, name: str, content: Callable[[Path], Coroutine[Any, Any, object]]
+    ) -> Coroutine[Any, Any, Artifact]: ...
+    @overload
+    def artifact(self, name: str, content: Content) -> Artifact: ...
     @abstractmethod
-    def artifact(self, name: str, content: bytes | str | Path) -> Any:
-        """Keep a file with the run."""
+    def artifact(self, name: str, content: Content) -> Any:
+        """Keep a file with the run: bytes, text, a Path, or a function that is given a Path to write to.
+
+        A function is called only where there is no such artifact yet, or one that is not as it was written. It may be
+        an async function: then await what this returns.
+        """

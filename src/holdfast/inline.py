@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import io
+import itertools
 import logging
+import tempfile
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.context import Context, RunInfo
+from holdfast.depots import making
+from holdfast.depots.base import Artifact, Measured
+from holdfast.depots.local import LocalDepot
+from holdfast.depots.making import Content
 from holdfast.retries import Retry
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ class InlineContext(Context):
             again_of=None,
         )
         self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{job.name}"), {})
-        self._retry = retry
+        self._retry, self._kept = retry, Kept(now)
 
     @property
     def cancelled(self) -> bool:
@@ -56,5 +65,37 @@ class InlineContext(Context):
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
 
-    def artifact(self, name: str, content: bytes | str | Path) -> Any:
-        return None
+    def artifact(self, name: str, content: Content) -> Any:
+        return making.artifact(self._kept, name, content)
+
+
+class Kept:
+    """Artifacts of a call without a run: they are gone when its context is."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now, self._made = now, dict[str, Artifact]()
+        self._numbers = itertools.count()
+
+    def recall(self, name: str) -> Artifact | None:
+        return self._made.get(name)
+
+    def scratch(self) -> tuple[str, Path]:
+        part = f"inline.{next(self._numbers)}"
+        return part, self._depot.scratch(part)
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
+        part = part or f"inline.{next(self._numbers)}"
+        data = content if isinstance(content, bytes) else content.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        made = Artifact(
+            run_id="inline", place="inline", name=name, attempt=1, size=len(data), sha256=digest, made_at=self._now
+        )
+        self._depot.stage(part, Measured(io.BytesIO(data), name=name, max_bytes=len(data)))
+        self._depot.publish(part, made.address)
+        self._made[name] = made.at(self._depot)
+        return made
+
+    @cached_property
+    def _depot(self) -> LocalDepot:
+        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-inline-", ignore_cleanup_errors=True)
+        return LocalDepot(Path(self._folder.name))

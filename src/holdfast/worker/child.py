@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,6 +24,8 @@ from types import FrameType
 from typing import Any
 
 from holdfast.clock import SystemClock
+from holdfast.depots import open_depot
+from holdfast.depots.base import Artifact
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -44,7 +45,7 @@ class Terminated(BaseException):
 
 def main(channel: socket.socket, start: wire.Message) -> None:
     """Do the run, tell its outcome, and end without any of the interpreter's farewells."""
-    desk = PipeDesk(channel, offset=start["offset"])
+    desk = PipeDesk(channel, offset=start["offset"], artifacts=start["artifacts"])
     signal.signal(signal.SIGTERM, desk.told_to_stop)
     for stream in (sys.stdout, sys.stderr):
         # What is printed is known at once, whatever comes next.
@@ -105,9 +106,10 @@ class PipeDesk:
     Threads of our own read and write it: an exception raised by a signal can't leave half a message behind.
     """
 
-    def __init__(self, channel: socket.socket, *, offset: float) -> None:
+    def __init__(self, channel: socket.socket, *, offset: float, artifacts: str) -> None:
         self._channel = channel
         self._clock, self._ids = SystemClock(), Ids()
+        self._depot = open_depot(artifacts)
         self._epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(seconds=offset)
         self._told = threading.Event()
         self._stopped: str | None = None
@@ -159,15 +161,21 @@ class PipeDesk:
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         self._outbox.put({"tell": kind, "data": data})
 
-    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
-        with contextlib.ExitStack() as stack:
-            if isinstance(content, bytes):
-                file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="holdfast-"))
-                file.write(content)
-                file.flush()
-                content = Path(file.name)
-            kept: dict[str, Any] = self._ask("keep", name=name, path=str(content.absolute()))
-            return kept
+    def recall(self, name: str) -> Artifact | None:
+        found = self._ask("recall", name=name)
+        return None if found is None else wire.artifact_from_wire(found).at(self._depot)
+
+    def scratch(self) -> tuple[str, Path]:
+        part, path = self._ask("scratch")
+        return part, Path(path)
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
+        if isinstance(content, bytes):
+            part, path = self.scratch()
+            path.write_bytes(content)
+            content = path
+        kept = self._ask("keep", name=name, path=str(content.absolute()), part=part)
+        return wire.artifact_from_wire(kept).at(self._depot)
 
     def _ask(self, what: str, **values: Any) -> Any:
         number, reply = next(self._numbers), SimpleQueue[wire.Message]()

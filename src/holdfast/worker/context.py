@@ -16,6 +16,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from holdfast import codec
 from holdfast.arguments import decode_value, encode_value, result_adapter
 from holdfast.context import Context, RunInfo
+from holdfast.depots import making
+from holdfast.depots.base import Artifact
+from holdfast.depots.making import Content
 from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -46,7 +49,15 @@ class Desk(Protocol):
 
     def remember(self, step: Step) -> None: ...
     def tell(self, kind: str, data: dict[str, Any]) -> None: ...
-    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]: ...
+    def recall(self, name: str) -> Artifact | None:
+        """The artifact, if it is there and as it was written."""
+        ...
+
+    def scratch(self) -> tuple[str, Path]:
+        """A part of its own, and where to write it."""
+        ...
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
 
 
 class RunContext(Context):
@@ -129,8 +140,8 @@ class RunContext(Context):
         self._told_at = now
         self._desk.tell("PROGRESS", {"done": done, "total": total, "note": note})
 
-    def artifact(self, name: str, content: bytes | str | Path) -> Any:
-        return self._desk.keep(name, content.encode() if isinstance(content, str) else content)
+    def artifact(self, name: str, content: Content) -> Any:
+        return making.artifact(self._desk, name, content)
 
     def logged(self, record: logging.LogRecord) -> None:
         """Keep a log record with the run."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import artifacts, leases, results, steps
+from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.gather import Gather
@@ -87,6 +88,12 @@ class RunDesk:
         data = self._hf.redactor.data(data)
         self._chronicle.tell(self._running.lease, kind, data, at=self._hf.clock.now())
 
-    def keep(self, name: str, content: bytes | Path) -> dict[str, Any]:
-        folder = self._hf.settings.artifacts
-        return artifacts.keep(self._hf.store, folder, self._running.lease, name, content).told()
+    def recall(self, name: str) -> Artifact | None:
+        return artifacts.recall(self._hf.store, self._hf.depot, self._running.claim, name)
+
+    def scratch(self) -> tuple[str, Path]:
+        return artifacts.scratch(self._hf.depot, self._running.lease)
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
+        hf, limit = self._hf, self._hf.settings.max_artifact_bytes
+        return artifacts.keep(hf.store, hf.depot, self._running.claim, name, content, part=part, max_bytes=limit)

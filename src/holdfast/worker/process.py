@@ -90,6 +90,7 @@ class Child:
             "address": asdict(addresses.find(self._running.job)),
             "claim": wire.claim_to_wire(self._running.claim),
             "max_result_bytes": hf.settings.max_result_bytes,
+            "artifacts": hf.depot.url,
             "offset": (hf.clock.now() - _EPOCH).total_seconds() - hf.clock.elapsed(),
             "root_level": logging.getLogger().level,
             "log_level": getattr(logging, hf.settings.log_level.upper()),
@@ -155,8 +156,15 @@ class Child:
                 return [asdict(result) for result in self._desk.results(told["run_ids"])]
             case "remember":
                 return self._desk.remember(wire.step_from_wire(told["step"]))
+            case "recall":
+                found = self._desk.recall(told["name"])
+                return None if found is None else wire.artifact_to_wire(found)
+            case "scratch":
+                part, path = self._desk.scratch()
+                return [part, str(path)]
             case "keep":
-                return self._desk.keep(told["name"], Path(told["path"]))
+                kept = self._desk.keep(told["name"], Path(told["path"]), part=told["part"])
+                return wire.artifact_to_wire(kept)
         raise ValueError(f"a run's process asked for {what!r}")
 
     # How it ended

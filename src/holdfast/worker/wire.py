@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast import errors, policies
+from holdfast.depots.base import Artifact
 from holdfast.leases import Claim, Lease
 from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut, TryLater
 from holdfast.redaction import Redactor
@@ -93,6 +95,14 @@ def step_to_wire(step: Step) -> Message:
 def step_from_wire(told: Message) -> Step:
     times = {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
     return Step(**{**told, **times})
+
+
+def artifact_to_wire(artifact: Artifact) -> Message:
+    return asdict(artifact) | {"made_at": artifact.made_at.isoformat()}
+
+
+def artifact_from_wire(told: Message) -> Artifact:
+    return Artifact(**{**told, "made_at": datetime.fromisoformat(told["made_at"])})
 
 
 def error_to_wire(error: Exception) -> Message:

@@ -1,11 +1,12 @@
--- What a run has made.
+-- What was made in a range of places.
 select
     run_id,
+    place,
     name,
     attempt,
     size,
     sha256,
     made_at
 from holdfast_artifacts
-where run_id = :run_id
-order by name
+where place >= :first and place < :last
+order by place, name

@@ -1,0 +1,98 @@
+"""Clearing: a pass of retention through what has ended, a bounded transaction at a time.
+
+Any number may be under way: each removes what it has locked, and what a crash left is found by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+
+from holdfast import artifacts, retention
+from holdfast.depots.base import Depot
+from holdfast.outcomes import State
+from holdfast.retention import Cursor, Removed
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+
+RUNS = 500  # a transaction: some 30 ms on SQLite, where every other writer waits for it
+EVENTS = 5000
+FILES = 50  # few, because an object storage is asked in the middle of a transaction
+PAGE = 1000
+HEADS = 50  # families that are looked at together; one may have tens of thousands of members
+
+
+def steps(
+    store: Store, depot: Depot, limits: dict[State, datetime], *, cursors: dict[State, Cursor], dry_run: bool = False
+) -> Iterator[Removed]:
+    """Remove all that may go, and say after each transaction what it removed."""
+    for state, before in limits.items():
+        going: list[str] = []
+        for families in _due(store, state, before, cursors):
+            going += families
+            while len(going) >= RUNS:
+                yield from _batch(store, depot, going[:RUNS], dry_run=dry_run)
+                del going[:RUNS]
+            yield Removed()  # however much there was to look at, others have their turn
+        if going:
+            yield from _batch(store, depot, going, dry_run=dry_run)
+    if dry_run:
+        return
+    if "succeeded" in limits:
+        before = limits["succeeded"]
+        yield from _until_done(
+            lambda: store.do(lambda tx: retention.remove_old_events(tx, before=before, limit=EVENTS)),
+            limit=EVENTS,
+        )
+    while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:
+        yield Removed()
+
+
+def _due(store: Store, state: State, before: datetime, cursors: dict[State, Cursor]) -> Iterator[list[str]]:
+    """Runs that may go, page by page, each family in the order in which it must go."""
+    while True:
+        cursor = cursors.get(state, Cursor())
+        page = store.read(lambda tx: retention.page(tx, state, cursor, before=before, limit=PAGE))  # noqa: B023
+        heads = store.read(lambda tx: retention.heads(tx, page)) if page else []  # noqa: B023
+        for first in range(0, len(heads), HEADS):
+            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], before=before))  # noqa: B023
+        if page:
+            cursors[state] = Cursor(page[-1].finished_at, page[-1].run_id)
+        if len(page) < PAGE:
+            return
+
+
+def _free(tx: Transaction, heads: Sequence[str], *, before: datetime) -> list[str]:
+    """The families of these heads, without those of which someone names a member."""
+    families = retention.families(tx, heads, before=before)
+    members = [member for family in families.values() for member in family]
+    named: set[str] = set()
+    for first in range(0, len(members), PAGE):
+        named |= retention.named(tx, members[first : first + PAGE])
+    return [member for family in families.values() if named.isdisjoint(family) for member in family]
+
+
+def _batch(store: Store, depot: Depot, run_ids: Sequence[str], *, dry_run: bool) -> Iterator[Removed]:
+    if dry_run:
+        yield store.read(lambda tx: retention.belongings(tx, run_ids))
+        return
+    while True:
+        gone = store.do(lambda tx: artifacts.remove(tx, depot, retention.held(tx, run_ids), limit=FILES))
+        if gone:
+            yield Removed(artifacts=len(gone), bytes=sum(artifact.size for artifact in gone))
+        if len(gone) < FILES:
+            break
+    yield from _until_done(
+        lambda: store.do(lambda tx: retention.remove_events(tx, retention.held(tx, run_ids), limit=EVENTS)),
+        limit=EVENTS,
+    )
+    yield Removed(runs=store.do(lambda tx: retention.remove(tx, run_ids)))
+
+
+def _until_done(remove: Callable[[], int], *, limit: int) -> Iterator[Removed]:
+    while True:
+        count = remove()
+        if count:
+            yield Removed(events=count)
+        if count < limit:
+            return

@@ -1,0 +1,17 @@
+"""Depots: where artifacts lie. A folder, or a bucket of an object storage; the rest of the house sees no difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.depots.base import Depot
+from holdfast.depots.local import LocalDepot
+
+
+def open_depot(where: Path | str) -> Depot:
+    """The depot at a folder, or at a URL like `az://container/prefix`, `s3://bucket/prefix` or `gs://bucket/prefix`."""
+    if isinstance(where, str) and "://" in where:
+        from holdfast.depots.objects import ObjectDepot
+
+        return ObjectDepot(where)
+    return LocalDepot(Path(where))

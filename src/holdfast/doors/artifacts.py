@@ -1,0 +1,35 @@
+"""hf.artifacts: what runs have made, for whoever wants to read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from holdfast import artifacts
+from holdfast.depots.base import Artifact
+from holdfast.errors import ArtifactNotFound
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+
+class Artifacts:
+    """The files that runs have made."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def of(self, run_id: str) -> list[Artifact]:
+        """What a run has made; of a pipeline, what all its stages and segments have."""
+        return self._hf.read(lambda tx: artifacts.of(tx, self._hf.depot, run_id))
+
+    def get(self, run_id: str, name: str) -> Artifact:
+        """One artifact of a run, or ArtifactNotFound."""
+        hf = self._hf
+        found = hf.read(lambda tx: artifacts.get(tx, hf.depot, artifacts.place_of(tx, run_id), name))
+        if found is None:
+            raise ArtifactNotFound(f"run {run_id} has no artifact {name!r}")
+        return found
+
+    def open(self, run_id: str, name: str, *, verify: bool = False) -> BinaryIO:
+        """Its content, to read; with `verify` its checksum is checked first."""
+        return self.get(run_id, name).open(verify=verify)

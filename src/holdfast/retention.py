@@ -1,0 +1,144 @@
+"""Retention: what has ended long ago goes, so that the tables stay as large as the work and not as old as it.
+
+    ended ── retain ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
+
+Each bracket is a transaction; the run's own row goes last, so that whatever a crash leaves is found again. What someone
+names stays: a need, a build, a slot that its schedule may look at again. What is marked as audit log stays for ever.
+A family (a run, its stages, segments and children) goes together, and only when all of it has ended long ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import get_args
+
+from holdfast.outcomes import State
+from holdfast.settings import Settings
+from holdfast.store.transaction import Row, Transaction
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """How much retention has removed, or would."""
+
+    runs: int = 0
+    artifacts: int = 0
+    bytes: int = 0
+    events: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Removed)})
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where we are among the outcomes of one state."""
+
+    finished_at: datetime = BEGINNING
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A run that has ended, and what matters of it here."""
+
+    run_id: str
+    parent_id: str | None
+    audit: bool
+    finished_at: datetime
+
+
+def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
+    """For each state the moment before which a run must have ended to go; what is kept for ever is not there."""
+    kept = {state: settings.retain if state == "succeeded" else settings.retain_failed for state in get_args(State)}
+    return {state: now - for_ for state, for_ in kept.items() if for_}
+
+
+def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, limit: int) -> list[Ended]:
+    """Runs that ended like this before then, from the cursor on."""
+    rows = tx.all("find_ended", state=state, since=cursor.finished_at, after=cursor.run_id, before=before, limit=limit)
+    return [
+        Ended(
+            run_id=row["run_id"],
+            parent_id=row["parent_id"],
+            audit=bool(row["audit"]),
+            finished_at=row["finished_at"],
+        )
+        for row in rows
+    ]
+
+
+def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
+    """Those of these runs that stand alone or at the head of a family; the others go with theirs."""
+    parents = sorted({one.parent_id for one in ended if one.parent_id is not None})
+    living = {row["id"] for row in tx.all("find_runs", ids=parents)} if parents else set()
+    return [one.run_id for one in ended if not one.audit and one.parent_id not in living]
+
+
+def families(tx: Transaction, run_ids: Sequence[str], *, before: datetime) -> dict[str, list[str]]:
+    """For each of these heads its family, the youngest generation first and the head last; those that may not go are
+    left out."""
+    head = {run_id: run_id for run_id in run_ids}
+    found: dict[str, list[str]] = {run_id: [run_id] for run_id in run_ids}
+    generation = list(run_ids)
+    while generation:
+        children = tx.all("find_offspring", ids=sorted(generation))
+        for child in children:
+            first = head[child["id"]] = head[child["parent_id"]]
+            if first in found:
+                found[first].append(child["id"])
+            if _stays(child, before):
+                found.pop(first, None)
+        generation = [child["id"] for child in children if head[child["id"]] in found]
+    return {first: members[::-1] for first, members in found.items()}
+
+
+def _stays(child: Row, before: datetime) -> bool:
+    return bool(child["audit"]) or child["finished_at"] is None or child["finished_at"] >= before
+
+
+def named(tx: Transaction, run_ids: Iterable[str]) -> set[str]:
+    """Those of these runs that can't go: someone names them, or they have not ended."""
+    return {row["id"] for row in tx.all("find_spared", ids=sorted(run_ids))}
+
+
+def held(tx: Transaction, run_ids: Iterable[str]) -> list[str]:
+    """Those of these runs that still may go; no one can begin to need them before this transaction ends."""
+    locked = [row["id"] for row in tx.all("lock_ended", ids=sorted(run_ids))]
+    return sorted(set(locked) - named(tx, locked)) if locked else []
+
+
+def belongings(tx: Transaction, run_ids: Sequence[str]) -> Removed:
+    """What would go with these runs."""
+    row = tx.one("count_belongings", ids=sorted(run_ids))
+    assert row is not None
+    return Removed(runs=len(run_ids), artifacts=row["artifacts"], bytes=row["bytes"], events=row["events"])
+
+
+def remove_events(tx: Transaction, run_ids: Sequence[str], *, limit: int) -> int:
+    """Up to so many events of these runs."""
+    return tx.run("delete_events_of", ids=sorted(run_ids), limit=limit) if run_ids else 0
+
+
+def remove_old_events(tx: Transaction, *, before: datetime, limit: int) -> int:
+    """Up to so many events that belong to no run."""
+    return tx.run("delete_old_events", before=before, limit=limit)
+
+
+def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
+    """These runs, with all that belongs to them alone; their artifacts and events are gone already."""
+    ids = held(tx, run_ids)
+    if not ids:
+        return 0
+    gate = tx.ids.new(tx.now)
+    tx.put("delete_slots_of", ids=ids)
+    tx.put("delete_uniques_of", ids=ids)
+    tx.put("delete_steps_of", ids=ids)
+    tx.put("open_gate", id=gate)
+    tx.put("delete_outcomes", ids=ids)
+    tx.put("close_gate", id=gate)
+    return tx.run("delete_runs", ids=ids)

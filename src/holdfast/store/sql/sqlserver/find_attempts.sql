@@ -1,0 +1,6 @@
+-- Which attempts of these runs hold a lease.
+select
+    l.run_id,
+    l.attempt
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_leases as l on l.run_id = k.id collate latin1_general_100_bin2
