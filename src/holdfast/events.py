@@ -34,6 +34,7 @@ KINDS = {
     "RUN_TIMED_OUT": "the run was over its window and was stopped",
     "RUN_CANCELLED": "the run was cancelled",
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
+    "RUN_WAITS": "the run waits for runs that it has submitted, and holds no worker meanwhile; no attempt was used up",
     "RUN_HANDED_BACK": "a worker that shut down gave the run back; no attempt was used up",
     "RUN_TAKEN_OVER": "the run's worker went silent; the run was taken from it",
     "CANCEL_REQUESTED": "someone asked the running run to stop",
@@ -43,6 +44,7 @@ KINDS = {
     "STEP_FINISHED": "a step ended; its result is remembered",
     "PROGRESS": "the run told how far it is",
     "LOG": "a log record made during the run",
+    "SLOTS_PASSED": "a schedule was not looked after for so long that its oldest slots were missed without a row each",
     "SCHEDULER_CONTENTION": "a start met a locked database and was tried again on a later tick",
 }
 

@@ -13,6 +13,7 @@ from holdfast.retries import Retry
 
 OnCrash = Literal["requeue", "retry", "fail"]
 OnTimeout = Literal["end", "retry"]
+OnShutdown = Literal["hand_back", "fail"]
 KeyOrder = Literal["due", "strict"]
 MAX_KEY_LIMIT = 1000
 
@@ -25,6 +26,7 @@ class Policy:
     timeout        wall clock of one attempt, from its start
     on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
     on_crash       when its worker is gone: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
+    on_shutdown    when its worker shuts down in the middle of it: 'hand_back' to another, or 'fail' the run
     max_takeovers  how many workers may be lost with it before it is failed as poison
     key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
     key_limit      how many runs may hold the key at once
@@ -35,6 +37,7 @@ class Policy:
     timeout: timedelta | None = timedelta(seconds=120)
     on_timeout: OnTimeout = "end"
     on_crash: OnCrash = "requeue"
+    on_shutdown: OnShutdown = "hand_back"
     max_takeovers: int = 5
     key_order: KeyOrder = "due"
     key_limit: int = 1
@@ -73,6 +76,7 @@ class Policy:
 _CHOICES = {
     "on_timeout": ("end", "retry"),
     "on_crash": ("requeue", "retry", "fail"),
+    "on_shutdown": ("hand_back", "fail"),
     "key_order": ("due", "strict"),
 }
 

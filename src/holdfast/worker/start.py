@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine import Holdfast
-from holdfast.outcomes import Cancelled, HandBack, Outcome, Succeeded, TimedOut
+from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
@@ -136,6 +136,8 @@ class Starter:
                 return TimedOut(error)
             case "cancel":
                 return Cancelled(f"{running.reason}; {what}")
+            case "shutdown" if claim.policy.on_shutdown == "fail":
+                return Failed("PROCESS_TERMINATED", f"{running.reason}; {what}")
             case "shutdown":
                 return HandBack(running.reason)
             case _:

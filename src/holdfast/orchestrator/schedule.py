@@ -1,0 +1,158 @@
+"""Schedule: due slots → runs. Any number of schedulers may run; none is leader, and none loses a slot.
+
+One transaction a schedule: its row is locked, what came due since it was last considered is decided, the slots are
+inserted, the runs of those inserted are submitted. If it does not commit, nothing was considered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from holdfast import events, schedules, slots, triggers
+from holdfast.errors import StoreBusy, StoreUnavailable, WorkerExists
+from holdfast.events import Event
+from holdfast.schedules import Schedule, Standing
+from holdfast.slots import Decision
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+from holdfast.triggers import EPOCH
+
+log = logging.getLogger("holdfast.orchestrator")
+
+MOST = 1000  # slots that are written down one by one after a long absence
+SEEN_EVERY = timedelta(hours=1)
+SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
+
+
+Guard = Callable[[Transaction], None]
+
+
+class Timetable:
+    """The schedules of one process, and when each has to be looked at: kept in memory, so that time alone costs no
+    query."""
+
+    def __init__(self, store: Store, known: Mapping[str, Schedule], *, guard: Guard = lambda tx: None) -> None:
+        self._store, self._known, self._guard = store, known, guard
+        self._next: dict[str, datetime] = {}
+        self._met: set[str] = set()
+        self._looked_at: datetime | None = None
+        self._changed = False
+
+    def forget(self) -> None:
+        """Something was changed by hand: look at every schedule the next time."""
+        self._changed = True
+
+    def keep(self, now: datetime) -> int:
+        """Consider what is due; how many slots were decided."""
+        set_back = self._looked_at is not None and now < self._looked_at - SET_BACK
+        if self._changed or set_back:
+            self._changed = False  # before looking: what is changed from now on is for the next time
+            self._next = {}
+        self._looked_at = now
+        due = [one for name, one in list(self._known.items()) if self._next.get(name, now) <= now]
+        return sum(self._keep(schedule, now) for schedule in due)
+
+    def next_at(self) -> datetime | None:
+        """When the next schedule has to be looked at, if any is known."""
+        return min((self._next.get(name, EPOCH) for name in list(self._known)), default=None)
+
+    def _keep(self, schedule: Schedule, now: datetime) -> int:
+        def consider_it(tx: Transaction) -> tuple[int, datetime]:
+            self._guard(tx)
+            return consider(tx, schedule, take_over=schedule.name not in self._met), tx.now
+
+        try:
+            count, until = self._store.do(consider_it)
+            following = schedule.trigger.after(until)
+        except (StoreBusy, StoreUnavailable, WorkerExists):
+            raise
+        except Exception:
+            # A trigger of the user's own is code like any other; one that fails must not stop all the others.
+            log.exception("schedule %s can't be considered; trying again in %s", schedule.name, SET_BACK)
+            self._next[schedule.name] = now + SET_BACK
+            return 0
+        self._met.add(schedule.name)
+        self._next[schedule.name] = min(until + SEEN_EVERY, following or until + SEEN_EVERY)
+        return count
+
+
+def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> int:
+    """Decide every slot that came due since someone last did; how many were decided.
+
+    `take_over`: the code has just started and says what the schedule is now. From then on code that says otherwise
+    is older, and leaves the slots alone.
+    """
+    standing = schedules.lock(tx, schedule.name)
+    if standing is None:
+        schedules.add(tx, schedule)
+        return 0
+    spec = schedule.to_json()
+    if not take_over and spec != standing.spec and not _is_abandoned(standing, tx.now):
+        return 0
+    since = standing.considered_at
+    if since > tx.now + SET_BACK:
+        # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.
+        since = tx.now - SET_BACK
+    due, more = ([], False) if standing.paused_at else triggers.between(schedule.trigger, since, tx.now, most=MOST)
+    if not due:
+        if spec != standing.spec or since != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
+            schedules.decided(tx, schedule, until=since)
+        return 0
+    if more:
+        _sum_up(tx, schedule, since, due[0])
+    written = slots.take(tx, schedule, decide(schedule, due, now=tx.now, active=slots.active(tx, schedule)))
+    schedules.decided(tx, schedule, until=tx.now)
+    for slot in written:
+        log.info("schedule %s: slot %s %s", schedule.name, slots.text(slot.scheduled_for), slot.outcome)
+    return len(written)
+
+
+def decide(
+    schedule: Schedule, due: Sequence[datetime], *, now: datetime, active: Sequence[slots.Active]
+) -> list[Decision]:
+    """What becomes of slots that are due together, oldest first."""
+    wanted = [slot_at for slot_at in due if not _is_missed(schedule, slot_at, now, latest=due[-1])]
+    chosen = set(wanted[-1:] if schedule.coalesce else wanted)
+    coalesced = set(wanted) - chosen
+    other = slots.in_the_way(schedule, active)
+    decisions: list[Decision] = []
+    for slot_at in due:
+        if slot_at in chosen and other is None:
+            decisions.append(Decision(slot_at=slot_at, state="claimed"))
+        elif slot_at in chosen:
+            decisions.append(Decision(slot_at=slot_at, state="skipped", because=str(other)))
+        elif slot_at in coalesced:
+            because = f"slot {slots.text(wanted[-1])} was due at the same time"
+            decisions.append(Decision(slot_at=slot_at, state="coalesced", because=because, into_at=wanted[-1]))
+        else:
+            because = f"it was {_age(now - slot_at)} late; misfire_grace is {_age(schedule.misfire_grace)}"
+            decisions.append(Decision(slot_at=slot_at, state="missed", because=because))
+    return decisions
+
+
+def _is_missed(schedule: Schedule, slot_at: datetime, now: datetime, *, latest: datetime) -> bool:
+    if not schedule.is_late(slot_at, now):
+        return False
+    if isinstance(schedule.catch_up, timedelta):
+        return now - slot_at > schedule.catch_up
+    return schedule.catch_up == "none" or slot_at != latest
+
+
+def _is_abandoned(standing: Standing, now: datetime) -> bool:
+    """Whether no code is left that keeps the schedule as its row says."""
+    following = standing.schedule.trigger.after(standing.considered_at)
+    overdue = standing.paused_at is None and following is not None and following < now - SET_BACK
+    return overdue or now - standing.seen_at > 2 * SEEN_EVERY
+
+
+def _sum_up(tx: Transaction, schedule: Schedule, since: datetime, first: datetime) -> None:
+    """After a long absence the oldest slots are one event, and no rows."""
+    data = {"schedule": schedule.name, "after": since.isoformat(), "before": first.isoformat()}
+    events.record(tx, [Event(run_id=None, kind="SLOTS_PASSED", data=data)])
+    log.warning("schedule %s: the slots between %s and %s were missed", schedule.name, since, first)
+
+
+def _age(age: timedelta | None) -> str:
+    return "none" if age is None else str(timedelta(seconds=round(age.total_seconds())))

@@ -1,0 +1,194 @@
+"""Schedules: what is to start when. A row each, so that any process can see, pause and trigger what it has no code for.
+
+Every slot up to `considered_at` has been decided; the row is locked by whoever decides more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from holdfast import codec, policies, triggers
+from holdfast.errors import InvalidPolicy, ScheduleNotFound
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row, Transaction
+from holdfast.triggers import Trigger
+
+CatchUp = Literal["none", "latest"] | timedelta
+Overlap = Literal["skip", "wait", "cancel"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """When a job is due, and what a late or overlapping slot means.
+
+    coalesce       of several slots that are due at once only the latest runs
+    misfire_grace  how late a slot may start; later than that it is missed (None: never)
+    catch_up       'none'; 'latest': the latest slot runs however late it is; a duration: all slots within that age run
+    max_instances  how many runs may be under way at once
+    overlap        when so many are: 'skip' the slot, let its run 'wait' for its turn, or 'cancel' those under way
+    jitter         start later by up to so much: by how much follows from the job and the slot
+    takes_slot     the job's function has a parameter `scheduled_for`
+    """
+
+    name: str
+    trigger: Trigger
+    coalesce: bool = True
+    misfire_grace: timedelta | None = timedelta(seconds=300)
+    catch_up: CatchUp = "none"
+    max_instances: int = 1
+    overlap: Overlap = "skip"
+    jitter: timedelta | None = None
+    takes_slot: bool = False
+    queue: str = "default"
+    priority: int = 0
+    policy: Policy = Policy()
+
+    def __post_init__(self) -> None:
+        if self.overlap not in ("skip", "wait", "cancel"):
+            raise InvalidPolicy(f"overlap is 'skip', 'wait' or 'cancel', not {self.overlap!r}")
+        if self.catch_up not in ("none", "latest") and not isinstance(self.catch_up, timedelta):
+            raise InvalidPolicy(f"catch_up is 'none', 'latest' or a duration, not {self.catch_up!r}")
+        for name in ("misfire_grace", "jitter", "catch_up"):
+            if isinstance(value := getattr(self, name), timedelta) and value <= timedelta(0):
+                raise InvalidPolicy(f"{name} must be positive")
+
+    @property
+    def key(self) -> str:
+        """What at most `max_instances` runs of the job hold at once, whatever their slots."""
+        return key_of(self.name)
+
+    def is_late(self, slot_at: datetime, now: datetime) -> bool:
+        return self.misfire_grace is not None and now - slot_at > self.misfire_grace
+
+    def starts_at(self, slot_at: datetime) -> datetime:
+        """The slot and its jitter, the same in every process."""
+        if self.jitter is None:
+            return slot_at
+        fraction = int(codec.digest(self.name, codec.instant_text(slot_at)), 16) / 2**64
+        return slot_at + self.jitter * fraction
+
+    def arguments(self, slot_at: datetime) -> str:
+        """The stored arguments of that slot's run."""
+        return codec.compact({"scheduled_for": slot_at.isoformat()} if self.takes_slot else {})
+
+    def to_json(self) -> str:
+        """The schedule as its row has it."""
+        return codec.compact(
+            {
+                "trigger": triggers.dump(self.trigger),
+                "coalesce": self.coalesce,
+                "misfire_grace": _seconds(self.misfire_grace),
+                "catch_up": _seconds(self.catch_up) if isinstance(self.catch_up, timedelta) else self.catch_up,
+                "max_instances": self.max_instances,
+                "overlap": self.overlap,
+                "jitter": _seconds(self.jitter),
+                "takes_slot": self.takes_slot,
+                "queue": self.queue,
+                "priority": self.priority,
+                "policy": codec.load(self.policy.to_json()),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A schedule as its row says: how far its slots are decided, whether it is paused, when code last knew it."""
+
+    schedule: Schedule
+    spec: str
+    considered_at: datetime
+    paused_at: datetime | None
+    note: str | None
+    seen_at: datetime
+
+    @property
+    def name(self) -> str:
+        return self.schedule.name
+
+    def next_slots(self, count: int, *, now: datetime) -> list[datetime]:
+        """The next slots that are due, as far as they can be told without the trigger's code."""
+        found: list[datetime] = []
+        at: datetime | None = max(self.considered_at, now)
+        while at is not None and len(found) < count:
+            at = self.schedule.trigger.after(at)
+            found += [] if at is None else [at]
+        return found
+
+
+def key_of(name: str) -> str:
+    return f"schedule:{name}"
+
+
+def lock(tx: Transaction, name: str) -> Standing | None:
+    """The schedule's row, ours until this transaction ends."""
+    row = tx.one("lock_schedule", name=name)
+    return None if row is None else _standing(row)
+
+
+def add(tx: Transaction, schedule: Schedule) -> bool:
+    """Write a schedule down for the first time: no slot before now is due. False if it is there already."""
+    return tx.run("insert_schedule", name=schedule.name, spec=schedule.to_json(), now=tx.now) == 1
+
+
+def decided(tx: Transaction, schedule: Schedule, *, until: datetime) -> None:
+    """Every slot up to then has been decided, by code that knows the schedule as it says here."""
+    spec = schedule.to_json()
+    tx.put("set_schedule", name=schedule.name, spec=spec, considered_at=until, now=tx.now)
+
+
+def get(tx: Transaction, name: str) -> Standing:
+    row = tx.one("get_schedule", name=name)
+    if row is None:
+        raise ScheduleNotFound(f"there is no schedule {name}; a worker that knows it writes it down when it starts")
+    return _standing(row)
+
+
+def list_all(tx: Transaction) -> list[Standing]:
+    return [_standing(row) for row in tx.all("list_schedules")]
+
+
+def pause(tx: Transaction, name: str, *, note: str | None) -> None:
+    """Let no slot start until `resume`; what runs goes on."""
+    if not tx.run("pause_schedule", name=name, now=tx.now, note=note):
+        get(tx, name)
+
+
+def resume(tx: Transaction, name: str) -> None:
+    """Go on; the slots of the pause are decided as late ones are."""
+    if not tx.run("resume_schedule", name=name):
+        get(tx, name)
+    tx.ring("schedules")
+
+
+def from_json(name: str, spec: str) -> Schedule:
+    """A schedule as a row says; what another version wrote and this one does not know is passed over."""
+    stored = codec.load(spec)
+    return Schedule(
+        name=name,
+        trigger=triggers.load(stored["trigger"]),
+        coalesce=stored["coalesce"],
+        misfire_grace=_duration(stored["misfire_grace"]),
+        catch_up=stored["catch_up"] if isinstance(stored["catch_up"], str) else timedelta(seconds=stored["catch_up"]),
+        max_instances=stored["max_instances"],
+        overlap=stored["overlap"],
+        jitter=_duration(stored["jitter"]),
+        takes_slot=stored["takes_slot"],
+        queue=stored["queue"],
+        priority=stored["priority"],
+        policy=policies.from_json(codec.compact(stored["policy"])),
+    )
+
+
+def _standing(row: Row) -> Standing:
+    values: Row = {name: row[name] for name in ("spec", "considered_at", "paused_at", "note", "seen_at")}
+    return Standing(schedule=from_json(row["name"], row["spec"]), **values)
+
+
+def _seconds(value: timedelta | None) -> Any:
+    return None if value is None else value.total_seconds()
+
+
+def _duration(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

@@ -1,0 +1,32 @@
+-- Take slots; one that someone has is left out.
+insert into holdfast_slots (
+    job,
+    slot_at,
+    state,
+    run_id,
+    because,
+    into_at,
+    manual,
+    claimed_at
+)
+select
+    job,
+    slot_at,
+    state,
+    run_id,
+    because,
+    into_at,
+    manual,
+    claimed_at
+from json_to_recordset(cast(:rows as json)) as r (
+    job text,
+    slot_at timestamptz,
+    state text,
+    run_id text,
+    because text,
+    into_at timestamptz,
+    manual integer,
+    claimed_at timestamptz
+)
+on conflict do nothing
+returning slot_at
