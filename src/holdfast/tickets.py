@@ -73,5 +73,21 @@ class Ticket:
             number=self.number,
         )
 
+    def holding(self, number: int) -> Ticket:
+        """The same run, whose turn it is for its key."""
+        return Ticket(
+            run_id=self.run_id,
+            job=self.job,
+            queue=self.queue,
+            rank=self.rank,
+            key=self.key,
+            attempt=self.attempt,
+            tries=self.tries,
+            takeovers=self.takeovers,
+            key_limit=self.key_limit,
+            number=number,
+            reserved_at=self.reserved_at,
+        )
+
     def changed(self, **values: Any) -> Self:
         return replace(self, **values)

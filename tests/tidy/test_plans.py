@@ -277,6 +277,14 @@ def test_postgres_goes_by_an_index(on_postgres: Holdfast, name: str) -> None:
     assert judge(name, found["Plan"]) == [], found
 
 
+def test_a_turn_reads_a_row_or_two_of_a_key_for_which_thousands_wait(on_postgres: Holdfast) -> None:
+    """30,000 wait for `hot`. An estimate would not tell: it is the rows that were really read that count."""
+    [[[found]]] = explain(on_postgres, "find_turns", "explain (analyze, format json)")
+    read = [node["Actual Rows"] for node in nodes(found["Plan"]) if node.get("Relation Name") == "holdfast_waits"]
+    assert read
+    assert max(read) <= 2, found
+
+
 @pytest.mark.parametrize("name", [name for name in HOT if ":limit" not in sources("postgres")[name]])
 def test_postgres_goes_by_an_index_when_it_does_not_look_at_the_values(on_postgres: Holdfast, name: str) -> None:
     """A prepared statement may be planned for any values; that plan must do too.

@@ -109,7 +109,7 @@ def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
     moved = {ticket.run_id: ticket for ticket in waits.remove(tx, sorted(next_up.values()))}
     given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
     tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
-    ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
+    ready.put(tx, [ticket.holding(number) for _, number, ticket in given])
     return len(given)
 
 
@@ -229,7 +229,7 @@ def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> 
     """These wait for nothing; `own` says which hold of its key a run has kept."""
     if run_ids:
         gone = waits.remove(tx, run_ids)
-        ready.put(tx, [ticket.changed(number=own.get(ticket.run_id, 1)) for ticket in gone])
+        ready.put(tx, [ticket.holding(own.get(ticket.run_id, 1)) for ticket in gone])
 
 
 def _holding(tx: Transaction, run_ids: Sequence[str]) -> dict[str, int]:

@@ -103,7 +103,7 @@ class Cycle:
         """One commit if there is something to write or to claim; else wait for a ring."""
         free = self.concurrency - len(self.hand) + len(self._settled) if claiming else 0
         # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
-        claiming = free > 0 and self._hungry and self._heartbeat.fresh()
+        claiming = free > 0 and (self._hungry or self._hands_on()) and self._heartbeat.fresh()
         if not self._settled and not claiming and not self.chronicle:
             self.bell.wait(self.hf.settings.tick.total_seconds())
             return
@@ -115,6 +115,10 @@ class Cycle:
             self._commit(claim=claiming)
         except (StoreBusy, StoreUnavailable) as error:
             self.trouble(error)
+
+    def _hands_on(self) -> bool:
+        """Whether a run that has ended lets the next of its key go, in the same commit."""
+        return any(running.lease.ticket.key is not None for running, _ in self._settled)
 
     def _linger(self) -> None:
         """In a backlog, let those that are about to end do so first: one commit for all of them."""
