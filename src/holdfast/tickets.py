@@ -86,7 +86,7 @@ class Ticket:
             takeovers=self.takeovers,
             key_limit=self.key_limit,
             number=number,
-            reserved_at=self.reserved_at,
+            reserved=self.reserved,
         )
 
     def changed(self, **values: Any) -> Self:
