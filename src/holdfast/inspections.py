@@ -15,6 +15,9 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Row, Transaction
 
 
+FEW = 20  # of what a run needs, so many are told
+
+
 @dataclass(frozen=True, kw_only=True)
 class Why:
     """Where a run stands; `reasons` are sentences, the first one the most immediate."""
@@ -81,7 +84,8 @@ def again(tx: Transaction, run_id: str) -> str:
         again_of=old.id,
     )
     answer = runs.submit(tx, [new])[0]
-    assert isinstance(answer, str)
+    if not isinstance(answer, str):
+        raise answer
     return answer
 
 
@@ -218,8 +222,9 @@ def _ready(tx: Transaction, run: Snapshot) -> list[str]:
 
 def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
     reasons: list[str] = []
-    for need in tx.all("find_needs_of", run_id=run.id):
-        reasons.append(f"it needs run {need['needed']} ({need['job']}), which is {need['state']}")
+    reasons += [_need(tx, need) for need in tx.all("find_needs_of", run_id=run.id, limit=FEW)]
+    for ask in tx.all("find_asks_of", run_id=run.id):
+        reasons.append(f"it waits for {_build(ask)}, which an orchestrator gets or creates within a tick")
     if run.due_at is not None:
         reasons.append(f"it is due at {_time(run.due_at)}" + (f": {run.because}" if run.because else ""))
     if run.key is not None and not reasons:
@@ -227,6 +232,28 @@ def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
     if run.key is not None and run.due_at is not None and run.policy.key_order == "strict" and run.tries:
         reasons.append(f"it keeps key {run.key} until then (key_order='strict')")
     return reasons or ["an orchestrator will look at it within a tick"]
+
+
+def _need(tx: Transaction, need: Row) -> str:
+    if need["kind"] != "build":
+        return f"it needs run {need['needed']} ({need['job']}), which is {need['state']}"
+    which = f"it waits for {_build(need)}"
+    match need["state"]:
+        case "running":
+            return f"{which}, which is building on {need['holder']} since {_time(need['started_at'])}"
+        case "queued":
+            return f"{which}, which is queued: {why(tx, need['needed']).reasons[0]}"
+        case ended:
+            return f"{which}, which has {ended}; an orchestrator sees it within a tick"
+
+
+def _build(row: Row) -> str:
+    """A build for people: its run, and the beginning of its fingerprint; one that was replaced has only its run."""
+    run = f" (run {row['needed']})" if "needed" in row else ""
+    if row["scope"] is None:
+        return f"an earlier build of {row['job']}{run}"
+    cut = "…" if len(row["fingerprint"]) > 12 else ""
+    return f"build {row['job']} {row['scope']} {row['fingerprint'][:12]}{cut}{run}"
 
 
 def _turn(tx: Transaction, run: Snapshot) -> str:
