@@ -25,7 +25,7 @@ class Arguments:
 
     def __init__(self, fn: Callable[..., Any], *, job: str) -> None:
         self.job = job
-        hints = _hints(fn)
+        self.hints = hints = _hints(fn)
         parameters = dict(inspect.signature(fn).parameters)
         self.context_name = next((name for name in parameters if _is_context(hints.get(name))), None)
         if self.context_name is not None:

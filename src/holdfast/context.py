@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
+from holdfast import codec
 from holdfast.depots.base import Artifact
 from holdfast.depots.making import Content
+from holdfast.errors import InvalidArguments, RunFailed
+
+if TYPE_CHECKING:
+    from holdfast.children import Child
+    from holdfast.jobs import Job
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +51,11 @@ class RunInfo:
     again_of: str | None
     needed: tuple[str, ...] = ()
     """The runs that it waited for, in the order in which `after` named them."""
+    parent_id: str | None = None
+    """The pipeline that it belongs to, or the run that submitted it."""
+    stage: str | None = None
+    segment: str | None = None
+    stage_version: str | None = None
 
 
 class Context(ABC):
@@ -100,3 +111,39 @@ class Context(ABC):
         A function is called only where there is no such artifact yet, or one that is not as it was written. It may be
         an async function: then await what this returns.
         """
+
+    def segments(self, values: Iterable[T] | Mapping[str, T]) -> list[T] | dict[str, T]:
+        """What a stage returns for another to be split by: values in order, or by name. Names are checked."""
+        if isinstance(values, Mapping):
+            named = dict(values)
+            for name in named:
+                if not is_segment_name(name):
+                    raise InvalidArguments(f"{name!r} can't name a segment: a name is text of 1 to 200 characters")
+            return named
+        if isinstance(values, str | bytes):
+            raise InvalidArguments("segments are a list or a mapping of values, not text")
+        return list(values)
+
+    @abstractmethod
+    def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
+        """Submit a run that belongs to this one: a later attempt gets the same child, and cancelling this run stops it.
+
+        Children are told apart by their order; `job.using(idempotency_key=…)` gives one a name of its own instead.
+        """
+
+    @overload
+    def gather(self, *children: Child[T], return_exceptions: Literal[False] = False) -> list[T]: ...
+    @overload
+    def gather(self, *children: Child[T], return_exceptions: bool) -> list[T | RunFailed]: ...
+    @abstractmethod
+    def gather(self, *children: Child[Any], return_exceptions: bool = False) -> list[Any]:
+        """The results of these children, when all have ended. Until then this attempt ends here and holds no worker;
+        the run then begins anew: what its steps remember is not done again.
+
+        A child that failed raises RunFailed, or is given as one with `return_exceptions`.
+        """
+
+
+def is_segment_name(name: object) -> bool:
+    """Whether a segment may be called that."""
+    return isinstance(name, str) and 0 < len(name) <= 200 and codec.storable(name)

@@ -14,11 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from holdfast import children
+from holdfast.children import Child
 from holdfast.context import Context, RunInfo
 from holdfast.depots import making
 from holdfast.depots.base import Artifact, Measured
 from holdfast.depots.local import LocalDepot
 from holdfast.depots.making import Content
+from holdfast.errors import RunFailed
 from holdfast.retries import Retry
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class InlineContext(Context):
         )
         self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{job.name}"), {})
         self._retry, self._kept = retry, Kept(now)
+        self._numbers, self._ended = itertools.count(1), dict[str, Any]()
 
     @property
     def cancelled(self) -> bool:
@@ -64,6 +68,24 @@ class InlineContext(Context):
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
+
+    def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
+        name, _ = children.named(job.options, next(self._numbers))
+        child = Child(f"inline/{name}", name, job)
+        try:
+            self._ended[child.id] = job(*args, **kwargs)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            self._ended[child.id] = RunFailed(child.id, "failed", "ERROR", text)
+        return child
+
+    def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
+        children.checked(children_)
+        answers = [self._ended[child.id] for child in children_]
+        for answer in answers:
+            if isinstance(answer, RunFailed) and not return_exceptions:
+                raise answer
+        return answers
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._kept, name, content)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast import builds, codec, events, outcomes, runs, slots, steps, workers
-from holdfast.errors import RunNotFound
+from holdfast import builds, codec, events, outcomes, reruns, runs, slots, steps, workers
+from holdfast.errors import InvalidPolicy, RunNotFound
 from holdfast.events import Event
 from holdfast.runs import Snapshot, Submission
 from holdfast.store.store import Store
@@ -70,6 +70,13 @@ def again(tx: Transaction, run_id: str) -> str:
     old = runs.get(tx, run_id)
     if old.kind == "build":
         return builds.rebuild(tx, run_id)
+    if old.kind == "pipeline":
+        return reruns.rerun(tx, run_id)
+    if old.kind in ("stage", "segment"):
+        raise InvalidPolicy(
+            f"run {run_id} is part of a pipeline; do that again from its stage: "
+            f"hf.pipelines.rerun({old.parent_id!r}, from_stage={old.stage!r})"
+        )
     row = tx.one("get_run", id=run_id)
     assert row is not None
     new = Submission(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from holdfast import codec, policies
@@ -106,14 +105,14 @@ def submission(
     *,
     new_id: Callable[[], str],
     renew: set[str] | None = None,
-    due_at: datetime | None = None,
-    after: Mapping[str, int] | None = None,
+    roots: Submission | None = None,
 ) -> Submission:
-    """The pipeline's own run with those of its stages; `renew` names the stages that get new runs (None: all)."""
+    """The pipeline's own run with those of its stages.
+
+    `renew` names the stages that get new runs (None: all); `roots` says what the first ones wait for.
+    """
     stages = tuple(
-        replace(stage, run_id=new_id(), pipeline_id=pipeline.run_id)
-        if renew is None or stage.name in renew
-        else stage
+        replace(stage, run_id=new_id(), pipeline_id=pipeline.run_id) if renew is None or stage.name in renew else stage
         for stage in plan.stages
     )
     plan = replace(plan, stages=stages)
@@ -123,9 +122,7 @@ def submission(
         args=plan.to_json(),
         after={stage.run_id: _must(stage) for stage in plan.last},
         family=tuple(
-            _member(plan, stage, pipeline.run_id, due_at=due_at, after=after or {})
-            for stage in stages
-            if stage.pipeline_id == pipeline.run_id
+            _member(plan, stage, pipeline.run_id, roots) for stage in stages if stage.pipeline_id == pipeline.run_id
         ),
     )
 
@@ -149,9 +146,9 @@ def segment(plan: Plan, stage: Stage, *, run_id: str, name: str, value: Any, aft
     )
 
 
-def _member(plan: Plan, stage: Stage, pipeline_id: str, *, due_at: datetime | None, after: Mapping[str, int]) -> Submission:
+def _member(plan: Plan, stage: Stage, pipeline_id: str, roots: Submission | None) -> Submission:
     needs = _needs(plan, stage)
-    return Submission(
+    member = Submission(
         run_id=stage.run_id,
         job=stage.job,
         queue=stage.queue,
@@ -164,10 +161,16 @@ def _member(plan: Plan, stage: Stage, pipeline_id: str, *, due_at: datetime | No
         parent_id=pipeline_id,
         stage=stage.name,
         segment="",
-        after=needs or after,
-        due_at=due_at if not needs else None,
+        after=needs,
         errand=None if stage.split is None else "expand",
     )
+    if needs or roots is None:
+        return member
+    return replace(member, after=roots.after, wishes=roots.wishes, needed=roots.needed, due_at=roots.due_at)
+
+
+def tags(given: Mapping[str, str]) -> str:
+    return codec.compact(dict(given))
 
 
 def _needs(plan: Plan, stage: Stage) -> dict[str, int]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from holdfast import workers
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
-from holdfast.orchestrator import asks, promote, recover
+from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.settings import Settings
 from holdfast.store.store import Store
@@ -101,6 +101,10 @@ class Orchestrator:
             moved += self._needs()
         if pulse.due_at is not None and pulse.due_at <= now:
             moved += self._store.do(lambda tx: promote.due(tx, limit=BATCH))
+        if pulse.errands:
+            moved += self._store.do(lambda tx: expand.stages(tx, limit=BATCH))
+        if pulse.stops:
+            moved += self._store.do(lambda tx: stop.children(tx, limit=BATCH))
         if pulse.looks:
             moved += self._store.do(lambda tx: asks.settle(tx, limit=BATCH))
             self._store.do(lambda tx: promote.looks(tx, limit=BATCH))

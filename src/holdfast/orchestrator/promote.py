@@ -155,7 +155,7 @@ def _met(tx: Transaction, met: Sequence[Row]) -> int:
 
 def _ended_badly(row: Row) -> bool:
     """One that was skipped is not counted again: the one for which it was skipped has been."""
-    return row["state"] != "succeeded" and row["failure_type"] != "SKIPPED"
+    return bool(row["state"] != "succeeded" and row["failure_type"] != "SKIPPED")
 
 
 def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, Sequence[str]]) -> None:
@@ -179,7 +179,7 @@ def _is_free(row: Row) -> bool:
 
 
 def _is_spared(row: Row) -> bool:
-    return row["spare"] is None or row["spare"] >= 0
+    return bool(row["spare"] is None or row["spare"] >= 0)
 
 
 def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:

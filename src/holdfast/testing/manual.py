@@ -19,16 +19,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, leases, outcomes, results, steps, workers
+from holdfast import artifacts, children, leases, outcomes, results, stages, steps, workers
 from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.events import Event, record
 from holdfast.leases import Claim
-from holdfast.orchestrator import asks, promote, recover
+from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.outcomes import Outcome, Succeeded
 from holdfast.results import Result
+from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.worker.context import RunContext
@@ -70,6 +71,8 @@ class Manual:
             page = cursor
             cursor = self.hf.do(lambda tx, page=page: promote.needs_after(tx, page, limit=limit))  # type: ignore[misc]
         moved += self.hf.do(lambda tx: asks.settle(tx, limit=limit))
+        moved += self.hf.do(lambda tx: expand.stages(tx, limit=limit))
+        moved += self.hf.do(lambda tx: stop.children(tx, limit=limit))
         self.hf.do(lambda tx: promote.looks(tx, limit=limit))
         moved += self.hf.do(lambda tx: promote.turns(tx, limit=limit))
         return moved + self.hf.do(lambda tx: promote.seen(tx, limit=limit))
@@ -179,6 +182,12 @@ class _Desk:
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
         return self._hf.read(lambda tx: results.of(tx, run_ids))
+
+    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
+        return self._hf.read(lambda tx: stages.answer(tx, self._claim, what, names=names))
+
+    def submit_child(self, submission: Submission, name: str) -> str:
+        return self._hf.do(lambda tx: children.submit(tx, self._lease, submission, name=name))
 
     def remember(self, step: Step) -> None:
         self._guarded(lambda tx: steps.insert(tx, [(self._lease, step)]))

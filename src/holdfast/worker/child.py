@@ -31,6 +31,7 @@ from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.outcomes import Failed, Outcome, Succeeded
 from holdfast.results import Result
+from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.worker import addresses, wire
 from holdfast.worker.addresses import Address
@@ -154,6 +155,13 @@ class PipeDesk:
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
         return [Result(**told) for told in self._ask("results", run_ids=list(run_ids))]
+
+    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = self._ask("inputs", question=what, names=list(names))
+        return found
+
+    def submit_child(self, submission: Submission, name: str) -> str:
+        return str(self._ask("submit_child", submission=wire.submission_to_wire(submission), name=name))
 
     def remember(self, step: Step) -> None:
         self._ask("remember", step=wire.step_to_wire(step))

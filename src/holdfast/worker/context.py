@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -13,8 +14,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import codec
+from holdfast import children, codec
 from holdfast.arguments import decode_value, encode_value, result_adapter
+from holdfast.children import Child
 from holdfast.context import Context, RunInfo
 from holdfast.depots import making
 from holdfast.depots.base import Artifact
@@ -22,8 +24,10 @@ from holdfast.depots.making import Content
 from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
 from holdfast.jobs import Job
 from holdfast.leases import Claim
+from holdfast.plans import CHILD
 from holdfast.results import Result
 from holdfast.retries import Retry
+from holdfast.runs import Submission
 from holdfast.steps import Step
 
 P = ParamSpec("P")
@@ -47,6 +51,14 @@ class Desk(Protocol):
         """How these runs ended, in this order; those that have not are left out."""
         ...
 
+    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
+        """What a pipeline's run is given when it starts, as JSON text by name."""
+        ...
+
+    def submit_child(self, submission: Submission, name: str) -> str:
+        """The id of the child of that name, be it new or not."""
+        ...
+
     def remember(self, step: Step) -> None: ...
     def tell(self, kind: str, data: dict[str, Any]) -> None: ...
     def recall(self, name: str) -> Artifact | None:
@@ -68,6 +80,7 @@ class RunContext(Context):
         self._used: set[str] = set()
         self._lock = threading.Lock()
         self._told_at: float | None = None
+        self._numbers = itertools.count(1)
 
     @cached_property
     def run(self) -> RunInfo:  # type: ignore[override]
@@ -82,6 +95,22 @@ class RunContext(Context):
         ids = self.run.needed
         found = {result.run_id: result.value for result in self._desk.results(ids)} if ids else {}
         return tuple(found.get(run_id) for run_id in ids)
+
+    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
+        """What this run is given when it starts."""
+        return self._desk.inputs(what, names)
+
+    def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
+        self.check()
+        name, options = children.named(job.options, next(self._numbers))
+        now = self._desk.now()
+        submission = job.submission(job.hf.ids.new(now), options, args, kwargs, now=now)
+        return Child(self._desk.submit_child(submission, name), name, job)
+
+    def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
+        children.checked(children_)
+        found = self._desk.results([child.id for child in children_])
+        return children.gathered(children_, found, return_exceptions=return_exceptions)
 
     @property
     def cancelled(self) -> bool:
@@ -198,7 +227,15 @@ def info_of(claim: Claim) -> RunInfo:
         deadline_at=claim.lease.deadline_at,
         again_of=claim.again_of,
         needed=tuple(codec.load(claim.needed)) if claim.needed else (),
+        parent_id=claim.parent_id,
+        **_in_pipeline(claim),
     )
+
+
+def _in_pipeline(claim: Claim) -> dict[str, str | None]:
+    if claim.stage is None or claim.stage == CHILD:
+        return {}
+    return {"stage": claim.stage, "segment": claim.segment or None, "stage_version": codec.load(claim.args)["version"]}
 
 
 def retry_of(job: Job[..., Any], claim: Claim) -> Retry:

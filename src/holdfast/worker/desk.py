@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, leases, results, steps
+from holdfast import artifacts, children, leases, results, stages, steps
 from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
-from holdfast.errors import LeaseLost
+from holdfast.errors import LeaseLost, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.leases import Lease
 from holdfast.results import Result
+from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.worker.chronicle import Chronicle
@@ -80,6 +81,19 @@ class RunDesk:
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
         return self._hf.read(lambda tx: results.of(tx, run_ids))
+
+    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
+        while True:
+            try:
+                return self._hf.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names))
+            except (StoreBusy, StoreUnavailable):
+                # The work has not begun: a database that is away is no fault of it.
+                if self.stopped() is not None:
+                    raise
+                self.wait(self._hf.settings.tick.total_seconds())
+
+    def submit_child(self, submission: Submission, name: str) -> str:
+        return self._hf.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name))
 
     def remember(self, step: Step) -> None:
         self._writer.remember(self._running.lease, step)

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from holdfast import errors
+from holdfast import children, errors
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
-from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater
+from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater, WaitFor
 from holdfast.redaction import Redactor
 from holdfast.retries import TryAgain
 from holdfast.worker.context import RunContext, current
@@ -21,7 +21,7 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
     """Call a plain function."""
     token = current.set(context)
     try:
-        return judge.success(job, job.fn(**_arguments(job, claim, context)))
+        return judge.success(job, job.fn(**_arguments(job, _filled(job, claim, context), context)))
     except BaseException as error:
         return judge.failure(job, claim, error)
     finally:
@@ -36,7 +36,8 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
         if claim.needed:
             # Asked for now, off the event loop: what the function reads later must not make others wait.
             await asyncio.to_thread(getattr, context, "needed")
-        return judge.success(job, await work(**_arguments(job, claim, context)))
+        args = await asyncio.to_thread(_filled, job, claim, context) if job.fills else claim.args
+        return judge.success(job, await work(**_arguments(job, args, context)))
     except BaseException as error:
         return judge.failure(job, claim, error)
     finally:
@@ -47,9 +48,13 @@ class ArgumentsChanged(Exception):
     """The stored arguments no longer fit the function."""
 
 
-def _arguments(job: Job[..., Any], claim: Claim, context: RunContext) -> dict[str, Any]:
+def _filled(job: Job[..., Any], claim: Claim, context: RunContext) -> str:
+    return job.filled(claim.args, context.inputs) if job.fills else claim.args
+
+
+def _arguments(job: Job[..., Any], args: str, context: RunContext) -> dict[str, Any]:
     try:
-        arguments = job.decode_arguments(claim.args)
+        arguments = job.decode_arguments(args)
     except Exception as error:
         raise ArgumentsChanged(str(error)) from error
     if job.arguments.context_name is not None:
@@ -73,6 +78,8 @@ class Judge:
         match error:
             case ArgumentsChanged():
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
+            case children.Waiting():
+                return WaitFor(error.run_ids, key_order=claim.policy.key_order)
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
         text = self._redactor.error(error)

@@ -154,6 +154,10 @@ class Child:
                 return self._desk.steps()
             case "results":
                 return [asdict(result) for result in self._desk.results(told["run_ids"])]
+            case "inputs":
+                return self._desk.inputs(told["question"], told["names"])
+            case "submit_child":
+                return self._desk.submit_child(wire.submission_from_wire(told["submission"]), told["name"])
             case "remember":
                 return self._desk.remember(wire.step_from_wire(told["step"]))
             case "recall":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine import Holdfast
-from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut
+from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut, WaitFor
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
@@ -122,6 +122,8 @@ class Starter:
     def _or_told(self, running: Running, outcome: Outcome, what: str = "it stopped when told") -> Outcome | None:
         """What the work itself came to, unless it was stopped from outside and has no result."""
         if running.stopped is None or (running.stopped in ("cancel", "shutdown") and isinstance(outcome, Succeeded)):
+            return outcome
+        if running.stopped == "shutdown" and isinstance(outcome, WaitFor):
             return outcome
         return self._told(running, what)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast import errors, policies
 from holdfast.depots.base import Artifact
 from holdfast.leases import Claim, Lease
-from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut, TryLater
+from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Skipped, Succeeded, TimedOut, TryLater, WaitFor
 from holdfast.redaction import Redactor
+from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.tickets import Ticket
+from holdfast.wishes import Wish
 
 Message = dict[str, Any]
 
@@ -68,7 +70,9 @@ def outcome_to_wire(outcome: Outcome) -> Message:
             return {"is": "cancelled", "reason": reason}
         case TryLater(error, after):
             return {"is": "later", "error": error, "after": after.total_seconds()}
-        case TimedOut() | HandBack():
+        case WaitFor(run_ids):
+            return {"is": "waits", "run_ids": list(run_ids)}
+        case TimedOut() | HandBack() | Skipped():
             raise AssertionError("a run's own process does not decide that")
 
 
@@ -84,7 +88,39 @@ def outcome_from_wire(told: Message, claim: Claim, redactor: Redactor) -> Outcom
         case "later":
             error, after = redactor.text(told["error"]), timedelta(seconds=told["after"])
             return TryLater(error, after, key_order=claim.policy.key_order)
+        case "waits":
+            return WaitFor(tuple(told["run_ids"]), key_order=claim.policy.key_order)
     raise ValueError(f"unknown outcome {told['is']!r}")
+
+
+def submission_to_wire(submission: Submission) -> Message:
+    told = {one.name: getattr(submission, one.name) for one in fields(Submission)}
+    return told | {
+        "policy": submission.policy.to_json(),
+        "due_at": None if submission.due_at is None else submission.due_at.isoformat(),
+        "after": dict(submission.after),
+        "wishes": [[_wish_to_wire(wish), must] for wish, must in submission.wishes.items()],
+        "needed": [one if isinstance(one, str) else _wish_to_wire(one) for one in submission.needed],
+        "build": None if submission.build is None else _wish_to_wire(submission.build),
+        "family": [submission_to_wire(member) for member in submission.family],
+    }
+
+
+def submission_from_wire(told: Message) -> Submission:
+    given = told | {
+        "policy": policies.from_json(told["policy"]),
+        "due_at": None if told["due_at"] is None else datetime.fromisoformat(told["due_at"]),
+        "wishes": {Wish.of(wish): must for wish, must in told["wishes"]},
+        "needed": tuple(one if isinstance(one, str) else Wish.of(one) for one in told["needed"]),
+        "build": None if told["build"] is None else Wish.of(told["build"]),
+        "family": tuple(submission_from_wire(member) for member in told["family"]),
+    }
+    return Submission(**given)
+
+
+def _wish_to_wire(wish: Wish) -> Message:
+    identity = {"job": wish.job, "scope": wish.scope, "fingerprint": wish.fingerprint}
+    return identity | {"submission": wish.to_json()}
 
 
 def step_to_wire(step: Step) -> Message:

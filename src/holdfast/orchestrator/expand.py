@@ -1,0 +1,113 @@
+"""Expand: makes the segments of a split stage, when the stage that lists them has ended.
+
+    source ended ──▶ errand 'expand' ──1,000 a transaction──▶ 'expand:1000' … ──▶ no errand: it waits for its segments
+
+The stage's wait is locked, so one orchestrator makes them; each is inserted against (pipeline, stage, segment), which
+is unique. While the errand stands its `missing` is not a count: segments that have ended are subtracted at once, all
+that were made are added with the last batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast import outcomes, plans, results, runs, waits
+from holdfast.context import is_segment_name
+from holdfast.outcomes import Ending, Failed
+from holdfast.plans import SKIP, Plan, Stage
+from holdfast.store.transaction import Row, Transaction
+
+STAGES = 20
+
+
+class NotSegments(Exception):
+    """What a stage returned can't be split."""
+
+
+def stages(tx: Transaction, *, limit: int) -> int:
+    """Make up to `limit` segments of stages that wait for it; how many were made or, for empty stages, seen to."""
+    moved = 0
+    for row in tx.all("find_expansions", limit=STAGES):
+        if moved >= limit:
+            break
+        try:
+            moved += _expand(tx, row, limit=limit - moved)
+        except NotSegments as error:
+            moved += _fail(tx, row, str(error))
+    return moved
+
+
+def _expand(tx: Transaction, row: Row, *, limit: int) -> int:
+    plan = plans.load(row["args"])
+    stage = plan[row["stage"]]
+    assert stage.split is not None
+    begin = int(row["errand"].partition(":")[2] or 0)
+    segments = _segments(tx, plan[stage.split.source])
+    batch = _possible(tx, plan, stage, segments[begin : begin + limit])
+    if not batch and begin < len(segments):
+        return 0  # what it follows has yet to be expanded
+    ids = _insert(tx, plan, stage, batch)
+    if ids:
+        needs = [{"needed": one, "run_id": row["run_id"], "must_succeed": 0} for one in sorted(ids)]
+        tx.put("insert_needs", rows=needs)
+    end = begin + len(batch)
+    last = end == len(segments)
+    tx.put(
+        "advance_expansion",
+        run_id=row["run_id"],
+        errand=None if last else f"expand:{end}",
+        count=len(segments) if last else 0,
+        first=int(begin == 0),
+        spare=stage.split.spare,
+        because=f"waits for its {len(segments)} segments" if last else f"{end} of {len(segments)} segments are made",
+    )
+    tx.ring("waits")
+    return max(len(batch), 1)
+
+
+def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
+    """The names and values of a stage's segments; a list's are numbered from 0."""
+    [ended] = results.of(tx, [source.run_id])
+    match ended.value:
+        case list() as values:
+            return [(str(number), value) for number, value in enumerate(values)]
+        case dict() as named:
+            if wrong := [name for name in named if not is_segment_name(name)]:
+                raise NotSegments(f"stage {source.name} named a segment {wrong[0]!r}: a name has 1 to 200 characters")
+            return list(named.items())
+    raise NotSegments(f"stage {source.name} returned no list or mapping of segments")
+
+
+def _possible(
+    tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any]]
+) -> list[tuple[str, Any, dict[str, int]]]:
+    """With each segment what it waits for; up to the first whose counterpart in another stage is yet to be made."""
+    assert stage.split is not None
+    names = [name for name, _ in batch]
+    followed: list[dict[str, str]] = []
+    for follows in (plan[name] for name in stage.split.follows) if names else ():
+        rows = tx.all("find_segments", parent_id=follows.pipeline_id, stage=follows.name, names=names)
+        followed.append({row["segment"]: row["id"] for row in rows})
+    possible: list[tuple[str, Any, dict[str, int]]] = []
+    for name, value in batch:
+        if any(name not in runs_of for runs_of in followed):
+            break
+        possible.append((name, value, {runs_of[name]: SKIP for runs_of in followed}))
+    return possible
+
+
+def _insert(tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any, dict[str, int]]]) -> list[str]:
+    """Submit the segments; the ids of all of them, be they new or not."""
+    new = [
+        plans.segment(plan, stage, run_id=tx.ids.new(tx.now), name=name, value=value, after=after)
+        for name, value, after in batch
+    ]
+    return runs.add(tx, new) if new else []
+
+
+def _fail(tx: Transaction, row: Row, error: str) -> int:
+    failed = waits.remove(tx, [row["run_id"]])
+    waits.need_nothing(tx, [ticket.run_id for ticket in failed])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("NOT_SEGMENTS", error)) for ticket in failed])
+    return len(failed)

@@ -1,0 +1,45 @@
+"""Stop: what becomes of the children of a run that ended badly.
+
+    waits, ready ──▶ cancelled
+    leases       ──▶ asked to stop
+
+Children of children follow: each that is cancelled has a stop of its own, if it has any.
+"""
+
+from __future__ import annotations
+
+from holdfast import events, outcomes, ready, waits
+from holdfast.events import Event
+from holdfast.outcomes import Cancelled, Ending
+from holdfast.store.transaction import Transaction
+
+PARENTS = 20
+
+
+def children(tx: Transaction, *, limit: int) -> int:
+    """Stop up to `limit` children of runs that ended badly; how many were, and of how many runs none is left."""
+    moved = 0
+    for row in tx.all("find_stops", limit=PARENTS):
+        if moved >= limit:
+            break
+        ids = [child["id"] for child in tx.all("find_open_children", parent_id=row["parent_id"], limit=limit - moved)]
+        if ids:
+            _stop(tx, ids, because=row["because"])
+            moved += len(ids)
+        else:
+            tx.put("delete_stop", parent_id=row["parent_id"])
+            moved += 1
+    return moved
+
+
+def _stop(tx: Transaction, ids: list[str], *, because: str) -> None:
+    asked = [row["run_id"] for row in tx.all("request_cancels", ids=ids, reason=because, now=tx.now)]
+    if asked:
+        data = {"reason": because}
+        events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data=data) for run_id in sorted(asked)])
+        tx.ring("cancels")
+    left = sorted(set(ids) - set(asked))
+    tx.all("lock_waits", ids=left)
+    gone = [*waits.remove(tx, left), *ready.remove(tx, left)]
+    waits.need_nothing(tx, [ticket.run_id for ticket in gone])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=Cancelled(because)) for ticket in gone])

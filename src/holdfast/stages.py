@@ -1,0 +1,217 @@
+"""Stages: where each stage of a pipeline stands, and what its function is given.
+
+A stage or segment is a run, so its state follows from the place of that run:
+
+    NEW      waits                          no one can claim it yet
+    READY    ready
+    RUNNING  leases
+    DONE     outcomes, succeeded
+    ERROR    outcomes, otherwise; or waits for its retry, until an orchestrator makes it ready again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from holdfast import codec, plans, results, runs
+from holdfast.errors import PipelineNotFound
+from holdfast.leases import Claim
+from holdfast.plans import Plan, Stage
+from holdfast.runs import Snapshot
+from holdfast.store.transaction import Row, Transaction
+
+StageState: TypeAlias = Literal["NEW", "READY", "RUNNING", "DONE", "ERROR"]
+STATES: tuple[StageState, ...] = get_args(StageState)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageInfo:
+    """One stage of a pipeline's run; `segments` counts those of a split stage by their states."""
+
+    name: str
+    version: str
+    run_id: str
+    state: StageState
+    after: tuple[str, ...]
+    split: bool
+    reused: bool
+    """Its run belongs to the pipeline that this one repeats."""
+    segments: Mapping[StageState, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many runs do its work, as far as that is known."""
+        return sum(self.segments.values()) if self.split else 1
+
+    @property
+    def done(self) -> int:
+        return self.segments.get("DONE", 0) if self.split else int(self.state == "DONE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineInfo:
+    """A pipeline's run and its stages, in the order in which they were declared."""
+
+    run: Snapshot
+    stages: tuple[StageInfo, ...]
+
+
+def state_of(place: str | None, state: str, *, retrying: bool) -> StageState:
+    """The state of a stage or segment whose run stands there."""
+    match place:
+        case "outcomes":
+            return "DONE" if state == "succeeded" else "ERROR"
+        case "leases":
+            return "RUNNING"
+        case "ready":
+            return "READY"
+    return "ERROR" if retrying else "NEW"
+
+
+def show(tx: Transaction, run_id: str) -> PipelineInfo:
+    """Where the stages of a pipeline stand: counts, whatever the number of segments."""
+    run = runs.get(tx, run_id)
+    plan = plan_of(tx, run_id)
+    counted = _counted(tx, plan)
+    return PipelineInfo(run=run, stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages))
+
+
+def list_pipelines(
+    tx: Transaction, *, job: str | None, state: str | None, limit: int, before: str | None
+) -> list[Snapshot]:
+    """The newest pipelines first."""
+    rows = tx.all("list_pipelines", job=job, state=state, limit=limit, before=before or "~")
+    return [runs.snapshot(row) for row in rows]
+
+
+def plan_of(tx: Transaction, pipeline_id: str) -> Plan:
+    row = tx.one("get_submissions", ids=[pipeline_id])
+    if row is None or row["kind"] != "pipeline":
+        raise PipelineNotFound(f"run {pipeline_id} is no pipeline" if row else f"there is no run {pipeline_id}")
+    return plans.load(row["args"])
+
+
+def inputs(
+    tx: Transaction, pipeline_id: str, stage: str, segment: str | None, *, names: Sequence[str]
+) -> dict[str, str]:
+    """What a stage's function is given under these names, as JSON text: results of stages before it, or arguments."""
+    plan = plan_of(tx, pipeline_id)
+    own, known = plan[stage], {one.name for one in plan.stages}
+    arguments = codec.load(plan.arguments)
+    found: dict[str, str] = {}
+    for name in names:
+        if name in known:
+            found[name] = _result(tx, plan, plan[name], own=own, segment=segment)
+        elif name == "segments":
+            found[name] = _results(tx, plan, _split_before(plan, own))
+        elif name in arguments:
+            found[name] = codec.dump(arguments[name], what=name)
+    return found
+
+
+def conclusion(tx: Transaction, pipeline_id: str) -> str:
+    """What a pipeline comes to: the result of its last stage, or of each by name where there are several."""
+    plan = plan_of(tx, pipeline_id)
+    found = {stage.name: _result(tx, plan, stage) for stage in plan.last}
+    return next(iter(found.values())) if len(found) == 1 else as_object(found)
+
+
+def collection(tx: Transaction, pipeline_id: str, stage: str) -> str:
+    """What a split stage comes to: how many segments there are, and how many have succeeded."""
+    plan = plan_of(tx, pipeline_id)
+    info = _info(plan[stage], _counted(tx, plan), own=pipeline_id)
+    return codec.compact({"segments": info.total, "done": info.done})
+
+
+def as_object(values: Mapping[str, str]) -> str:
+    """JSON texts as one JSON object."""
+    return "{" + ",".join(f"{codec.compact(name)}:{text}" for name, text in values.items()) + "}"
+
+
+def _info(stage: Stage, counted: Mapping[tuple[str, str, bool], Mapping[StageState, int]], *, own: str) -> StageInfo:
+    [state] = counted.get((stage.pipeline_id, stage.name, False), {"NEW": 1})
+    segments = counted.get((stage.pipeline_id, stage.name, True), {})
+    return StageInfo(
+        name=stage.name,
+        version=stage.version,
+        run_id=stage.run_id,
+        state=state,
+        after=stage.after,
+        split=stage.split is not None,
+        reused=stage.pipeline_id != own,
+        segments={state: segments.get(state, 0) for state in STATES} if stage.split is not None else {},
+    )
+
+
+def _counted(tx: Transaction, plan: Plan) -> dict[tuple[str, str, bool], dict[StageState, int]]:
+    """(pipeline, stage, of its segments) → how many of its runs are in each state."""
+    counted: dict[tuple[str, str, bool], dict[StageState, int]] = {}
+    for pipeline_id in sorted({stage.pipeline_id for stage in plan.stages}):
+        for row in tx.all("count_stages", parent_id=pipeline_id):
+            states = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), {})
+            state = state_of(row["place"], row["state"], retrying=bool(row["retrying"]))
+            states[state] = states.get(state, 0) + row["runs"]
+    return counted
+
+
+def _result(tx: Transaction, plan: Plan, stage: Stage, *, own: Stage | None = None, segment: str | None = None) -> str:
+    """What a stage came to; of one with the same segments as ours, what our own segment came to there."""
+    if stage.split is None:
+        return _of_run(tx, stage.run_id)
+    if segment and own is not None and own.split is not None and own.split.source == stage.split.source:
+        row = tx.one("find_segments", parent_id=stage.pipeline_id, stage=stage.name, names=[segment])
+        return "null" if row is None else _of_run(tx, row["id"])
+    return _results(tx, plan, stage)
+
+
+def _results(tx: Transaction, plan: Plan, stage: Stage) -> str:
+    """What the segments of a stage came to, those that succeeded: a list in order, or a mapping by their names."""
+    assert stage.split is not None
+    rows = tx.all("find_segment_results", parent_id=stage.pipeline_id, stage=stage.name)
+    if _of_run(tx, plan[stage.split.source].run_id).lstrip().startswith("{"):
+        return as_object({row["segment"]: row["result"] for row in rows})
+    return "[" + ",".join(row["result"] for row in sorted(rows, key=_number)) + "]"
+
+
+def _number(row: Row) -> int:
+    return int(row["segment"])
+
+
+def _of_run(tx: Transaction, run_id: str) -> str:
+    found = results.of(tx, [run_id])
+    return found[0].result or "null" if found else "null"
+
+
+def _split_before(plan: Plan, stage: Stage) -> Stage:
+    return next(plan[name] for name in stage.after if plan[name].split is not None)
+
+
+def describe(info: StageInfo) -> str:
+    """A stage in words: 'stage audio: 7 of 10 segments done, 1 running, 2 ready'."""
+    if not info.split or not info.total:
+        return f"stage {info.name}, which is {info.state}"
+    counts = [f"{count} {state.lower()}" for state, count in _others(info)]
+    return f"stage {info.name}: {', '.join([f'{info.done} of {info.total} segments done', *counts])}"
+
+
+def _others(info: StageInfo) -> list[tuple[str, int]]:
+    order: tuple[StageState, ...] = ("RUNNING", "READY", "NEW", "ERROR")
+    return [(state, info.segments[state]) for state in order if info.segments.get(state)]
+
+
+def value_of(args: str) -> Any:
+    """A segment's own value, as its run was given it."""
+    return codec.load(args)["value"]
+
+
+def answer(tx: Transaction, claim: Claim, what: str, *, names: Sequence[str]) -> dict[str, str]:
+    """What a run that starts asks for: a pipeline and a split stage what they come to, a stage what it is given."""
+    if what == "pipeline":
+        return {"result": conclusion(tx, claim.lease.run_id)}
+    assert claim.parent_id is not None
+    assert claim.stage is not None
+    if what == "collector":
+        return {"result": collection(tx, claim.parent_id, claim.stage)}
+    return inputs(tx, claim.parent_id, claim.stage, claim.segment, names=names)
