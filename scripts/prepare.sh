@@ -34,3 +34,14 @@ prepare() {
     fi || { say "holdfast: installing failed; is a package registry reachable?"; exit 1; }
     : >"$stamp"
 }
+
+# A real blob storage for the tests, where npm may fetch one; outside the tree, and once.
+prepare_azurite() {
+    folder="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/azurite-3.35.0"
+    [ -x "$folder/node_modules/.bin/azurite-blob" ] && return
+    command -v npm >/dev/null 2>&1 || return 0
+    say "holdfast: installing Azurite for the tests of object storage …"
+    mkdir -p "$folder"
+    timeout 300 npm install --silent --no-fund --no-audit --prefix "$folder" azurite@3.35.0 >/dev/null 2>&1 ||
+        say "holdfast: Azurite could not be installed; its tests are skipped."
+}

@@ -33,6 +33,14 @@ class Removed:
     def __add__(self, other: Removed) -> Removed:
         return Removed(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Removed)})
 
+    def __str__(self) -> str:
+        files = f"{_count(self.artifacts, 'artifact')} ({self.bytes:,} bytes)" if self.artifacts else "no artifacts"
+        return f"{_count(self.runs, 'run')}, {files}, {_count(self.events, 'event')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:

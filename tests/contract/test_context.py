@@ -1,16 +1,15 @@
-"""Context: what a job knows of its run, the files that it keeps, and the token for its own writes."""
+"""Context: what a job knows of its run, and the token for its own writes."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import holdfast
-from holdfast import Context, Holdfast, Retry, artifacts
+from holdfast import Context, Holdfast, Retry
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def test_a_plain_call_has_a_context_that_remembers_nothing(hf: Holdfast, databas
     def work(ctx: Context, name: str) -> str:
         ctx.progress(1, 2)
         ctx.check()
-        ctx.artifact("out.txt", "content")
+        assert ctx.artifact("out.txt", "content").read() == b"content"
         assert not ctx.cancelled
         return f"{name} {ctx.step('one', flaky)} {ctx.attempt}"
 
@@ -85,68 +84,6 @@ def test_a_plain_call_has_a_context_that_remembers_nothing(hf: Holdfast, databas
     assert work(name="b") == "b ok 1"
     assert calls == ["flaky", "flaky", "flaky"]
     assert database.counts() == before
-
-
-@pytest.mark.contract("S3")
-@pytest.mark.parametrize("kind", ["bytes", "text", "file"])
-def test_an_artifact_is_kept_with_its_size_and_checksum(
-    hf: Holdfast, manual: Manual, tmp_path: Path, kind: str
-) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(b"content")
-    content: Any = {"bytes": b"content", "text": "content", "file": source}[kind]
-
-    @hf.job(name="work")
-    def work(ctx: Context) -> Any:
-        return ctx.artifact("out.txt", content)
-
-    run = work.submit()
-    manual.run_all()
-
-    told = run.result(timeout=1)
-    checksum = hashlib.sha256(b"content").hexdigest()
-    assert (told["name"], told["size"], told["sha256"]) == ("out.txt", 7, checksum)
-    [kept] = hf.read(lambda tx: artifacts.of(tx, run.id))
-    assert (kept.name, kept.size, kept.sha256, kept.attempt) == ("out.txt", 7, checksum, 1)
-    path = artifacts.path_of(hf.settings.artifacts, run.id, "out.txt")
-    assert path.read_bytes() == b"content"
-    assert [file.name for file in path.parent.iterdir()] == ["out.txt"], "no temporary file is left"
-
-
-@pytest.mark.contract("S3")
-def test_a_later_attempt_makes_its_artifact_anew(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
-    @hf.job(name="work", max_attempts=2)
-    def work(ctx: Context) -> None:
-        ctx.artifact("out.txt", f"attempt {ctx.attempt}")
-        if ctx.attempt == 1:
-            raise ValueError
-
-    run = work.submit()
-    manual.run_all()
-    clock.advance(600)
-    manual.run_all()
-
-    [kept] = hf.read(lambda tx: artifacts.of(tx, run.id))
-    assert kept.attempt == 2
-    assert artifacts.path_of(hf.settings.artifacts, run.id, "out.txt").read_text() == "attempt 2"
-
-
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../x", "a/b", "/etc/passwd", ".hidden", "-x", "a\x00b", "x" * 121, "a b"]
-)
-def test_an_artifact_can_not_leave_its_folder(hf: Holdfast, manual: Manual, database: Database, name: str) -> None:
-    @hf.job(name="work")
-    def work(ctx: Context) -> None:
-        ctx.artifact(name, b"content")
-
-    run = work.submit()
-    manual.run_all()
-
-    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "ERROR")
-    assert "InvalidArguments" in str(run.snapshot.error)
-    assert database.count("artifacts") == 0
-    assert not hf.settings.artifacts.exists() or not [f for f in hf.settings.artifacts.rglob("*") if f.is_file()]
 
 
 @pytest.mark.contract("P4")

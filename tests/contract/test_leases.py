@@ -197,7 +197,8 @@ def _remember(worker: Any, claim: Any) -> None:
 def _keep(worker: Any, claim: Any) -> None:
     from holdfast import artifacts
 
-    artifacts.keep(worker.hf.store, worker.hf.settings.artifacts, claim.lease, "file.txt", b"stale")
+    hf = worker.hf
+    artifacts.keep(hf.store, hf.depot, claim, "file.txt", b"stale", part=None, max_bytes=100)
 
 
 @pytest.mark.contract("L5", "L7")

@@ -62,6 +62,13 @@ def everything(ctx: Context, folder: Path) -> dict[str, object]:
     made = folder / "made.txt"
     made.write_text("from a file")
     kept = [ctx.artifact("bytes.bin", b"\x00\x01"), ctx.artifact("file.txt", made)]
+    calls: list[Path] = []
+    for _ in range(2):
+        called = ctx.artifact("called.txt", lambda path: calls.append(path) or path.write_text("by a function"))
+        assert (called.read(), called.size) == (b"by a function", 13)
+    assert len(calls) == (1 if ctx.attempt == 1 else 0), "what an earlier attempt has made is not made again"
+    assert kept[0].path is not None
+    assert kept[0].path.read_bytes() == b"\x00\x01"
     return {
         "first_pid": pid,
         "pid": os.getpid(),

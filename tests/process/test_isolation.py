@@ -50,8 +50,9 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
     assert ("library", "from a thread") in logs
     assert any(message == "logged with password=[redacted]" for _, message in logs)
     assert events(app, run.id, "PROGRESS") == [{"done": 1, "total": 2, "note": "half"}]
-    kept = {path.name: path.read_bytes() for path in (tmp_path / "artifacts").rglob("*.*")}
-    assert kept == {"bytes.bin": b"\x00\x01", "file.txt": b"from a file"}
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "artifacts").rglob("*.*") if path.is_file()}
+    assert kept == {"bytes.bin": b"\x00\x01", "file.txt": b"from a file", "called.txt": b"by a function"}
+    assert [found.name for found in app.hf.artifacts.of(run.id)] == ["bytes.bin", "called.txt", "file.txt"]
     assert app.hf.verify() == []
 
 

@@ -97,7 +97,8 @@ class ObjectDepot(Depot):
         try:
             yield
         except self._failures as error:
-            raise DepotUnavailable(f"{what}: {_first_line(error)}") from error
+            # Its own text goes on for pages.
+            raise DepotUnavailable(f"{what}: {_first_line(error)}") from None
 
 
 class _Reader(io.RawIOBase):

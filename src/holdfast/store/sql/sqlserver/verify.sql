@@ -123,6 +123,24 @@ where r.id is null
 union all
 
 select
+    'artifact_without_run' as problem,
+    a.run_id,
+    'the artifact ' + a.name + ' belongs to a run that does not exist' as detail
+from holdfast_artifacts as a
+left join holdfast_runs as r on r.id = a.run_id
+where r.id is null
+
+union all
+
+select
+    'gate_left_open' as problem,
+    g.id as run_id,
+    'a row in gates lets anyone delete outcomes; remove it' as detail
+from holdfast_gates as g
+
+union all
+
+select
     'wait_forgotten' as problem,
     w.run_id,
     cast('it waits for nothing, no one holds its key, and no orchestrator is to look at it' as nvarchar(1000)) collate latin1_general_100_bin2 as detail
@@ -140,3 +158,33 @@ where
             where h.[key] = w.[key] and h.number <= w.key_limit
         )
     )
+
+union all
+
+select
+    'slot_without_run' as problem,
+    coalesce(s.run_id, '') as run_id,
+    'slot ' + convert(nvarchar(40), s.slot_at, 126) + ' of ' + s.job + ' is claimed for a run that does not exist' as detail
+from holdfast_slots as s
+left join holdfast_runs as r on r.id = s.run_id
+where s.state = 'claimed' and r.id is null
+
+union all
+
+select
+    'run_without_slot' as problem,
+    r.id as run_id,
+    'it was submitted for a slot of ' + r.job + ' that is not its own' as detail
+from holdfast_runs as r
+left join holdfast_slots as s on s.run_id = r.id and s.run_id is not null
+where r.kind = 'slot' and s.run_id is null
+
+union all
+
+select
+    'slot_into_nothing' as problem,
+    '' as run_id,
+    'slot ' + convert(nvarchar(40), s.slot_at, 126) + ' of ' + s.job + ' is coalesced into ' + convert(nvarchar(40), s.into_at, 126) + ', which is no slot' as detail
+from holdfast_slots as s
+left join holdfast_slots as i on i.job = s.job and i.slot_at = s.into_at
+where s.into_at is not null and i.job is null

@@ -1,0 +1,50 @@
+"""Depots: a folder and a real blob storage behind one name."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests import azurite
+from tests.azurite import Azurite
+
+from holdfast import Holdfast
+from holdfast.ids import Ids
+from holdfast.testing import FakeClock, Manual
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def blob_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    found = azurite.program()
+    if found is None:
+        pytest.skip("no Azurite: npm is not here or may not install it")
+    with azurite.running(found, tmp_path_factory.mktemp("azurite")) as server:
+        server.make_container("work")
+        yield server
+
+
+@pytest.fixture(params=["folder", "blobs"])
+def kept_in(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where artifacts are kept: the setting."""
+    if request.param == "folder":
+        return str(tmp_path / "artifacts")
+    for name, value in request.getfixturevalue("blob_storage").variables.items():
+        monkeypatch.setenv(name, value)
+    return f"az://work/test-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def keeping(url: str, clock: FakeClock, kept_in: str) -> Iterator[Holdfast]:
+    """An engine on each kind of database with each kind of depot."""
+    with Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=kept_in, max_artifact_bytes=3_000_000) as engine:
+        yield engine
+
+
+@pytest.fixture
+def hands(keeping: Holdfast) -> Manual:
+    return Manual(keeping)
