@@ -64,7 +64,7 @@ def _pieces(part: object, ignored: tuple[str, ...]) -> Iterator[bytes]:
                 yield from _pieces(one, ignored)
         case _:
             raise NoFingerprint(
-                f"a {type(part).__name__} has no fingerprint that is the same everywhere; "
+                f"a value of type {type(part).__name__} has no fingerprint that is the same everywhere; "
                 "give text, bytes, a number, None, a Path, or a mapping or list of these"
             )
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from holdfast.cli import exits, screen
+from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
 from holdfast.cli.runs import runs
@@ -95,7 +96,7 @@ def main(debug: bool) -> None:
     """
 
 
-for each in (worker, submit, runs, migrate, verify, doctor):
+for each in (worker, submit, runs, builds, migrate, verify, doctor):
     main.add_command(each)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import codec
+from holdfast.builds import Build
 from holdfast.events import Event
 from holdfast.inspections import Finding, Why
 from holdfast.runs import Snapshot
@@ -15,6 +16,12 @@ def run(snapshot: Snapshot) -> dict[str, Any]:
     fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__}
     result = None if snapshot.result is None else codec.load(snapshot.result)
     return fields | {"result": result, "policy": codec.load(snapshot.policy.to_json())}
+
+
+def build(made: Build) -> dict[str, Any]:
+    """A build: every field of Build, with `result` as a JSON value."""
+    fields = {name: getattr(made, name) for name in Build.__dataclass_fields__}
+    return fields | {"result": None if made.result is None else codec.load(made.result)}
 
 
 def event(told: Event) -> dict[str, Any]:

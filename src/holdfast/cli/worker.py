@@ -27,7 +27,9 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
 @click.option("--drain", is_flag=True, help="Stop when there is nothing left to do.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
-def worker(app: str, queues: str | None, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str) -> int:
+def worker(
+    app: str, queues: str | None, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str
+) -> int:
     """Run what is queued.
 
     APP is module:attribute (or path/app.py:attribute). SIGTERM or Ctrl-C: claim no more, let running work finish

@@ -1,0 +1,154 @@
+"""holdfast builds: what has been built, for whom it is being built, and what is no good any more."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+from rich.text import Text
+
+from holdfast import outcomes
+from holdfast.builds import STATES, Build
+from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.cli.runs import json_option
+from holdfast.engine import Holdfast
+
+COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE")
+SPARE = ("TOOK", "SINCE", "JOB", "WAITING", "FINGERPRINT")
+STYLES = {"queued": "yellow", "building": "cyan", "ready": "green", "failed": "red", "cancelled": "magenta"}
+
+
+@click.group()
+def builds() -> None:
+    """Look at builds, and have them made anew.
+
+    \b
+    holdfast builds list app:hf --state failed
+    holdfast builds invalidate sqlite:///work.db ID --because "a package was withdrawn"
+    """
+
+
+@builds.command("list")
+@targets.target_argument()
+@click.option("--state", type=click.Choice(STATES), help="Only builds in this state.")
+@click.option("--job", help="Only builds of this job.")
+@click.option("--scope", help="Only builds of this scope.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@click.option("--before", metavar="ID", help="Go on below this one: the last of the page before.")
+@json_option
+def list_(
+    target: str, state: str | None, job: str | None, scope: str | None, limit: int, before: str | None, as_json: bool
+) -> int:
+    """The newest first. ID is the run that makes it; times are UTC.
+
+    \b
+    holdfast builds list app:hf
+    holdfast builds list app:hf --state failed --json | jq '.builds[].error'
+    """
+    with targets.either(target) as hf:
+        found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
+        more = found[-1].run_id if len(found) == limit else None
+        if as_json:
+            screen.document({"builds": [shapes.build(build) for build in found], "next_before": more})
+            return exits.OK
+        if not found:
+            screen.note("no builds" + (" like that" if state or job or scope or before else " yet"))
+            return exits.OK
+        screen.show(screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE))
+        if more is not None:
+            screen.note(f"there may be more: --before {more}", style="dim")
+        return exits.OK
+
+
+@builds.command("show")
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@json_option
+def show_(target: str, run_id: str, as_json: bool) -> int:
+    """A build and the runs that made it, the newest first. ID is any of these.
+
+    \b
+    holdfast builds show app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        build = hf.builds.get(run_id)
+        made = hf.builds.history(build)
+        if as_json:
+            screen.document(shapes.build(build) | {"runs": [shapes.run(run) for run in made]})
+            return exits.OK
+        _facts(hf, build)
+        screen.show(Text("\nRuns", style="bold"))
+        screen.show(show.list_of(made, now=hf.clock.now()))
+        return exits.OK
+
+
+@builds.command(short_help="Have it made anew when next asked for.")
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@click.option("--because", help="Why; it stays with the build until it is made anew.")
+@json_option
+def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
+    """No one gets it any more; the next run that asks for it has it made anew.
+
+    Runs that already wait for it go on waiting. To have it made at once, run it again: 'holdfast runs again'.
+
+    \b
+    holdfast builds invalidate app:hf 01m2… --because "a package was withdrawn"
+    """
+    with targets.either(target) as hf:
+        build = hf.builds.invalidate(run_id, because=because)
+        if as_json:
+            screen.document(shapes.build(build))
+        else:
+            screen.show(f"stale; the next run that asks for {screen.plain(_name(build))} has it made anew")
+        return exits.OK
+
+
+def _row(build: Build, now: datetime) -> list[str | Text]:
+    return [
+        screen.plain(build.run_id),
+        Text(build.state, style=STYLES.get(build.state, "")),
+        screen.short(build.job, 40),
+        screen.short(build.scope, 40),
+        screen.short(build.fingerprint, 13),
+        screen.instant(build.since_at),
+        _took(build, now),
+        str(build.waiting) if build.waiting else "",
+        screen.short(_note(build), 200),
+    ]
+
+
+def _facts(hf: Holdfast, build: Build) -> None:
+    facts = {
+        "Build": _name(build),
+        "Fingerprint": build.fingerprint,
+        "State": build.state + (f": {_note(build)}" if _note(build) else ""),
+        "Asked for": f"{screen.instant(build.since_at)} UTC",
+        "Took": _took(build, hf.clock.now()),
+        "Waiting": f"{build.waiting} run{'' if build.waiting == 1 else 's'}",
+        "Result": build.result or "",
+    }
+    for name, value in facts.items():
+        if value:
+            screen.show(f"{name:<12} {screen.plain(value)}")
+
+
+def _name(build: Build) -> str:
+    return f"{build.job} {build.scope}"
+
+
+def _note(build: Build) -> str:
+    match build.state:
+        case "stale":
+            return build.because or ""
+        case "building":
+            return f"on {build.holder}"
+        case "failed" | "cancelled":
+            return outcomes.gist(build.error or build.failure_type or "")
+    return ""
+
+
+def _took(build: Build, now: datetime) -> str:
+    if build.started_at is None:
+        return ""
+    return screen.duration((build.finished_at or now) - build.started_at)

@@ -1,0 +1,188 @@
+"""Builds asked for in a caller's transaction: nothing is created there; an orchestrator gets or creates them later."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Context, Holdfast, Wish
+from holdfast.orchestrator import asks, promote
+from holdfast.testing import Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+Caller = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+@pytest.fixture
+def app(hf: Holdfast) -> Any:
+    class App:
+        made: list[str] = []  # noqa: RUF012
+        fails = False
+
+        @staticmethod
+        @hf.build(name="environment")
+        def environment(configuration_id: str, fingerprint: str) -> str:
+            App.made.append(configuration_id)
+            if App.fails:
+                raise OSError("no room")
+            return f"/{configuration_id}"
+
+        @staticmethod
+        @hf.job(name="process", key="document_id")
+        def process(ctx: Context, document_id: str) -> list[Any]:
+            return list(ctx.needed)
+
+    hf.start()
+    return App
+
+
+@pytest.fixture
+def caller(database: Database) -> Caller:
+    """A connection with a transaction of the caller's own, rolled back unless it is committed."""
+
+    @contextlib.contextmanager
+    def begin() -> Iterator[Any]:
+        with contextlib.closing(database.connect()) as connection:
+            database.begin(connection)
+            yield connection
+            with contextlib.suppress(database.errors):
+                connection.execute("rollback")
+
+    return begin
+
+
+def of(app: Any, configuration_id: str = "c1") -> Wish:
+    wish: Wish = app.environment.of(configuration_id=configuration_id, fingerprint="f1")
+    return wish
+
+
+@pytest.mark.contract("S2", "Q4")
+def test_what_is_asked_for_in_a_transaction_is_built_once_that_has_committed(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database
+) -> None:
+    first = app.environment.submit(configuration_id="c2", fingerprint="f1")
+    with caller() as connection:
+        run = app.process.using(connection=connection, after=[of(app), first, of(app, "c2")]).submit("doc")
+        connection.execute("commit")
+    assert (database.count("builds"), database.count("asks")) == (1, 2), "the caller's transaction created no build"
+    assert "environment configuration_id:c1 f1, which an orchestrator gets or creates" in " ".join(run.why().reasons)
+    assert hf.verify() == []
+
+    manual.orchestrate()
+    assert (database.count("builds"), database.count("asks"), database.count("needs")) == (2, 0, 2)
+    assert run.refresh().snapshot.needed == (hf.builds.get(of(app)).run_id, first.id, first.id)
+    assert hf.verify() == []
+    manual.run_all()
+    assert run.result(timeout=1) == ["/c1", "/c2", "/c2"]
+    assert sorted(app.made) == ["c1", "c2"]
+
+
+@pytest.mark.contract("S2")
+def test_a_transaction_that_is_rolled_back_has_asked_for_nothing(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database
+) -> None:
+    with caller() as connection:
+        app.process.using(connection=connection, after=[of(app)]).submit("doc")
+        connection.execute("rollback")
+    manual.run_all()
+    assert [database.count(table) for table in ("runs", "waits", "asks", "builds")] == [0, 0, 0, 0]
+    assert app.made == []
+
+
+@pytest.mark.contract("Q4", "S3")
+def test_an_ask_for_a_build_that_is_ready_is_met_by_the_first_look(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller
+) -> None:
+    app.environment.submit(configuration_id="c1", fingerprint="f1")
+    manual.run_all()
+    with caller() as connection:
+        runs = app.process.using(connection=connection, after=[of(app)]).submit_many(
+            [{"document_id": "a"}, {"document_id": "b"}]
+        )
+        connection.execute("commit")
+    manual.orchestrate()
+    assert [run.refresh().snapshot.place for run in runs] == ["ready", "ready"]
+    manual.run_all()
+    assert [run.result(timeout=1) for run in runs] == [["/c1"], ["/c1"]]
+    assert app.made == ["c1"]
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q11")
+def test_an_ask_for_a_build_that_ended_badly_has_it_made_once_more(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller
+) -> None:
+    app.fails = True
+    app.environment.submit(configuration_id="c1", fingerprint="f1")
+    manual.run_all()
+    with caller() as connection:
+        run = app.process.using(connection=connection, after=[of(app)]).submit("doc")
+        connection.execute("commit")
+    manual.run_all()
+    assert run.refresh().snapshot.failure_type == "BUILD_FAILED"
+    assert len(app.made) == 2
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q15", "S3")
+def test_a_run_that_is_cancelled_or_fails_asks_for_nothing_any_more(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database
+) -> None:
+    needed = app.process.submit("needed")
+    with caller() as connection:
+        cancelled = app.process.using(connection=connection, after=[of(app)]).submit("doc")
+        fails = app.process.using(connection=connection, after=[needed, of(app, "c2")]).submit("doc")
+        connection.execute("commit")
+    assert cancelled.cancel() == "cancelled"
+    needed.cancel()
+    hf.do(lambda tx: promote.needs(tx, [needed.id], limit=10))
+    assert fails.refresh().snapshot.failure_type == "NEED_FAILED"
+    assert (database.count("asks"), database.count("needs")) == (0, 0)
+    manual.run_all()
+    assert app.made == []
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_asks_are_settled_in_bounded_pieces_and_none_is_forgotten(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database
+) -> None:
+    with caller() as connection:
+        runs = [
+            app.process.using(connection=connection, after=[of(app, f"c{n}"), of(app, "shared")]).submit(f"doc-{n}")
+            for n in range(5)
+        ]
+        connection.execute("commit")
+    assert hf.do(lambda tx: asks.settle(tx, limit=3)) == 3
+    hf.do(lambda tx: promote.looks(tx, limit=100))
+    hf.do(lambda tx: promote.seen(tx, limit=100))
+    assert hf.verify() == [], "who still asks is still to be looked at"
+    assert database.count("asks") == 7
+    manual.run_all(limit=50)
+    assert [run.result(timeout=1) for run in runs] == [[f"/c{n}", "/shared"] for n in range(5)]
+    assert len(app.made) == 6
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3", "Q4")
+def test_a_live_worker_builds_what_a_transaction_asked_for(live: Holdfast, database: Database) -> None:
+    @live.build(name="environment")
+    def environment(fingerprint: str) -> str:
+        return "built"
+
+    @live.job(name="process")
+    def process(ctx: Context) -> Any:
+        return ctx.needed[0]
+
+    live.start()
+    with live.worker():
+        with contextlib.closing(database.connect()) as connection:
+            database.begin(connection)
+            run = process.using(connection=connection, after=[environment.of("f")]).submit()
+            connection.execute("commit")
+        assert run.result(timeout=20) == "built"
