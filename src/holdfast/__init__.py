@@ -7,8 +7,10 @@ from holdfast.app import Holdfast
 from holdfast.build_jobs import BuildJob
 from holdfast.builds import Build
 from holdfast.checkups import Check
+from holdfast.children import Child
 from holdfast.context import Context, Fence, RunInfo
 from holdfast.depots.base import Artifact
+from holdfast.doors.schedules import ScheduleInfo
 from holdfast.errors import (
     ArtifactCorrupt,
     ArtifactNotFound,
@@ -25,11 +27,17 @@ from holdfast.errors import (
     LeaseLost,
     NoFingerprint,
     NotSerialisable,
+    PipelineNotFound,
+    QueueFull,
     ResultTimeout,
     RunFailed,
     RunNotFound,
+    ScheduleNotFound,
     SchemaMissing,
     SchemaTooNew,
+    SlotTaken,
+    StageNotDone,
+    StillRunning,
     StoreBusy,
     StoreUnavailable,
     TooLarge,
@@ -44,11 +52,14 @@ from holdfast.fingerprints import fingerprint
 from holdfast.handles import Run
 from holdfast.inspections import Finding, Why
 from holdfast.jobs import Job
+from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.retention import Removed
 from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot
 from holdfast.settings import Settings
+from holdfast.slots import Slot
+from holdfast.stages import PipelineInfo, StageInfo
 from holdfast.version import VERSION as __version__
 from holdfast.wishes import Wish
 from holdfast.worker.worker import Worker
@@ -62,6 +73,7 @@ __all__ = [
     "BuildNotFound",
     "Cancelled",
     "Check",
+    "Child",
     "Context",
     "DepotUnavailable",
     "DuplicateStep",
@@ -79,7 +91,11 @@ __all__ = [
     "LeaseLost",
     "NoFingerprint",
     "NotSerialisable",
+    "Pipeline",
+    "PipelineInfo",
+    "PipelineNotFound",
     "Policy",
+    "QueueFull",
     "Removed",
     "ResultTimeout",
     "Retry",
@@ -87,10 +103,17 @@ __all__ = [
     "RunFailed",
     "RunInfo",
     "RunNotFound",
+    "ScheduleInfo",
+    "ScheduleNotFound",
     "SchemaMissing",
     "SchemaTooNew",
     "Settings",
+    "Slot",
+    "SlotTaken",
     "Snapshot",
+    "StageInfo",
+    "StageNotDone",
+    "StillRunning",
     "StoreBusy",
     "StoreUnavailable",
     "TooLarge",

@@ -57,7 +57,7 @@ def storable(text: str) -> bool:
     return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def digest(*parts: str | None) -> str:
-    """Sixteen hex characters that change when any part does."""
+def digest(*parts: str | None, size: int = 8) -> str:
+    """Hex characters, two for each byte of `size`, that change when any part does."""
     joined = "\x1f".join("\x00" if part is None else part for part in parts)
-    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, clearing, inspections, queues, retention, runs, settings, stores
+from holdfast import checkups, clearing, inspections, retention, runs, settings, stores
 from holdfast.build_jobs import BuildDecorator
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
@@ -16,6 +16,9 @@ from holdfast.depots import open_depot
 from holdfast.depots.base import Depot
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
+from holdfast.doors.keys import Keys
+from holdfast.doors.pipelines import Pipelines
+from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules, Scheduling
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
@@ -34,7 +37,9 @@ from holdfast.jobs import (
     isolation_of,
     name_of,
 )
+from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
+from holdfast.queues import Limits
 from holdfast.redaction import Redactor
 from holdfast.retention import Removed
 from holdfast.retries import Retry
@@ -43,6 +48,7 @@ from holdfast.store import migrate
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.submitting import Submitter
+from holdfast.uniques import Unique
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -86,12 +92,17 @@ class Holdfast:
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
         self._submitter = Submitter(self)
-        self.artifacts = Artifacts(self)
-        self.builds = Builds(self)
-        self.schedule = Scheduling(self)
-        self.schedules = Schedules(self)
         self._starting = threading.Lock()
         self.started = False
+        self.artifacts = Artifacts(self)
+        self.builds = Builds(self)
+        self.pipelines = Pipelines(self)
+        self.schedule = Scheduling(self)
+        self.schedules = Schedules(self)
+        self.queues = Queues(self)
+        self.keys = Keys(self)
+        if self.settings.max_queued is not None:
+            self.queues.declare("*", Limits(max_queued=self.settings.max_queued))
 
     # What runs are made of
 
@@ -114,11 +125,16 @@ class Holdfast:
         key_order: str = "due",
         key_limit: int = 1,
         audit: bool = False,
+        rate: str | None = None,
+        rate_key: KeySpec | None = None,
+        unique: Unique | None = None,
         isolation: Isolation | None = None,
     ) -> Decorator:
         """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
 
         key        a parameter's name, a template like "{tenant}/{id}", or a function: at most one run of a key runs
+        rate       at most so many starts: "10/min", "1/s", "100/30s"; of each `rate_key` (spelled like a key), if given
+        unique     "queued": a submission gives back the run of the same key (or arguments) that has not started
         isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
         """
         if bare is not None:
@@ -136,10 +152,11 @@ class Holdfast:
                     "key_order": key_order,
                     "key_limit": key_limit,
                     "audit": audit,
+                    "rate": rate,
                 }
             )
         )
-        options = Options(queue=queue, priority=priority, key=key, policy=policy)
+        options = Options(queue=queue, priority=priority, key=key, policy=policy, rate_key=rate_key, unique=unique)
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
             job_name = name or name_of(fn)
@@ -176,6 +193,17 @@ class Holdfast:
         chosen = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
         options = Options(queue=queue, priority=priority, policy=Policy(**checked_policy(chosen)))
         return BuildDecorator(self, name=name, scope=scope, options=options, isolation=isolation)
+
+    def queue(self, name: str, *, max_queued: int | None = None, concurrency: int | None = None) -> None:
+        """Limit a queue, for every process: runs that are queued or running, and runs at once. None says nothing."""
+        said = {"max_queued": max_queued, "concurrency": concurrency}
+        self.queues.declare(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
+
+    def pipeline(self, name: str, /, *, queue: str | None = None, priority: int = 0) -> Pipeline:
+        """A pipeline whose stages are declared by `@pipeline.stage()`; `queue` and `priority` are its stages' too."""
+        pipeline = Pipeline(self, name, queue=queue, priority=priority)
+        self.jobs.add(pipeline)
+        return pipeline
 
     def on_failure(self, hook: FailureHook) -> FailureHook:
         """Decorate a function to be told of every run that a worker of this process sees fail."""
@@ -246,14 +274,6 @@ class Holdfast:
         new_id = self.do(lambda tx: inspections.again(tx, run_id))
         return self.get(new_id)
 
-    def pause(self, queue: str, *, note: str | None = None) -> None:
-        """Let nothing of this queue be claimed until `resume`; what runs goes on."""
-        self.do(lambda tx: queues.pause(tx, queue, note=note))
-
-    def resume(self, queue: str) -> None:
-        """Let a paused queue be claimed again."""
-        self.do(lambda tx: queues.resume(tx, queue))
-
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
         """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""
         table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
@@ -306,6 +326,7 @@ class Holdfast:
                 prefix = stores.prefix(self.settings, self._store.dialect)
                 (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
                 self._store.follow_clock()
+                self.queues.apply(self._store)
                 self.started = True
 
     def do(self, verb: Callable[[Transaction], T]) -> T:

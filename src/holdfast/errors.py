@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import ClassVar
 
 
@@ -65,6 +66,20 @@ class UnknownNeed(HoldfastError):
     code = "unknown_need"
 
 
+class QueueFull(HoldfastError):
+    """A bounded queue has no seat left; `retry_after` says when there may be one."""
+
+    code = "queue_full"
+
+    def __init__(self, queue: str, *, limit: int, queued: int, retry_after: timedelta) -> None:
+        name = "all queues together" if queue == "*" else f"queue {queue}"
+        super().__init__(
+            f"{name}: {queued} runs are queued or running, and {limit} is the limit; "
+            f"try again in {retry_after.total_seconds():.0f} s"
+        )
+        self.queue, self.limit, self.queued, self.retry_after = queue, limit, queued, retry_after
+
+
 class RunNotFound(HoldfastError):
     """There is no run with that id."""
 
@@ -81,6 +96,18 @@ class NoFingerprint(HoldfastError):
     """Something can't be given a fingerprint: a file that is not there, or a value that differs between machines."""
 
     code = "no_fingerprint"
+
+
+class PipelineNotFound(RunNotFound):
+    """There is no run with that id, or it is no pipeline."""
+
+    code = "pipeline_not_found"
+
+
+class StageNotDone(HoldfastError):
+    """A pipeline can't be rerun from there: a stage before it has no result to use again."""
+
+    code = "stage_not_done"
 
 
 class RunFailed(HoldfastError):

@@ -18,6 +18,7 @@ from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJ
 from holdfast.policies import Policy
 from holdfast.retries import Retry
 from holdfast.runs import Submission
+from holdfast.uniques import Unique
 from holdfast.wishes import Wish
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Options:
     due_at: datetime | None = None
     after: Mapping[str | Wish, bool] = field(default_factory=dict)
     idempotency_key: str | None = None
+    rate_key: KeySpec | None = None
+    unique: Unique | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     connection: Any = None
 
@@ -62,6 +65,10 @@ class Options:
             raise InvalidPolicy("delay can't be negative")
         if self.delay is not None and self.due_at is not None:
             raise InvalidPolicy("give delay or due_at, not both")
+        if self.queue == "*":
+            raise InvalidPolicy("'*' stands for all queues together; give this one another name")
+        if self.unique not in (None, "queued", "active"):
+            raise InvalidPolicy(f"unique is 'queued' or 'active', not {self.unique!r}")
         if self.due_at is not None and (not isinstance(self.due_at, datetime) or self.due_at.tzinfo is None):
             raise InvalidPolicy("due_at is a datetime with a time zone")
 
@@ -76,6 +83,7 @@ class Job(Generic[P, R]):
         self.arguments = Arguments(fn, job=name)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         check_key(options.key, self.arguments.names, name)
+        check_key(options.rate_key, self.arguments.names, name, what="rate_key")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function inline, without a run. A context parameter is filled with one that remembers nothing."""
@@ -108,6 +116,8 @@ class Job(Generic[P, R]):
         due_at: datetime | None = None,
         after: Iterable[Any] | Mapping[Any, bool] | None = None,
         idempotency_key: str | None = None,
+        rate_key: KeySpec | None = None,
+        unique: Unique | None = None,
         tags: Mapping[str, str] | None = None,
         **policy: Any,
     ) -> Self:
@@ -117,10 +127,13 @@ class Job(Generic[P, R]):
         delay, due_at    start later: a duration (or seconds), or an instant
         after            runs or builds that must have succeeded before; a mapping to False means: must have ended
         idempotency_key  the same key gives the same run back
+        unique           "queued" gives back the run of the same key (or arguments) that waits or is ready; "active"
+                         also one that runs
         **policy         any field of Policy
         """
         if key is not None:
             check_key(key, self.arguments.names, self.name)
+        check_key(rate_key, self.arguments.names, self.name, what="rate_key")
         given = {
             "connection": connection,
             "queue": queue,
@@ -130,6 +143,8 @@ class Job(Generic[P, R]):
             "due_at": due_at,
             "after": _needs(after),
             "idempotency_key": idempotency_key,
+            "rate_key": rate_key,
+            "unique": unique,
             "tags": tags,
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -143,6 +158,13 @@ class Job(Generic[P, R]):
         """Decorate a function that turns arguments stored under an older signature into today's."""
         self.migrate_arguments = migrate
         return migrate
+
+    fills = False
+    """Whether its arguments are completed when it starts, from what other runs came to."""
+
+    def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
+        """The stored arguments with those that are found out now; `ask` reads them, as JSON text by name."""
+        return args
 
     def decode_arguments(self, text: str) -> dict[str, Any]:
         """The stored arguments, through the migration hook when they no longer fit; else InvalidArguments."""
@@ -177,9 +199,10 @@ class Job(Generic[P, R]):
             priority=options.priority,
             key=key_from(options.key, values, self.name),
             args=text,
-            policy=options.policy,
+            policy=_rated(options, values, self.name),
             tags=codec.compact(dict(options.tags)) if options.tags else "{}",
             idempotency_key=options.idempotency_key,
+            unique=options.unique,
             due_at=due_at,
             after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
             wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
@@ -299,6 +322,13 @@ def _needs(after: Iterable[Any] | Mapping[Any, bool] | None) -> dict[str | Wish,
         if not isinstance(run, str | Wish) and not isinstance(getattr(run, "id", None), str):
             raise InvalidPolicy(f"after: {run!r} is neither a run, nor the id of one, nor a build")
     return {run if isinstance(run, str | Wish) else run.id: must for run, must in pairs}
+
+
+def _rated(options: Options, values: Mapping[str, Any], job: str) -> Policy:
+    """The policy of a run, with what its rate is counted for."""
+    if options.policy.rate is None or options.rate_key is None:
+        return options.policy
+    return options.policy.override(rate_name=key_from(options.rate_key, values, job, what="rate_key"))
 
 
 def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from holdfast import events, holds, policies, ready, waits
+from holdfast import events, holds, places, policies, rates, ready, waits
 from holdfast.errors import LeaseLost
 from holdfast.events import Event
 from holdfast.policies import Policy
@@ -116,12 +116,25 @@ def claim(
         )
         for one in taken
     ]
-    inserted = {
-        row["run_id"]
-        for row in tx.all("insert_leases", rows=[_row(claim.lease) for claim in claims], holder=holder, now=tx.now)
-    }
+    tickets = {one.ticket.run_id: one.ticket for one in taken}
+    judgement = rates.judge(tx, [(tickets[claim.lease.run_id], claim.policy) for claim in claims])
+    _start_later(tx, claims, tickets, judgement)
+    claims = [claim for claim in claims if claim.lease.run_id not in judgement.later]
+    limits = {one.ticket.queue: one.places for one in taken if one.places is not None}
+    placed, crowded = places.number(tx, [tickets[claim.lease.run_id] for claim in claims], limits)
+    claims = _placed(claims, placed, crowded) if limits else claims
+    inserted: set[str] = set()
+    if claims:
+        rows = [_row(claim.lease) for claim in claims]
+        inserted = {row["run_id"] for row in tx.all("insert_leases", rows=rows, holder=holder, now=tx.now)}
+    judgement.keep(tx, inserted)
     if len(inserted) < len(claims):
-        _wait_again(tx, [one.ticket for one in taken if one.ticket.run_id not in inserted], pause=lease_for)
+        beaten = [tickets[claim.lease.run_id] for claim in claims if claim.lease.run_id not in inserted]
+        crowded += _wait_again(tx, beaten, placed, pause=lease_for)
+    if crowded:
+        ready.put(tx, [one.changed(reserved=judgement.turns.get(one.run_id)) for one in crowded])
+    if len(inserted) < len(taken) == limit:
+        tx.ring(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
     return [claim for claim in claims if claim.lease.run_id in inserted]
 
 
@@ -167,6 +180,7 @@ def give_up(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> dict[st
     """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
     given = {lease.run_id: lease for lease in leases}
     rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in given.values()]
+    tx.ring(*{lease.ticket.queue for lease in given.values() if lease.place is not None})
     return {
         row["run_id"]: _asked(given[row["run_id"]], row) for row in tx.all("delete_leases", rows=rows, holder=holder)
     }
@@ -225,8 +239,42 @@ def _row(lease: Lease) -> Row:
     }
 
 
-def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> None:
-    """A lease stands against these runs' turn: someone wrote it by hand. They try again when it may be gone."""
+def _placed(claims: Sequence[Claim], placed: Mapping[str, int], crowded: Sequence[Ticket]) -> list[Claim]:
+    without = {ticket.run_id for ticket in crowded}
+    return [
+        replace(claim, lease=replace(claim.lease, place=placed.get(claim.lease.run_id)))
+        for claim in claims
+        if claim.lease.run_id not in without
+    ]
+
+
+def _start_later(
+    tx: Transaction, claims: Sequence[Claim], tickets: Mapping[str, Ticket], judgement: rates.Judgement
+) -> None:
+    """Runs that their rates hold up wait for their turns, and let their keys go."""
+    held_up = [claim for claim in claims if claim.lease.run_id in judgement.later]
+    if not held_up:
+        return
+    holds.open_those_of(tx, [tickets[claim.lease.run_id] for claim in held_up if claim.policy.key_order == "due"])
+    later = [(tickets[claim.lease.run_id], judgement.later[claim.lease.run_id]) for claim in held_up]
+    waits.put(
+        tx,
+        [
+            Wait(ticket=ticket.changed(reserved=turn.turn), due_at=turn.due_at, because=turn.because)
+            for ticket, turn in later
+        ],
+    )
+
+
+def _wait_again(
+    tx: Transaction, tickets: Sequence[Ticket], placed: Mapping[str, int], *, pause: timedelta
+) -> list[Ticket]:
+    """A lease stands against these runs: one on their key, which someone wrote by hand, until it may be gone. Those who
+    only lost the race for a place in their queue are given back."""
+    rows = [{"key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
+    keyed = {(row["key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
+    late = [one for one in tickets if one.run_id in placed and (one.key, one.number) not in keyed]
+    tickets = [one for one in tickets if one not in late]
     events.record(
         tx,
         [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets],
@@ -234,3 +282,4 @@ def _wait_again(tx: Transaction, tickets: list[Ticket], *, pause: timedelta) -> 
     holds.open_those_of(tx, tickets)
     because = "a lease on its key stands against its turn"
     waits.put(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])
+    return late

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
-from holdfast import codec
+from holdfast import codec, periods
 from holdfast.errors import InvalidPolicy
 from holdfast.retries import Retry
 
@@ -31,6 +31,8 @@ class Policy:
     key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
     key_limit      how many runs may hold the key at once
     audit          kept for ever: no retention removes the run
+    rate           at most so many starts in any window of a period: 10/min, 1/s, 100/30s
+    rate_name      what the rate is counted for: the job, or what `rate_key` makes of the arguments
     """
 
     max_attempts: int = 1
@@ -42,6 +44,8 @@ class Policy:
     key_order: KeyOrder = "due"
     key_limit: int = 1
     audit: bool = False
+    rate: str | None = None
+    rate_name: str | None = None
     retry: Retry = Retry()
 
     def __post_init__(self) -> None:
@@ -56,6 +60,8 @@ class Policy:
             raise InvalidPolicy("timeout must be positive, or None for no limit")
         if self.max_takeovers < 0:
             raise InvalidPolicy("max_takeovers can't be negative")
+        if self.rate is not None:
+            periods.rate(self.rate)
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")

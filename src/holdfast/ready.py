@@ -22,6 +22,8 @@ class Taken:
 
     ticket: Ticket
     submitted: Row | None
+    places: int | None
+    """How many runs of its queue may run at once, if that is limited."""
 
 
 def put(tx: Transaction, tickets: Iterable[Ticket]) -> None:
@@ -69,7 +71,7 @@ def take_oldest(tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], 
 
 
 def _taken(row: Row) -> Taken:
-    return Taken(Ticket.of(row), row if "args" in row else None)
+    return Taken(Ticket.of(row), row if "args" in row else None, row["concurrency"])
 
 
 def position(ticket: Ticket) -> Position:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from holdfast import codec, events, holds, outcomes, policies, ready, waits
+from holdfast import admissions, codec, events, holds, outcomes, policies, ready, seats, waits
 from holdfast.errors import HoldfastError, IdempotencyConflict, RunNotFound, UnknownNeed
 from holdfast.events import Event
 from holdfast.outcomes import Ending
@@ -41,6 +41,7 @@ class Submission:
     policy: Policy
     tags: str = "{}"
     idempotency_key: str | None = None
+    unique: str | None = None
     again_of: str | None = None
     due_at: datetime | None = None
     after: Mapping[str, int] = field(default_factory=dict)
@@ -61,6 +62,12 @@ class Submission:
         """The runs that must be there before it and its family are."""
         family = {member.run_id for member in self.family}
         return {needed for one in (self, *self.family) for needed in one.after} - family
+
+    @property
+    def digest(self) -> str:
+        """What `unique` goes by: the key, or the arguments where there is none."""
+        arguments = _arguments(self.args) if self.family else self.args
+        return codec.digest("args" if self.key is None else "key", self.key or arguments, size=16)
 
     @property
     def ticket(self) -> Ticket:
@@ -117,18 +124,31 @@ class Snapshot:
         return self.place == "outcomes"
 
 
-def submit(tx: Transaction, submissions: Sequence[Submission], *, first: bool = False) -> list[str | HoldfastError]:
+def submit(
+    tx: Transaction, submissions: Sequence[Submission], *, first: bool = False, whole: bool = False
+) -> list[str | HoldfastError]:
     """For each submission its run's id, or why it was refused; a refused one has written nothing.
 
-    `first` says that these ids have never been sent before, so that no reply to them can have been lost.
+    `first` says that these ids have never been sent before, so that no reply to them can have been lost; `whole` that
+    none is wanted if one is refused.
     """
-    if first and not any(s.after or s.wishes or s.build or s.idempotency_key for s in submissions):
+    plain = not any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions)
+    queues = {s.queue for s in submissions}
+    if first and plain and tx.owned and not seats.expected(tx, queues):
+        hear = seats.unless_bounded(tx, queues)
         tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
-        place(tx, submissions)
+        place(tx, submissions, bounded={})
+        hear()
         return [s.run_id for s in submissions]
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
     accepted = [s for s in submissions if not unknown & s.needs]
+    asking = [s for s in accepted if s.build is None]
+    admission = admissions.judge(tx, asking, repeated=lambda: _repeated(tx, asking))
+    if whole and (admission.refused or len(accepted) < len(submissions)):
+        accepted = asking = []
+    admissions.settle(tx, asking, admission)
+    accepted = [s for s in accepted if admission.admits(s.run_id)]
     found = _settle(tx, accepted)
     builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
     accepted = [_settled(s, found) for s in accepted if s.build is None]
@@ -138,22 +158,35 @@ def submit(tx: Transaction, submissions: Sequence[Submission], *, first: bool = 
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
         tx.put("insert_runs", rows=[_row(s, tx.now) for s in family])
-    place(tx, [*family, *(s for s in accepted if s.run_id in inserted)])
+    new = [*family, *(s for s in accepted if s.run_id in inserted)]
+    place(tx, new, bounded=None if family else admission.bounded)
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
     for index, submission in enumerate(submissions):
         if submission.run_id in inserted:
             answers[index] = submission.run_id
+        elif full := admission.refused.get(admission.same.get(submission.run_id, submission.run_id)):
+            answers[index] = full
         elif missing := unknown & submission.needs:
             answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for")
         elif submission.run_id in builds:
             answers[index] = builds[submission.run_id]
-        else:
+        elif submission.run_id in existing:
             answers[index] = existing[submission.run_id]
+        else:
+            stands = admission.same.get(submission.run_id, submission.run_id)
+            answers[index] = admission.given.get(stands, stands)
     return [answers[index] for index in range(len(submissions))]
 
 
-def place(tx: Transaction, submissions: Sequence[Submission]) -> None:
-    """Put new runs where they belong: in `ready` if nothing stands in their way, else in `waits`."""
+def place(tx: Transaction, submissions: Sequence[Submission], *, bounded: Mapping[str, int] | None = None) -> None:
+    """Put new runs where they belong: in `ready` if nothing stands in their way, else in `waits`.
+
+    `bounded` are the bounds of their queues, where they are known; in a bounded queue each takes a seat.
+    """
+    seated = [admissions.seat_of(s) for s in submissions if s.kind != "build"]
+    if seated and bounded is None:
+        bounded = seats.bounds(tx, [replace(seat, refusable=False) for seat in seated])
+    seats.take(tx, bounded or {}, seated)
     needy = [s for s in submissions if s.after]
     if needy:
         needs = sorted((needed, s.run_id, int(must)) for s in needy for needed, must in s.after.items())
@@ -254,6 +287,18 @@ def make(tx: Transaction, makings: Sequence[Making]) -> None:
     place(tx, submissions)
 
 
+def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
+    """Submit segments of one stage, each the only one at its place; the ids of all of them, be they new or not."""
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in submissions])}
+    place(tx, [s for s in submissions if s.run_id in inserted])
+    there = [s for s in submissions if s.run_id not in inserted]
+    if there:
+        names = [s.segment for s in there]
+        rows = tx.all("find_segments", parent_id=there[0].parent_id, stage=there[0].stage, names=names)
+        inserted |= {row["id"] for row in rows}
+    return sorted(inserted)
+
+
 def _settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
     """The submission with runs in place of the builds that were found; one that is ready needs no waiting for."""
     if not submission.wishes:
@@ -331,8 +376,12 @@ def _same_arguments(args: str, submission: Submission) -> bool:
     """Whether a run was submitted with these arguments; a pipeline's are kept beside the ids of its stages' runs."""
     if not submission.family:
         return args == submission.args
-    given: Any = codec.load(submission.args)["arguments"]
-    return codec.load(args).get("arguments") == given  # type: ignore[no-any-return]
+    return _arguments(args) == _arguments(submission.args)
+
+
+def _arguments(args: str) -> str:
+    """What a pipeline was given, without the rest of its plan."""
+    return codec.compact(codec.load(args).get("arguments"))
 
 
 def _wait(submission: Submission, now: datetime) -> Wait:

@@ -70,6 +70,9 @@ class Settings(BaseModel):
         ("default",), description="Which queues a worker serves that is not told; not set: `default`, and the builds'."
     )
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
+    max_queued: int | None = Field(
+        None, ge=0, description="Most runs that may be queued or running, over all queues; builds do not count."
+    )
     max_args_bytes: int = Field(1_000_000, ge=1, description="Largest arguments of a run, as JSON.")
     max_result_bytes: int = Field(10_000_000, ge=1, description="Largest result of a run or a step, as JSON.")
     artifacts: Place = Field(

@@ -54,7 +54,7 @@ class Submitter:
         if options.connection is not None:
             return self._submit_joined(options.connection, submissions)
         return self._retrying(
-            lambda first: self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first)))
+            lambda first: self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)))
         )
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -104,10 +104,14 @@ class Submitter:
             return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return joins.within(self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+        return joins.within(
+            self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
+        )
 
     async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return await joins.awithin(self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions)))
+        return await joins.awithin(
+            self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
+        )
 
     def _retrying(self, submit: Callable[[bool], T]) -> T:
         """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""

@@ -84,14 +84,14 @@ def test_why_no_live_worker_serves_the_queue(hf: Holdfast, manual: Manual, work:
 def test_why_the_queue_is_paused(hf: Holdfast, manual: Manual, work: Any) -> None:
     run = work.submit()
     register(hf, "w")
-    hf.pause("default", note="the mail server is down")
+    hf.queues.pause("default", note="the mail server is down")
 
     assert manual.worker().claim() == []
     assert manual.worker().claim(oldest_first=True) == []
     [reason] = run.why().reasons
     assert "queue default is paused since 2026-01-01" in reason
     assert "the mail server is down" in reason
-    hf.resume("default")
+    hf.queues.resume("default")
     assert manual.run_all() == 1
 
 

@@ -416,11 +416,11 @@ def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, dat
         def work() -> str:
             return "done"
 
-        hf.pause("default")
+        hf.queues.pause("default")
         replaced = Worker(hf, exclusive="scheduler")
         replaced.start()
         database.run("update holdfast_workers set id = 'another'")
-        hf.resume("default")
+        hf.queues.resume("default")
         run = work.submit()
         until(lambda: not replaced.alive)
         with pytest.raises(WorkerExists):

@@ -17,6 +17,32 @@ column holdfast_asks.must_succeed integer not null
 column holdfast_asks.submission text not null
 constraint holdfast_asks_pkey PRIMARY KEY (run_id, number)
 CREATE UNIQUE INDEX holdfast_asks_pkey ON public.holdfast_asks USING btree (run_id, number)
+view holdfast_build as
+ SELECT b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+        CASE
+            WHEN ((b.stale_at IS NOT NULL) OR (v.id IS NULL)) THEN 'stale'::text
+            WHEN (v.state = 'running'::text) THEN 'building'::text
+            WHEN (v.state = 'succeeded'::text) THEN 'ready'::text
+            WHEN (v.state = 'timed_out'::text) THEN 'failed'::text
+            ELSE v.state
+        END AS state,
+    b.stale_at,
+    b.because,
+    b.since_at,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.failure_type,
+    v.error,
+    v.result,
+    ( SELECT count(*) AS count
+           FROM holdfast_needs n
+          WHERE (n.needed = b.run_id)) AS waiting
+   FROM (holdfast_builds b
+     LEFT JOIN holdfast_run v ON ((v.id = b.run_id)));
 column holdfast_builds.job text collate "C" not null
 column holdfast_builds.scope text collate "C" not null
 column holdfast_builds.fingerprint text collate "C" not null
@@ -99,13 +125,14 @@ column holdfast_queues.name text collate "C" not null
 column holdfast_queues.paused_at timestamp with time zone
 column holdfast_queues.note text
 column holdfast_queues.max_queued integer
+column holdfast_queues.counted_at timestamp with time zone
 column holdfast_queues.concurrency integer
 column holdfast_queues.version integer not null
 constraint holdfast_queues_pkey PRIMARY KEY (name)
 CREATE UNIQUE INDEX holdfast_queues_pkey ON public.holdfast_queues USING btree (name)
 column holdfast_rates.name text collate "C" not null
 column holdfast_rates.number integer not null
-column holdfast_rates.next_at timestamp with time zone not null
+column holdfast_rates.turn bigint not null
 column holdfast_rates.started_at timestamp with time zone
 options holdfast_rates (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_rates_pkey PRIMARY KEY (name, number)
@@ -120,7 +147,7 @@ column holdfast_ready.tries integer not null
 column holdfast_ready.takeovers integer not null
 column holdfast_ready.key_limit integer not null
 column holdfast_ready.number integer not null
-column holdfast_ready.reserved_at timestamp with time zone
+column holdfast_ready.reserved bigint
 options holdfast_ready (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_ready_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_ready_age ON public.holdfast_ready USING btree (queue, run_id) WHERE (rank <> 0)
@@ -206,7 +233,9 @@ column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
 constraint holdfast_runs_pkey PRIMARY KEY (id)
+CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
+CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id) WHERE (kind = 'pipeline'::text)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
@@ -276,11 +305,11 @@ column holdfast_waits.since_at timestamp with time zone not null
 column holdfast_waits.key_limit integer not null
 column holdfast_waits.spare integer
 column holdfast_waits.errand text collate "C"
-column holdfast_waits.reserved_at timestamp with time zone
+column holdfast_waits.reserved bigint
 options holdfast_waits (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_waits_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_waits_due ON public.holdfast_waits USING btree (due_at) WHERE (due_at IS NOT NULL)
-CREATE INDEX holdfast_ix_waits_errand ON public.holdfast_waits USING btree (run_id) WHERE ((errand IS NOT NULL) AND (missing = 0))
+CREATE INDEX holdfast_ix_waits_errand ON public.holdfast_waits USING btree (run_id) WHERE ((errand IS NOT NULL) AND (missing <= 0))
 CREATE INDEX holdfast_ix_waits_look ON public.holdfast_waits USING btree (run_id) WHERE (look = 1)
 CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (key, due_at, run_id) WHERE ((key IS NOT NULL) AND (missing = 0))
 CREATE UNIQUE INDEX holdfast_waits_pkey ON public.holdfast_waits USING btree (run_id)

@@ -22,6 +22,32 @@ CREATE TABLE holdfast_asks (
     primary key (run_id, number)
 ) without rowid;
 
+CREATE VIEW holdfast_build as
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    case
+        when b.stale_at is not null or v.id is null then 'stale'
+        when v.state = 'running' then 'building'
+        when v.state = 'succeeded' then 'ready'
+        when v.state = 'timed_out' then 'failed'
+        else v.state
+    end as state,
+    b.stale_at,
+    b.because,
+    b.since_at,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.failure_type,
+    v.error,
+    v.result,
+    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+from holdfast_builds as b
+left join holdfast_run as v on v.id = b.run_id;
+
 CREATE TABLE holdfast_builds (
     job text not null,
     scope text not null,
@@ -123,12 +149,12 @@ CREATE TABLE holdfast_queues (
     name text not null primary key,
     paused_at text,
     note text
-, max_queued integer, concurrency integer, version integer not null default 0) without rowid;
+, max_queued integer, counted_at text, concurrency integer, version integer not null default 0) without rowid;
 
 CREATE TABLE holdfast_rates (
     name text not null,
     number integer not null,
-    next_at text not null,
+    turn integer not null,
     started_at text,
     primary key (name, number)
 ) without rowid;
@@ -142,7 +168,7 @@ CREATE TABLE holdfast_ready (
     attempt integer not null,
     tries integer not null,
     takeovers integer not null
-, key_limit integer not null default 1, number integer not null default 1, reserved_at text) without rowid;
+, key_limit integer not null default 1, number integer not null default 1, reserved integer) without rowid;
 
 CREATE INDEX holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0;
 
@@ -209,11 +235,15 @@ CREATE TABLE holdfast_runs (
     created_at text not null
 , kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0) without rowid;
 
+CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
+
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
 
 CREATE INDEX holdfast_ix_runs_job on holdfast_runs (job, id);
 
 CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null;
+
+CREATE INDEX holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline';
 
 CREATE TABLE holdfast_schedules (
     name text not null,
@@ -290,11 +320,11 @@ CREATE TABLE holdfast_waits (
     because text,
     look integer not null,
     since_at text not null
-, key_limit integer not null default 1, spare integer, errand text, reserved_at text) without rowid;
+, key_limit integer not null default 1, spare integer, errand text, reserved integer) without rowid;
 
 CREATE INDEX holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null;
 
-CREATE INDEX holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0;
+CREATE INDEX holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0;
 
 CREATE INDEX holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1;
 

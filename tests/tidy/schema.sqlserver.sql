@@ -253,23 +253,27 @@ alter table holdfast_runs add audit int not null default 0
 go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
+create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null
+go
+create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
+go
 -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
--- orchestrator has to do for it before it can go on; the start that a rate has reserved for it.
+-- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
 alter table holdfast_waits add key_limit int not null default 1
 go
 alter table holdfast_waits add spare int null
 go
 alter table holdfast_waits add errand nvarchar(200) collate latin1_general_100_bin2 null
 go
-alter table holdfast_waits add reserved_at datetime2(6) null
+alter table holdfast_waits add reserved bigint null
 go
-create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing = 0
+create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
 go
 alter table holdfast_ready add key_limit int not null default 1
 go
 alter table holdfast_ready add number int not null default 1
 go
-alter table holdfast_ready add reserved_at datetime2(6) null
+alter table holdfast_ready add reserved bigint null
 go
 -- Which of the key's holds the run has, and which of its queue's places.
 alter table holdfast_leases add key_limit int not null default 1
@@ -372,8 +376,11 @@ drop table holdfast_kept
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- How many runs may be queued or running, how many may run at once; version grows with each submission that counts.
+-- How many runs may be queued or running, and from when on each is counted; how many may run at once; version grows
+-- with each submission that counts.
 alter table holdfast_queues add max_queued int null
+go
+alter table holdfast_queues add counted_at datetime2(6) null
 go
 alter table holdfast_queues add concurrency int null
 go
@@ -398,11 +405,12 @@ create table holdfast_uniques (
 go
 create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
 go
--- The starts that a rate allows in one period: when each was last used, and from when on it can be reserved.
+-- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
+-- for the rate: how many starts have been made or set aside.
 create table holdfast_rates (
-    name nvarchar(400) collate latin1_general_100_bin2 not null,
+    name nvarchar(404) collate latin1_general_100_bin2 not null,
     number int not null,
-    next_at datetime2(6) not null,
+    turn bigint not null,
     started_at datetime2(6) null,
     primary key (name, number)
 )
@@ -516,3 +524,30 @@ left join holdfast_outcomes as o on o.run_id = r.id
 left join holdfast_leases as l on l.run_id = r.id
 left join holdfast_ready as y on y.run_id = r.id
 left join holdfast_waits as w on w.run_id = r.id
+go
+-- Each build with the run that makes it.
+create view holdfast_build as
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    case
+        when b.stale_at is not null or v.id is null then 'stale'
+        when v.state = 'running' then 'building'
+        when v.state = 'succeeded' then 'ready'
+        when v.state = 'timed_out' then 'failed'
+        else v.state
+    end as state,
+    b.stale_at,
+    b.because,
+    b.since_at,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.failure_type,
+    v.error,
+    v.result,
+    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+from holdfast_builds as b
+left join holdfast_run as v on v.id = b.run_id

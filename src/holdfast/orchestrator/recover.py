@@ -53,6 +53,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
             case final:
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, diagnostics)
+    tx.ring(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
     outcomes.end(tx, endings)
     holds.open_those_of(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
     waits.put(tx, [wait for wait, _ in later])

@@ -30,6 +30,7 @@ class Store:
     def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self.bounded: set[str] = set()
         self.commits = 0
         self._followed_at = clock.elapsed()
         self._reset()
@@ -87,7 +88,15 @@ class Store:
     def _within(self, session: Callable[[], Session], queries: Queries, verb: Callable[[Transaction], T]) -> T:
         try:
             opened = session()
-            tx = Transaction(opened, queries, self.dialect, now=self.clock.now(), ids=self.ids, owned=False)
+            tx = Transaction(
+                opened,
+                queries,
+                self.dialect,
+                now=self.clock.now(),
+                ids=self.ids,
+                owned=False,
+                bounded=self.bounded,
+            )
             answer = verb(tx)
             self.dialect.announce_joined(tx)
             return answer
@@ -160,7 +169,14 @@ class Store:
             try:
                 session = self.dialect.begin(connection, write=write, patience=patience)
                 # Read when the lock is ours: what is promised from now on must not be old before it is written.
-                tx = Transaction(session, self.queries, self.dialect, now=self.clock.now(), ids=self.ids)
+                tx = Transaction(
+                    session,
+                    self.queries,
+                    self.dialect,
+                    now=self.clock.now(),
+                    ids=self.ids,
+                    bounded=self.bounded,
+                )
                 yield tx
                 self.dialect.commit(connection)
             except BaseException:

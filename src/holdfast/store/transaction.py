@@ -9,7 +9,7 @@ A list is bound as JSON text, an instant as the dialect wants it. Columns that e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +23,8 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Transaction:
-    """`owned` says whether the engine began it, or a caller did and we have joined."""
+    """`owned` says whether the engine began it, or a caller did and we have joined. `bounded` are the queues that this
+    process last saw bounded: a hint, shared by all transactions of a store."""
 
     def __init__(
         self,
@@ -34,9 +35,11 @@ class Transaction:
         now: datetime,
         ids: Ids,
         owned: bool = True,
+        bounded: set[str] | None = None,
     ) -> None:
         self._session, self._queries, self._dialect = session, queries, dialect
         self.now, self.ids, self.owned = now, ids, owned
+        self.bounded: set[str] = set() if bounded is None else bounded
         self.wrote = False
         self.rung: set[str] = set()
         self.ended: list[str] = []
@@ -55,6 +58,20 @@ class Transaction:
     def all(self, name: str, /, **values: object) -> list[Row]:
         """Execute a statement; the rows that it gave."""
         rows, columns, _ = self._execute(name, values)
+        return self._rows(rows, columns)
+
+    def later(self, name: str, /, **values: object) -> Callable[[], list[Row]]:
+        """Execute a statement whose answer is not needed yet; the rows, when asked for."""
+        query = self._queries[name]
+        answer = self._session.ask(query.text, query.bind(self._bound(query, values)))
+
+        def rows() -> list[Row]:
+            found, columns, _ = answer()
+            return self._rows(found, columns)
+
+        return rows
+
+    def _rows(self, rows: Sequence[Sequence[Any]], columns: list[str]) -> list[Row]:
         found = [dict(zip(columns, row, strict=True)) for row in rows]
         if self._dialect.parses_instants:
             instants = [column for column in columns if column.endswith("_at")]

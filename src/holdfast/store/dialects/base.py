@@ -36,6 +36,9 @@ class Session(Protocol):
     def put(self, text: str, values: object) -> None:
         """Execute, and need no answer; an error may come with a later statement or with the commit."""
 
+    def ask(self, text: str, values: object) -> Callable[[], Result]:
+        """Execute, and need the answer later; it, or an error, comes when it is asked for."""
+
 
 class SqlAlchemySession:
     """A SQLAlchemy Connection, which may sit on an async driver."""
@@ -52,6 +55,10 @@ class SqlAlchemySession:
 
     def put(self, text: str, values: object) -> None:
         self._connection.exec_driver_sql(text, values)
+
+    def ask(self, text: str, values: object) -> Callable[[], Result]:
+        result = self.execute(text, values)
+        return lambda: result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,14 +211,21 @@ class _Session:
         cursor.execute(text, values)
 
     def execute(self, text: str, values: Any) -> Result:
+        return self.ask(text, values)()
+
+    def ask(self, text: str, values: Any) -> Callable[[], Result]:
         cursor = self._connection.cursor(row_factory=psycopg.rows.tuple_row)
         cursor.execute(text, values)
-        if self._pipeline is not None:
-            self._pipeline.sync()
-        if cursor.description is None:
-            return (), [], cursor.rowcount
-        rows = cursor.fetchall()
-        return rows, [column.name for column in cursor.description], len(rows)
+
+        def answer() -> Result:
+            if self._pipeline is not None:
+                self._pipeline.sync()
+            if cursor.description is None:
+                return (), [], cursor.rowcount
+            rows = cursor.fetchall()
+            return rows, [column.name for column in cursor.description], len(rows)
+
+        return answer
 
 
 @lru_cache(maxsize=4096)  # a batch says the same instant many times

@@ -221,6 +221,10 @@ class _Session:
         rows = cursor.fetchall()
         return rows, [column[0] for column in cursor.description], len(rows)
 
+    def ask(self, text: str, values: object) -> Callable[[], Result]:
+        result = self.execute(text, values)
+        return lambda: result
+
 
 def _load(name: str) -> Any:
     try:

@@ -236,6 +236,10 @@ class _Session:
     def put(self, text: str, values: Any) -> None:
         self.execute(text, values)
 
+    def ask(self, text: str, values: Any) -> Callable[[], Result]:
+        result = self.execute(text, values)
+        return lambda: result
+
 
 class _JoinedSession(_Session):
     """A caller's transaction.

@@ -2,6 +2,8 @@
 select
     name,
     paused_at,
-    note
+    note,
+    max_queued,
+    concurrency
 from holdfast_queues
 where name = :name

@@ -1,5 +1,17 @@
 -- Claim, first half, by age alone, so that priority starves no one.
-with plain as (
+with room as (
+    select
+        q.concurrency,
+        case
+            when q.paused_at is not null then 0
+            when q.concurrency is null then :limit
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+        end as free
+    from holdfast_queues as q
+    where q.name = :queue
+),
+
+plain as (
     select y.run_id
     from holdfast_ready as y
     -- Between, not equal: so the order is one that only the queue's own index has.
@@ -21,9 +33,8 @@ ranked as (
 chosen as (
     select run_id
     from (select run_id from plain union all select run_id from ranked) as oldest
-    where not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by run_id
-    limit :limit
+    limit coalesce((select free from room), :limit)
 ),
 
 taken as (
@@ -45,6 +56,7 @@ select
     t.key_limit,
     t.number,
     t.reserved,
+    (select concurrency from room) as concurrency,
     r.args,
     r.policy,
     r.tags,

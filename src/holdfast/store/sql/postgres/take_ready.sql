@@ -1,14 +1,25 @@
--- Claim, first half: the highest priority first, then the oldest.
-with chosen as (
+-- Claim, first half: the highest priority first, then the oldest; no more than the queue has places free.
+with room as (
+    select
+        q.concurrency,
+        case
+            when q.paused_at is not null then 0
+            when q.concurrency is null then :limit
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+        end as free
+    from holdfast_queues as q
+    where q.name = :queue
+),
+
+chosen as (
     select y.run_id
     from holdfast_ready as y
     where
         y.queue = :queue
         and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
         and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
-        and not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by y.rank, y.run_id
-    limit :limit
+    limit coalesce((select free from room), :limit)
     for update skip locked
 ),
 
@@ -31,6 +42,7 @@ select
     t.key_limit,
     t.number,
     t.reserved,
+    (select concurrency from room) as concurrency,
     r.args,
     r.policy,
     r.tags,

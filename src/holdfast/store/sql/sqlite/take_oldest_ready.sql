@@ -21,8 +21,31 @@ where run_id in (
             limit :limit
         )
     )
-    where not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by run_id
-    limit :limit
+    limit coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    )
 )
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
+returning
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved,
+    (select q.concurrency from holdfast_queues as q where q.name = :queue) as concurrency

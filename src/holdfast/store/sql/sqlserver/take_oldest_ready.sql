@@ -11,9 +11,26 @@ output
     deleted.takeovers,
     deleted.key_limit,
     deleted.number,
-    deleted.reserved
+    deleted.reserved,
+    chosen.concurrency
 from (
-    select top (:limit) oldest.run_id
+    select top (coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) then 0
+                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)
+                    else :limit
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    ))
+        oldest.run_id,
+        (select q.concurrency from holdfast_queues as q where q.name = :queue) as concurrency
     from (
         select plain.run_id
         from (
@@ -31,7 +48,6 @@ from (
             order by c.run_id
         ) as ranked
     ) as oldest
-    where not exists (select 1 from holdfast_queues as q where q.name = :queue and q.paused_at is not null)
     order by oldest.run_id
 ) as chosen
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id

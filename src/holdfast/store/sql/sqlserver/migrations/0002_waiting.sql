@@ -169,7 +169,7 @@ go
 -- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
 -- for the rate: how many starts have been made or set aside.
 create table holdfast_rates (
-    name nvarchar(400) collate latin1_general_100_bin2 not null,
+    name nvarchar(404) collate latin1_general_100_bin2 not null,
     number int not null,
     turn bigint not null,
     started_at datetime2(6) null,

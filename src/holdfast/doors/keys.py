@@ -1,0 +1,20 @@
+"""hf.keys: who holds what, and who waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast import keys
+from holdfast.keys import Key
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+
+class Keys:
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
+        """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
+        return self._hf.read(lambda tx: keys.listed(tx, limit=limit, after=after))

@@ -1,0 +1,40 @@
+"""Places: how many runs of a queue may run at once, over all processes.
+
+A lease of a limited queue has one of its places, a number that no other lease of the queue has: the database refuses a
+second. A claim takes no more runs than there are places free, and one that loses the race for a place gives its run
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from holdfast.store.transaction import Transaction
+from holdfast.tickets import Ticket
+
+
+def number(
+    tx: Transaction, tickets: Iterable[Ticket], limits: Mapping[str, int]
+) -> tuple[dict[str, int], list[Ticket]]:
+    """A free place for each of these runs whose queue is limited; and those for which there is none."""
+    placed: dict[str, int] = {}
+    crowded: list[Ticket] = []
+    if not limits:
+        return placed, crowded
+    taken: dict[str, set[int]] = {queue: set() for queue in limits}
+    for row in tx.all("find_places", queues=sorted(limits)):
+        taken[row["queue"]].add(row["place"])
+    free = {queue: iter([n for n in range(1, limit + 1) if n not in taken[queue]]) for queue, limit in limits.items()}
+    for ticket in tickets:
+        if ticket.queue in limits:
+            place = next(free[ticket.queue], None)
+            if place is None:
+                crowded.append(ticket)
+            else:
+                placed[ticket.run_id] = place
+    return placed, crowded
+
+
+def fill(tx: Transaction, queue: str) -> None:
+    """Number the leases that a queue has while it becomes limited."""
+    tx.put("number_places", queue=queue)

@@ -1,0 +1,138 @@
+"""Rates: how many starts there may be in any window of one period.
+
+A rate that allows N starts a period has N numbered rows; each start takes one whose last start lies a period back, so
+that no window has more than N, whoever claims. Starts have turns: 1, 2, 3 … A run that can't start now is given the
+next turn and waits until that turn's time: the rows say when the starts before it can be. Only starts count: retries
+and takeovers take a new turn each; a turn whose run never comes is passed over at its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from holdfast import periods
+from holdfast.periods import Rate
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tickets import Ticket
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """A run that its rate does not let start now: which turn it has, and when that comes."""
+
+    turn: int
+    due_at: datetime
+    because: str
+
+
+@dataclass(slots=True)
+class _Start:
+    turn: int
+    started_at: datetime
+
+
+@dataclass(slots=True)
+class _Meter:
+    """One rate: `given` is the last turn that was given to anyone, `made` the last one that has started."""
+
+    name: str
+    rate: Rate
+    given: int
+    starts: dict[int, _Start]
+    late: int = 0
+    changed: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def made(self) -> int:
+        return max(start.turn for start in self.starts.values())
+
+    def ask(self, run_id: str, reserved: int | None, *, now: datetime) -> tuple[int, datetime | None]:
+        """The run's turn, and when it comes if that is not now."""
+        if reserved is None:
+            self.given += 1
+        turn = self.given if reserved is None else reserved
+        free = sorted((start.started_at + self.rate.period, number) for number, start in self.starts.items())
+        # Those with an earlier turn go first, whether they are here or not; who has missed its own goes next.
+        ahead = max(turn - self.made - 1, self.late)
+        round_, place = divmod(ahead, len(free))
+        due_at = free[place][0] + round_ * self.rate.period
+        if due_at <= now:
+            number = free[0][1]
+            self.starts[number] = _Start(max(turn, self.made), now)
+            self.changed[number] = run_id
+            return turn, None
+        self.late += turn <= self.made
+        return turn, due_at
+
+
+class Judgement:
+    """Which of some runs must start later, by their rates. Nothing is written before `keep`."""
+
+    def __init__(self) -> None:
+        self.later: dict[str, Later] = {}
+        self.turns: dict[str, int] = {}
+        self._meters: list[_Meter] = []
+
+    def keep(self, tx: Transaction, started: set[str]) -> None:
+        """Write down the starts of those runs that really started, and the turns that were given."""
+        rows: list[Row] = []
+        for meter in self._meters:
+            rows.append({"name": meter.name, "number": 0, "turn": meter.given, "started_at": None})
+            for number, run_id in meter.changed.items():
+                if run_id in started:
+                    start = meter.starts[number]
+                    rows.append(
+                        {"name": meter.name, "number": number, "turn": start.turn, "started_at": start.started_at}
+                    )
+        if rows:
+            tx.put("update_rates", rows=sorted(rows, key=lambda row: (row["name"], row["number"])))
+
+
+def judge(tx: Transaction, runs: Sequence[tuple[Ticket, Policy]]) -> Judgement:
+    """Let these runs start, in this order, or say when they may. Their rates are ours until the transaction ends."""
+    judgement = Judgement()
+    rated = [(ticket, policy) for ticket, policy in runs if policy.rate is not None]
+    if not rated:
+        return judgement
+    meters = _lock(tx, {name_of(ticket, policy): periods.rate(policy.rate or "") for ticket, policy in rated})
+    judgement._meters = list(meters.values())
+    for ticket, policy in rated:
+        meter = meters[name_of(ticket, policy)]
+        turn, due_at = meter.ask(ticket.run_id, ticket.reserved, now=tx.now)
+        judgement.turns[ticket.run_id] = turn
+        if due_at is not None:
+            because = f"rate {policy.rate} of {meter.name.partition(':')[2]}"
+            judgement.later[ticket.run_id] = Later(turn=turn, due_at=due_at, because=because)
+    return judgement
+
+
+def name_of(ticket: Ticket, policy: Policy) -> str:
+    """What the run's starts are counted under: its rate's own name, or its job."""
+    return f"job:{ticket.job}" if policy.rate_name is None else f"key:{policy.rate_name}"
+
+
+def _lock(tx: Transaction, wanted: dict[str, Rate]) -> dict[str, _Meter]:
+    rows = tx.all("lock_rates", names=sorted(wanted))
+    known = {(row["name"], row["number"]) for row in rows}
+    new = [
+        {"name": name, "number": number}
+        for name, rate in sorted(wanted.items())
+        for number in range(rate.count + 1)
+        if (name, number) not in known
+    ]
+    if new:
+        tx.put("insert_rates", rows=new)
+        rows = tx.all("lock_rates", names=sorted(wanted))
+    meters = {name: _Meter(name, rate, 0, {}) for name, rate in wanted.items()}
+    for row in rows:
+        meter = meters[row["name"]]
+        if row["number"] == 0:
+            meter.given = row["turn"]
+        elif row["number"] <= meter.rate.count:
+            meter.starts[row["number"]] = _Start(row["turn"], row["started_at"] or LONG_AGO)
+    return meters
