@@ -170,7 +170,7 @@ def from_json(name: str, spec: str) -> Schedule:
         trigger=triggers.load(stored["trigger"]),
         coalesce=stored["coalesce"],
         misfire_grace=_duration(stored["misfire_grace"]),
-        catch_up=stored["catch_up"] if isinstance(stored["catch_up"], str) else timedelta(seconds=stored["catch_up"]),
+        catch_up=_catch_up(stored["catch_up"]),
         max_instances=stored["max_instances"],
         overlap=stored["overlap"],
         jitter=_duration(stored["jitter"]),
@@ -184,6 +184,10 @@ def from_json(name: str, spec: str) -> Schedule:
 def _standing(row: Row) -> Standing:
     values: Row = {name: row[name] for name in ("spec", "considered_at", "paused_at", "note", "seen_at")}
     return Standing(schedule=from_json(row["name"], row["spec"]), **values)
+
+
+def _catch_up(stored: Any) -> CatchUp:
+    return stored if stored in ("none", "latest") else timedelta(seconds=stored)
 
 
 def _seconds(value: timedelta | None) -> Any:

@@ -109,7 +109,7 @@ def take(tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, 
     claimed = [(at, run_id) for at, (_, run_id) in wanted.items() if at in ours and run_id is not None]
     if claimed and schedule.overlap == "cancel":
         _cancel_active(tx, schedule, claimed[-1][0])
-    refused = _submit(tx, schedule, claimed)
+    refused = _submit(tx, schedule, claimed, at_once=manual)
     if manual and refused:
         raise next(iter(refused.values()))
     return [
@@ -204,7 +204,7 @@ def _cancel_active(tx: Transaction, schedule: Schedule, slot_at: datetime) -> No
 
 
 def _submit(
-    tx: Transaction, schedule: Schedule, claimed: Sequence[tuple[datetime, str]]
+    tx: Transaction, schedule: Schedule, claimed: Sequence[tuple[datetime, str]], *, at_once: bool
 ) -> dict[datetime, HoldfastError]:
     """Submit the runs of these slots; those that were refused (their queue is full) are skipped for that."""
     submissions = [
@@ -216,7 +216,7 @@ def _submit(
             key=schedule.key,
             args=schedule.arguments(slot_at),
             policy=schedule.policy,
-            due_at=starts_at if (starts_at := schedule.starts_at(slot_at)) > tx.now else None,
+            due_at=None if at_once else schedule.starts_at(slot_at),
             kind="slot",
         )
         for slot_at, run_id in claimed

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 from zoneinfo import ZoneInfo
 
@@ -78,10 +79,18 @@ class Cron:
             raise InvalidPolicy(f"tz={self.tz!r} is no time zone: {error}") from None
 
     def after(self, instant: datetime) -> datetime | None:
+        return next(self.following(instant), None)
+
+    def following(self, instant: datetime) -> Iterator[datetime]:
+        """All slots after an instant; faster than asking for one after the other."""
         # Whether a fixed time is repeated can only be said from before the change.
         repeats = self._fixed and self._offset(instant - DAY) != self._offset(instant)
         slots = self._from(instant.astimezone(UTC) - (DAY if repeats else timedelta(0)))
-        return next((slot for slot in slots if slot > instant), None)
+        last = instant
+        for slot in slots:
+            if slot > last:
+                yield slot
+                last = slot
 
     def __str__(self) -> str:
         return f"{self.expression} {self.tz}"
@@ -101,6 +110,7 @@ class Cron:
     def _from(self, start: datetime) -> Iterator[datetime]:
         """Slots from `start` on. cronsim reads the expression on a wall clock without a zone; the zone is ours: its own
         steps over half an hour where a zone changes by that much."""
+        matches: Iterator[datetime] = iter(())
         found: datetime | None = None
         passed: datetime | None = None
         for begin, end, offset in self._stretches(start):
@@ -110,17 +120,14 @@ class Cron:
                     yield begin  # its time was skipped
                 wall = max(wall, passed)
             if found is None or found < wall or (passed is not None and wall < passed):
-                found = self._match(wall)
+                matches = CronSim(self.expression, wall - SECOND)
+                found = next(matches, None)
             while found is not None and found < last:
                 yield found.replace(tzinfo=UTC) - offset
-                found = self._match(found + SECOND)
+                found = next(matches, None)
             if found is None:
                 return
             passed = last
-
-    def _match(self, wall: datetime) -> datetime | None:
-        """The first match at or after a time of the wall clock."""
-        return next(CronSim(self.expression, wall - SECOND), None)
 
     def _stretches(self, start: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
         """Pieces of time in which the zone's offset does not change."""
@@ -202,6 +209,9 @@ def between(trigger: Trigger, after: datetime, until: datetime, *, most: int) ->
 
 
 def _forward(trigger: Trigger, after: datetime, until: datetime) -> Iterator[datetime]:
+    if isinstance(trigger, Cron):
+        yield from takewhile(lambda slot: slot <= until, trigger.following(after))
+        return
     slot = trigger.after(after)
     while slot is not None and slot <= until:
         yield slot

@@ -151,7 +151,7 @@ class Scheduling:
         window = as_duration(max_runtime) or (None if expected is None else 2 * expected)
         caught_up: CatchUp = catch_up if catch_up in ("none", "latest") else _age(catch_up)
         own = {"name": name, "queue": queue, "priority": priority, "retry": retry, "isolation": isolation}
-        given = {option: value for option, value in own.items() if value is not None}
+        given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
 
         def register(fn: Callable[..., Any] | Job[..., Any]) -> Job[..., Any]:
             job = self._attach(fn, given) if isinstance(fn, Job) else self._hf.job(**given)(fn)
