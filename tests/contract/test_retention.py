@@ -290,37 +290,78 @@ def test_a_pipeline_that_another_repeats_stays_as_long_as_that_one(
     assert not exists(hf, second)
 
 
+def a_video(hf: Holdfast, calls: list[str]) -> Any:
+    """A pipeline whose second stage makes a file of each segment."""
+    video = hf.pipeline("video")
+
+    @video.stage()
+    def script(text: str) -> list[str]:
+        return text.split()
+
+    @video.stage(after=script, each="segment", version="v/2")
+    def audio(ctx: Context, segment: str) -> int:
+        def make(path: Path) -> None:
+            calls.append(segment)
+            path.write_bytes(segment.encode())
+
+        return ctx.artifact("sound.bin", make).size
+
+    @video.stage(after=audio)
+    def render(ctx: Context, segments: list[int]) -> int:
+        return ctx.artifact("video.bin", bytes(sum(segments))).size
+
+    return video
+
+
 @pytest.mark.contract("L8")
-def test_an_output_that_a_rerun_relies_on_stays_when_the_run_that_made_it_goes(
-    keeping: Holdfast, hands: Manual, clock: FakeClock
+def test_a_pipelines_outputs_lie_where_stage_version_and_segment_say_and_a_rerun_finds_them(
+    keeping: Holdfast, hands: Manual
 ) -> None:
     calls: list[str] = []
-
-    @keeping.job(name="work")
-    def work(ctx: Context, version: str = "1") -> None:
-        def make(path: Path) -> None:
-            calls.append(ctx.run.id)
-            path.write_bytes(b"content")
-
-        ctx.artifact("out.txt", make)
-
-    first = a_run(keeping, kind="pipeline")
-    made_by = a_run(keeping, kind="stage", parent_id=first, stage="audio", segment="a/b")
+    first = a_video(keeping, calls).submit(text="one two")
     hands.run_all()
+    assert first.result(timeout=1) == 6
+    assert sorted(calls) == ["one", "two"]
+    places = [f"{found.place}/{found.name}" for found in keeping.artifacts.of(first.id)]
+    assert places == [
+        f"{first.id}/audio@v%2F2/0/sound.bin",
+        f"{first.id}/audio@v%2F2/1/sound.bin",
+        f"{first.id}/render@1/~/video.bin",
+    ]
+    assert lying_in(keeping) == {f"{first.id[-2:]}/{place}" for place in places}
+
+    again = keeping.again(first.id)
+    hands.run_all()
+    assert again.result(timeout=1) == 6
+    assert sorted(calls) == ["one", "two"], "what is there and whole is not made again"
+    once_more = keeping.again(again.id)
+    hands.run_all()
+    assert [f"{found.place}/{found.name}" for found in keeping.artifacts.of(once_more.id)] == places
+
+
+@pytest.mark.contract("L8")
+def test_an_output_that_a_rerun_relies_on_stays_when_the_run_that_made_it_goes(
+    keeping: Holdfast, hands: Manual, clock: FakeClock, database: Database
+) -> None:
+    calls: list[str] = []
+    first = a_video(keeping, calls).submit(text="one two")
+    hands.run_all()
+    made_by = {found.run_id for found in keeping.artifacts.of(first.id)}
     clock.advance(20 * DAY)
-    again = a_run(keeping, kind="pipeline", again_of=first)
-    used_by = a_run(keeping, kind="stage", parent_id=again, stage="audio", segment="a/b")
-    other = a_run(keeping, kind="stage", parent_id=again, stage="audio", segment="c")
+    again = keeping.again(first.id)
     hands.run_all()
+    kept = keeping.artifacts.of(again.id)
+    assert made_by.isdisjoint(found.run_id for found in kept)
 
-    assert [call for call in calls if call in (made_by, used_by, other)] == [made_by, other]
-    [kept] = keeping.artifacts.of(used_by)
-    assert (kept.run_id, kept.place.split("/")) == (used_by, [first, "audio@~", "a%2Fb"])
-    assert keeping.artifacts.of(made_by) == [kept]
-    assert kept in keeping.artifacts.of(again)
-    keeping.do(lambda tx: retention.remove(tx, [made_by]))
-    assert kept.read() == b"content"
-    assert keeping.verify(artifacts=True) == []
+    clock.advance(20 * DAY)
+    assert keeping.retain() == Removed(), "and so does all of the pipeline that is repeated"
+    keeping.do(lambda tx: retention.remove(tx, sorted(made_by)))
+    assert [found.read() for found in kept] == [b"one", b"two", bytes(6)]
+    clock.advance(20 * DAY)
+    keeping.retain()
+    keeping.retain()
+    assert rows(database) == dict.fromkeys(TABLES, 0)
+    assert lying_in(keeping) == set()
 
 
 @pytest.mark.contract("P8", "L8")
