@@ -50,7 +50,7 @@ def caller(database: Database) -> Caller:
         with contextlib.closing(database.connect()) as connection:
             database.begin(connection)
             yield connection
-            with contextlib.suppress(database.errors):
+            with contextlib.suppress(*database.errors):
                 connection.execute("rollback")
 
     return begin

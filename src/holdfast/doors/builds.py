@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any
 
 from holdfast import builds
@@ -38,7 +39,7 @@ class Builds:
         state: str | None = None,
         limit: int = 50,
         before: str | None = None,
-    ) -> list[Build]:
+    ) -> builtins.list[Build]:
         """The newest makings first; `before` continues after the run of the last one of the page before."""
         if state is not None and state not in builds.STATES:
             raise InvalidPolicy(f"a build is {', '.join(builds.STATES)}; not {state!r}")
@@ -46,7 +47,7 @@ class Builds:
         chosen = {"job": name, "scope": scope, "fingerprint": fingerprint, "state": state, "before": before}
         return self._hf.read(lambda tx: builds.list_builds(tx, **chosen, limit=limit))
 
-    def history(self, which: Which) -> list[Snapshot]:  # type: ignore[valid-type]
+    def history(self, which: Which) -> builtins.list[Snapshot]:
         """The runs that made it, the newest first."""
         return self._hf.read(lambda tx: builds.history(tx, builds.get(tx, which)))
 

@@ -1,0 +1,56 @@
+"""A build and a job that needs it, for processes that submit and work at the same time.
+
+`python builds.py FIRST COUNT` submits so many runs, alone, and says 'done'.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from holdfast import Context, Holdfast
+
+hf = Holdfast(tick=0.1, lease=float(os.environ.get("TEST_LEASE", "3")))
+MARKS = Path(os.environ.get("TEST_MARKS", "."))
+
+
+@hf.build(name="environment")
+def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str:
+    with (MARKS / "built.txt").open("a") as file:
+        file.write(f"{ctx.run.id} {os.getpid()}\n")
+    while (MARKS / "hang").exists():
+        ctx.check()
+        time.sleep(0.02)
+    return f"/environments/{configuration_id}"
+
+
+@hf.job(name="process")
+def process(ctx: Context, number: int) -> str:
+    return f"{number} in {ctx.needed[0]}"
+
+
+@hf.job(name="isolated", isolation="process")
+def isolated(ctx: Context) -> list[object]:
+    return [*ctx.needed, list(ctx.run.needed)]
+
+
+@hf.job(name="isolated_async", isolation="process")
+async def isolated_async(ctx: Context) -> object:
+    return ctx.needed[0]
+
+
+def submit(first: int, count: int) -> None:
+    """One by one, from several threads: as a web application does."""
+    wish = environment.of(configuration_id="c1", fingerprint="f1")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(process.using(after=[wish]).submit, range(first, first + count)))
+
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.readline()
+    submit(int(sys.argv[1]), int(sys.argv[2]))
+    print("done", flush=True)

@@ -1,0 +1,120 @@
+"""Builds asked for, made and lost by real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.support import HERE, WorkerProcess, wait_for
+
+Start = Callable[..., WorkerProcess]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def here(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(f"{request.param}_url")
+    return found
+
+
+@pytest.fixture
+def submitters() -> Iterator[list[subprocess.Popen[str]]]:
+    """Four processes that submit 250 runs each, when told."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / "builds.py"), str(250 * number), "250"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def built(folder: Path) -> list[tuple[str, int]]:
+    path = folder / "built.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(run_id, int(pid)) for run_id, pid in (line.split() for line in lines)]
+
+
+@pytest.mark.contract("Q4", "Q5", "Q10")
+def test_a_thousand_submissions_from_four_processes_make_one_build(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start, request: pytest.FixtureRequest
+) -> None:
+    app = load("builds", here)
+    app.hf.start()
+    submitters: list[subprocess.Popen[str]] = request.getfixturevalue("submitters")
+    for worker in [start_worker("builds", "4"), start_worker("builds", "4")]:
+        worker.ready()
+    assert [said(process) for process in submitters] == ["ready"] * 4
+    for process in submitters:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [said(process) for process in submitters] == ["done"] * 4
+
+    def counted(state: str) -> int:
+        with app.hf.store.reading() as tx:
+            rows = tx.all("list_runs", state=state, job="process", queue=None, tag=None, limit=2000, before="~")
+        return len(rows)
+
+    wait_for(lambda: counted("succeeded") == 1000, at_most=60, what="a thousand runs have ended well")
+    [build] = app.hf.builds.list()
+    assert (build.state, build.result) == ("ready", '"/environments/c1"')
+    assert [run_id for run_id, _ in built(tmp_path)] == [build.run_id], "it was made once, whoever asked"
+    assert [run.id for run in app.hf.list_runs(job="environment")] == [build.run_id]
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("Q14", "Q11")
+def test_a_build_whose_worker_is_killed_twice_fails_and_its_waiters_with_it(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+) -> None:
+    (tmp_path / "hang").touch()
+    app = load("builds", here, TEST_LEASE=2)
+    wish = app.environment.of(configuration_id="c1", fingerprint="f1")
+    waiting = app.process.using(after=[wish]).submit(1)
+    workers = [start_worker("builds").ready(), start_worker("builds").ready()]
+    for number in (1, 2):
+        wait_for(lambda number=number: len(built(tmp_path)) == number, at_most=30, what=f"making {number}")  # type: ignore[misc]
+        [victim] = [worker for worker in workers if worker.pid == built(tmp_path)[-1][1]]
+        victim.signal(signal.SIGKILL)
+        victim.process.wait()
+    (tmp_path / "hang").unlink()
+    start_worker("builds").ready()
+    wait_for(lambda: waiting.refresh().snapshot.ended, at_most=30)
+    assert waiting.snapshot.failure_type == "BUILD_FAILED"
+    assert "build failed: 2 workers were lost with it" in waiting.snapshot.error
+    assert len(built(tmp_path)) == 2
+
+    again = app.process.using(after=[wish]).submit(2)
+    assert again.result(timeout=30) == "2 in /environments/c1", "the next who asks has it made anew"
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_an_isolated_process_reads_what_its_run_needed(load: Callable[..., Any], url: str) -> None:
+    app = load("builds", url)
+    wish = app.environment.of(configuration_id="c1", fingerprint="f1")
+    with app.hf.worker():
+        isolated = app.isolated.using(after=[wish]).submit()
+        later = app.isolated_async.using(after=[wish]).submit()
+        value, needed = isolated.result(timeout=30)
+        assert value == "/environments/c1"
+        assert needed == [app.hf.builds.get(wish).run_id]
+        assert later.result(timeout=30) == "/environments/c1"
