@@ -35,6 +35,8 @@ class Place:
     attempt: int
     tries: int
     takeovers: int
+    key_limit: int = 1
+    number: int = 0
     missing: int = 0
     due_at: datetime | None = None
     holder: str | None = None
@@ -49,7 +51,7 @@ class Picture:
     runs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     outcomes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    holds: dict[str, str | None] = field(default_factory=dict)
+    holds: dict[tuple[str, int], str | None] = field(default_factory=dict)
     needs: dict[str, int] = field(default_factory=dict)
     steps: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -173,17 +175,17 @@ class Oracle:
         picture = Picture(
             runs={row[0]: row[1:] for row in runs},
             outcomes={row[0]: row[1:] for row in outcomes},
-            holds={row[0]: row[1] for row in holds},
+            holds={(row[0], row[1]): row[2] for row in holds},
             needs=dict(Counter(row[0] for row in needs)),
             steps={(row[0], row[1]): row[2] for row in steps},
         )
         found = [(row[0], Place("ready", *row[1:])) for row in ready]
         for row in waits:
-            waiting: dict[str, Any] = {"missing": row[5], "due_at": instant(row[6])}
-            found.append((row[0], Place("waits", *row[1:5], **waiting)))
+            waiting: dict[str, Any] = {"missing": row[6], "due_at": instant(row[7])}
+            found.append((row[0], Place("waits", *row[1:6], **waiting)))
         for row in leases:
-            held: dict[str, Any] = {"holder": row[5], "expires_at": instant(row[6]), "cancelled": row[7] is not None}
-            found.append((row[0], Place("leases", *row[1:5], **held)))
+            held: dict[str, Any] = {"holder": row[7], "expires_at": instant(row[8]), "cancelled": row[9] is not None}
+            found.append((row[0], Place("leases", *row[1:7], **held)))
         for run_id, place in found:
             if run_id in picture.places:
                 raise Violation(f"{self.name(run_id)} is in {picture.places[run_id].place} and in {place.place}")
@@ -203,14 +205,14 @@ class Oracle:
     def _no_two_at_once(self) -> None:
         self.overlap_possible = False
         runs: set[str] = set()
-        keys: set[str] = set()
+        holds: set[tuple[str, int]] = set()
         for process in self._world.processes:
-            for run_id, _, key in process.executing() if _works(process) else ():
+            for run_id, _, hold in process.executing() if _works(process) else ():
                 self._require(run_id not in runs, f"{self.name(run_id)} is executed twice at the same time")
-                self._require(key is None or key not in keys, f"two runs of key {key} are executed at the same time")
+                self._require(hold is None or hold not in holds, f"two runs with hold {hold} are executed at once")
                 runs.add(run_id)
-                if key is not None:
-                    keys.add(key)
+                if hold is not None:
+                    holds.add(hold)
 
     def _everywhere_once(self, now: Picture) -> None:
         twice = now.places.keys() & now.outcomes.keys()
@@ -226,12 +228,16 @@ class Oracle:
         self._require(missing == now.needs, f"waits say {missing}, needs say {now.needs}")
 
     def _keys(self, now: Picture) -> None:
-        leased: set[str] = set()
+        left_waits: set[tuple[str, int]] = set()
         for run_id, place in now.places.items():
             if place.key is not None and place.place in ("ready", "leases"):
-                self._require(now.holds.get(place.key) == run_id, f"{self.name(run_id)} has no turn for {place.key}")
-                self._require(place.key not in leased, f"two runs of key {place.key} have left waits")
-                leased.add(place.key)
+                hold = (place.key, place.number)
+                self._require(now.holds.get(hold) == run_id, f"{self.name(run_id)} has no turn for {hold}")
+                self._require(
+                    1 <= place.number <= place.key_limit, f"{self.name(run_id)} has hold {hold} beyond its limit"
+                )
+                self._require(hold not in left_waits, f"two runs with hold {hold} have left waits")
+                left_waits.add(hold)
         for key, held_by in now.holds.items():
             self._require(held_by is None or held_by in now.places, f"{key} is held by a run that has ended")
 
@@ -264,13 +270,16 @@ class Oracle:
             if place is not None and place.place == "waits" and place.key is not None:
                 strict = policies.from_json(now.runs[run_id][1]).key_order == "strict"
                 self._require(
-                    (now.holds.get(place.key) == run_id) == strict,
+                    (run_id in now.holds.values()) == strict,
                     f"{name}: it waits to be tried again and {'lost' if strict else 'kept'} its key",
                 )
         if was is not None and place is not None:
             self._require(place.attempt >= was.attempt, f"{name}: its attempt went back")
-        if was is not None and was.place == "waits" and place is not None and place.place == "ready":
+        if was is not None and was.place == "waits" and place is not None and place.place != "waits":
             self._require(was.due_at is None or was.due_at <= commit.now, f"{name} is ready before its time")
+            self._require(was.missing == 0 or commit.role == "orchestrator", f"{name} is ready before its needs")
+            if _role(commit) == "worker":
+                self._handed_on(run_id, place, before, now, commit)
         role = _role(commit)
         move = (_where(before, run_id), _where(now, run_id))
         self._require(
@@ -279,9 +288,19 @@ class Oracle:
         if (outcome := now.outcomes.get(run_id)) and outcome[1] in ("PROCESS_TERMINATED", "TAKEOVER_LIMIT"):
             self._require(self._attempts[run_id] > 0, f"{name}: {outcome[1]}, but no worker ever had it")
 
+    def _handed_on(self, run_id: str, place: Place, before: Picture, now: Picture, commit: Commit) -> None:
+        """A worker's commit lets a run go only by the hold that a run of its own has just given back."""
+        gave = before.holds.get((place.key or "", place.number))
+        was = before.places.get(gave or "")
+        own = was is not None and was.holder == _holder(commit)
+        left = own and now.places.get(gave or "") != was
+        self._require(left, f"{self.name(run_id)}: a worker let it go that had no hold to hand on")
+
     def _leased(self, run_id: str, was: Place | None, place: Place, commit: Commit) -> None:
         name, mine = self.name(run_id), _holder(commit)
-        if was is None or was.place != "leases":
+        # A run that is to be tried again at once, and whose key no one else wants, may start in the commit that says so.
+        again = was is not None and was.holder == mine and place.attempt > was.attempt and place.key is not None
+        if was is None or was.place != "leases" or again:
             self._require(was is not None, f"{name} was started as it was submitted")
             self._require(place.attempt == self._attempts[run_id] + 1, f"{name}: attempt {place.attempt} again")
             self._require(place.holder == mine, f"{name} was claimed for someone else")
@@ -310,8 +329,8 @@ class Oracle:
 
     def _turns(self, before: Picture, now: Picture, commit: Commit) -> None:
         """A key goes to the oldest due run that waits for it."""
-        for key, run_id in now.holds.items():
-            if run_id is None or before.holds.get(key) == run_id:
+        for (key, number), run_id in now.holds.items():
+            if run_id is None or before.holds.get((key, number)) == run_id:
                 continue
             older = [
                 other
@@ -321,6 +340,8 @@ class Oracle:
                 and place.missing == 0
                 and (place.due_at is None or place.due_at <= commit.now)
                 and other < run_id
+                and place.key_limit >= number
+                and now.places.get(other) == place
             ]
             self._require(not older, f"{self.name(run_id)} overtook {[self.name(o) for o in older]} for {key}")
 
@@ -354,12 +375,13 @@ class Oracle:
 _PICTURE = [
     "select id, key, policy from holdfast_runs",
     "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error from holdfast_outcomes",
-    "select key, run_id from holdfast_holds",
+    "select key, number, run_id from holdfast_holds",
     "select run_id from holdfast_needs",
     "select run_id, name, attempt from holdfast_steps",
-    "select run_id, key, attempt, tries, takeovers from holdfast_ready",
-    "select run_id, key, attempt, tries, takeovers, missing, due_at from holdfast_waits",
-    "select run_id, key, attempt, tries, takeovers, holder, expires_at, cancel_requested_at from holdfast_leases",
+    "select run_id, key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
+    "select run_id, key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
+    "select run_id, key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at "
+    "from holdfast_leases",
 ]
 
 _MOVES = {
@@ -371,6 +393,8 @@ _MOVES = {
     },
     "worker": {
         ("ready", "leases"),
+        ("waits", "ready"),
+        ("waits", "leases"),
         *(("leases", end) for end in ("waits", "ready", "succeeded", "failed", "cancelled", "timed_out")),
     },
     "orchestrator": {

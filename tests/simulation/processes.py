@@ -12,6 +12,7 @@ from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
 from holdfast.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
 from holdfast.ids import Ids
 from holdfast.testing.faults import Fault, Faults
+from holdfast.tickets import Ticket
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Place
@@ -99,18 +100,18 @@ class WorkerProcess(Process):
         self.leaving = True
         self.world.spawn(self._stop, name="stop", process=self)
 
-    def executing(self) -> list[tuple[str, int, str | None]]:
-        """What this process really does at this moment: run, attempt, key."""
+    def executing(self) -> list[tuple[str, int, tuple[str, int] | None]]:
+        """What this process really does at this moment: run, attempt, and the hold of its key."""
         if self.worker is None or self.dead or self.paused_until is not None or self.stunned:
             return []
         return [
-            (running.lease.run_id, running.lease.attempt, running.lease.ticket.key)
+            (running.lease.run_id, running.lease.attempt, _hold(running.lease.ticket))
             for running in self.worker.hand.all()
             if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
         ]
 
     def given_up(self, places: Mapping[str, Place]) -> list[str]:
-        """Runs whose lease is still ours, and whose work we began and have stopped."""
+        """Runs whose lease is still ours, and whose work we have stopped, begun or not."""
         if self.worker is None:
             return []
         in_hand = {(running.lease.run_id, running.lease.attempt) for running in self.worker.hand.all()}
@@ -118,7 +119,7 @@ class WorkerProcess(Process):
             run_id
             for run_id, place in places.items()
             if place.holder == self.worker.id
-            and (run_id, place.attempt) in self.ever
+            and (run_id, place.attempt) in self.ever | self.worker._cycle._lost
             and (run_id, place.attempt) not in in_hand
         ]
 
@@ -159,6 +160,10 @@ class WorkerProcess(Process):
         assert self.worker is not None
         self.worker.stop(grace=timedelta(seconds=self.world.random.choice([0, 2, 10])))
         self.die()
+
+
+def _hold(ticket: Ticket) -> tuple[str, int] | None:
+    return None if ticket.key is None else (ticket.key, ticket.number)
 
 
 class Client(Process):
@@ -262,7 +267,11 @@ class Client(Process):
         }
         if chance.random() < 0.6:
             key = chance.choice(KEYS)
-            options |= {"key": lambda number: key, "key_order": chance.choice(["due", "due", "strict"])}
+            options |= {
+                "key": lambda number: key,
+                "key_order": chance.choice(["due", "due", "strict"]),
+                "key_limit": chance.choice([1, 1, 2, 3]) if key == KEYS[0] else 1,
+            }
         if chance.random() < 0.25:
             options["delay"] = chance.choice([0.5, 3, 15])
         known = self.world.oracle.known()
