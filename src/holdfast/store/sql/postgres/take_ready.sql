@@ -25,8 +25,9 @@ chosen as (
 
 taken as (
     delete from holdfast_ready as y
-    using chosen
-    where y.run_id = chosen.run_id
+    -- The limit says again what the planner can't see in the one above: that these are few.
+    using (select run_id from chosen limit :limit) as few
+    where y.run_id = few.run_id
     returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
