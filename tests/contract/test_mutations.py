@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, LeaseLost, runs, stores, workers
+from holdfast import Holdfast, LeaseLost, runs, stores, wishes, workers
 from holdfast.events import Event
 from holdfast.ids import Ids
 from holdfast.leases import Claim, guard
@@ -42,6 +42,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.job = self.hf.job(name="work", max_attempts=9)(lambda: None)
         self.other = self.hf.job(name="other")(lambda: None)
+        self.build = self.hf.build(name="build")(lambda fingerprint: None)
 
     def submit(self, key: str | None = None, **options: Any) -> str:
         if key is not None:
@@ -402,6 +403,34 @@ def _register(on: Stage, name: str) -> str | None:
 # Mutants: the statement, the condition in each dialect's words, and the scenario that dies with it.
 
 Scenario = Callable[[Stage], None]
+
+
+def one_of_two_who_saw_the_same_making_replaces_it(on: Stage) -> None:
+    wish = on.build.of(fingerprint="f")
+    seen = on.build.submit(fingerprint="f").id
+    makings = [wishes.Making(wish, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
+    won = [on.hf.do(lambda tx, making=making: wishes.replace(tx, [making])) for making in makings]  # type: ignore[misc]
+    assert won == [makings[:1], []]
+    assert on.hf.builds.get(wish).run_id == makings[0].run_id
+
+
+def what_was_made_anew_is_not_invalidated_by_who_saw_the_old(on: Stage) -> None:
+    seen = on.hf.builds.get(on.build.submit(fingerprint="f").id)
+    on.hf.builds.rebuild(seen)
+    identity = {"job": seen.job, "scope": seen.scope, "fingerprint": seen.fingerprint}
+    assert on.do("invalidate_build", **identity, run_id=seen.run_id, because="old", now=on.clock.now()) == 0
+
+
+def a_cancelled_run_takes_back_its_own_asks_only(on: Stage) -> None:
+    with on.hf.store.transaction() as tx:
+        tx.owned = False
+        options = on.job.using(after=[on.build.of(fingerprint="f")]).options
+        asking = [on.job.submission(on.hf.ids.new(tx.now), options, (), {}, now=tx.now) for _ in range(2)]
+        runs.submit(tx, asking)
+    on.hf.cancel(asking[0].run_id)
+    assert on.hf.verify() == []
+
+
 HOLDER = r"(?:\w+\.)?holder = :holder"
 ATTEMPT = r"(?:\w+\.)?attempt = (?:r\.value ->> 'attempt'|(?:given|r)\.attempt)"
 RUN = r"(?:\w+\.)?run_id = (?:r\.value ->> 'run_id'|(?:given|r)\.run_id)"
@@ -411,6 +440,13 @@ OF_THESE = r"run_id (?:in \(select value from json_each\(:ids\)\)|= any \(array\
 WAITER = r"w\.key = (?:value ->> 'key'|r\.key)"
 
 MUTANTS: list[tuple[str, str, Scenario]] = [
+    (
+        "replace_builds",
+        r"\w+\.run_id = r\.(?:value ->> 'old_id'|old_id)",
+        one_of_two_who_saw_the_same_making_replaces_it,
+    ),
+    ("invalidate_build", r"run_id = :run_id", what_was_made_anew_is_not_invalidated_by_who_saw_the_old),
+    ("delete_asks_of", OF_THESE, a_cancelled_run_takes_back_its_own_asks_only),
     ("delete_leases", HOLDER, another_holder_finishes_nothing),
     ("delete_leases", ATTEMPT, an_older_attempt_of_the_same_holder_finishes_nothing),
     ("delete_leases", RUN, a_finish_touches_no_other_run),
