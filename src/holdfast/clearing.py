@@ -15,7 +15,7 @@ from holdfast.retention import Cursor, Removed
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
-RUNS = 500  # a transaction: some 30 ms on SQLite, where every other writer waits for it
+RUNS = 500  # a transaction: 15 to 25 ms on SQLite and PostgreSQL, for which every other writer of SQLite waits
 EVENTS = 5000
 FILES = 50  # few, because an object storage is asked in the middle of a transaction
 PAGE = 1000

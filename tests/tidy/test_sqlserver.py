@@ -13,18 +13,19 @@ from holdfast.store import migrate
 from holdfast.store.queries import sources, translate
 
 KINDS = {
-    "select": ("anything_left", "count_", "find_", "get_", "list_", "pulse", "read_outcomes", "schema_version"),
+    "select": ("anything_left", "count_", "find_", "get_", "list_", "pulse", "read_", "schema_version", "share_"),
     "with_compound": ("verify",),
-    "insert": ("ensure_", "insert_", "open_new_holds", "take_holds"),
+    "insert": ("ensure_", "insert_", "open_gate", "open_new_holds", "take_holds"),
     "update": (
-        *("beat_", "clear_", "come_", "give_", "guard_", "lock_", "open_holds", "pause_", "renew_", "request_"),
-        *("resume_", "set_", "subtract_"),
+        *("adopt_", "beat_", "clear_", "come_", "give_", "guard_", "lock_", "open_holds", "pause_", "renew_"),
+        *("request_", "resume_", "set_", "subtract_"),
     ),
-    "delete": ("delete_", "take_ready", "take_oldest_ready"),
+    "delete": ("close_gate", "delete_", "take_ready", "take_oldest_ready"),
     "create_table": ("create_",),
 }
 # These write the rows that they find as they are: only so are they held still where a lock hint means nothing.
 LOCKING = dict.fromkeys(("find_all_leases", "find_due", "find_expired", "find_open_holds"), "update")
+LOCKING |= {"find_root": "with_compound"}
 
 FORBIDDEN = {
     "merge": r"\bmerge\b",

@@ -135,7 +135,7 @@ union all
 select
     'gate_left_open' as problem,
     g.id as run_id,
-    'a row in gates lets anyone delete outcomes; remove it' as detail
+    'a row in gates lets anyone delete outcomes and must be removed' as detail
 from holdfast_gates as g
 
 union all

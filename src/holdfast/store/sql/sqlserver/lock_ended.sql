@@ -3,6 +3,11 @@
 update r
 set audit = r.audit
 output inserted.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r with (rowlock, readpast) on r.id = k.id collate latin1_general_100_bin2
+from (
+    select q.id
+    from openjson(:ids) with (id varchar(100) '$') as k
+    inner join holdfast_runs as q with (readpast, updlock, readcommittedlock)
+        on q.id = k.id collate latin1_general_100_bin2
+) as chosen
+inner join holdfast_runs as r with (rowlock) on r.id = chosen.id
 option (force order, loop join)
