@@ -400,11 +400,6 @@ def _register(on: Stage, name: str) -> str | None:
     return None if holding is None else holding.id
 
 
-# Mutants: the statement, the condition in each dialect's words, and the scenario that dies with it.
-
-Scenario = Callable[[Stage], None]
-
-
 def one_of_two_who_saw_the_same_making_replaces_it(on: Stage) -> None:
     wish = on.build.of(fingerprint="f")
     seen = on.build.submit(fingerprint="f").id
@@ -431,6 +426,9 @@ def a_cancelled_run_takes_back_its_own_asks_only(on: Stage) -> None:
     assert on.hf.verify() == []
 
 
+# Mutants: the statement, the condition in each dialect's words, and the scenario that dies with it.
+
+Scenario = Callable[[Stage], None]
 HOLDER = r"(?:\w+\.)?holder = :holder"
 ATTEMPT = r"(?:\w+\.)?attempt = (?:r\.value ->> 'attempt'|(?:given|r)\.attempt)"
 RUN = r"(?:\w+\.)?run_id = (?:r\.value ->> 'run_id'|(?:given|r)\.run_id)"

@@ -14,8 +14,8 @@ select
     since_at
 from json_to_recordset(cast(:rows as json)) as r (job text, scope text, fingerprint text, run_id text, since_at timestamptz)
 order by
-    job collate "C",
-    scope collate "C",
-    fingerprint collate "C"
+    job,
+    scope,
+    fingerprint
 on conflict do nothing
 returning job, scope, fingerprint

@@ -10,7 +10,7 @@ select
     must_succeed
 from json_to_recordset(cast(:rows as json)) as r (needed text, run_id text, must_succeed integer)
 order by
-    needed collate "C",
-    run_id collate "C"
+    needed,
+    run_id
 on conflict do nothing
 returning needed, run_id
