@@ -517,6 +517,19 @@ def test_a_process_without_the_code_can_trigger_and_the_run_is_the_same(
     assert hf.get(run.id).result(timeout=0) == "2025-12-31T00:00:00+00:00"
 
 
+@pytest.mark.contract("J1", "J11")
+def test_a_process_without_a_worker_writes_a_schedule_down_and_keeps_no_slot_of_it(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    """A web process may name a schedule of its code before any worker has started; time alone moves nothing there."""
+    hf.schedule("*/15 * * * *", name="ingest")(lambda: None)
+    hf.schedules.pause("ingest", note="not yet")
+    hf.schedules.resume("ingest")
+    hf.schedules.trigger("ingest", scheduled_for=START)
+    clock.advance(DAY)
+    assert (hf.schedules.list()[0].considered_at, database.count("slots")) == (START, 1)
+
+
 @pytest.mark.contract("S4", "J11")
 @pytest.mark.parametrize(
     "bad",

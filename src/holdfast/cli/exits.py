@@ -42,6 +42,8 @@ BY_ERROR: Final = {
     "unknown_job": NOT_FOUND,
     "run_not_found": NOT_FOUND,
     "build_not_found": NOT_FOUND,
+    "schedule_not_found": NOT_FOUND,
+    "pipeline_not_found": NOT_FOUND,
     "store_busy": DATABASE,
     "store_unavailable": DATABASE,
     "schema_missing": DATABASE,

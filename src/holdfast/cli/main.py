@@ -16,6 +16,7 @@ from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
 from holdfast.cli.runs import runs
+from holdfast.cli.schedules import schedules
 from holdfast.cli.submit import submit
 from holdfast.cli.worker import worker
 from holdfast.errors import HoldfastError
@@ -96,7 +97,7 @@ def main(debug: bool) -> None:
     """
 
 
-for each in (worker, submit, runs, builds, migrate, verify, doctor):
+for each in (worker, submit, runs, schedules, builds, migrate, verify, doctor):
     main.add_command(each)
 
 

@@ -71,16 +71,30 @@ class Schedules:
     def trigger(self, name: str, *, scheduled_for: datetime) -> Run[Any]:
         """Claim a slot by hand. It passes the same claim as the scheduler's: SlotTaken if the slot has been decided,
         StillRunning if an earlier run stands in the way."""
-        run_id = self._hf.do(lambda tx: slots.trigger(tx, name, scheduled_for=scheduled_for))
-        return self._hf.get(run_id)
+
+        def trigger(tx: Transaction) -> str:
+            self._write_down(tx, name)
+            return slots.trigger(tx, name, scheduled_for=scheduled_for)
+
+        return self._hf.get(self._hf.do(trigger))
 
     def pause(self, name: str, *, note: str | None = None) -> None:
         """Let no slot start until `resume`; what runs goes on."""
-        self._hf.do(lambda tx: schedules.pause(tx, name, note=note))
+
+        def pause(tx: Transaction) -> None:
+            self._write_down(tx, name)
+            schedules.pause(tx, name, note=note)
+
+        self._hf.do(pause)
 
     def resume(self, name: str) -> None:
         """Go on; the slots of the pause are late ones, and coalesce, misfire_grace and catch_up decide about them."""
         self._hf.do(lambda tx: schedules.resume(tx, name))
+
+    def _write_down(self, tx: Transaction, name: str) -> None:
+        """A schedule of our code may be spoken of before a worker has started."""
+        if name in self.known:
+            schedules.add(tx, self.known[name])
 
     def _info(self, tx: Transaction, standing: schedules.Standing) -> ScheduleInfo:
         standing = self._here(standing)

@@ -1,0 +1,206 @@
+"""holdfast schedules: what runs by the clock, and what became of its slots."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+import click
+from rich.text import Text
+
+from holdfast.cli import exits, screen, targets
+from holdfast.cli.runs import json_option
+from holdfast.doors.schedules import ScheduleInfo
+from holdfast.slots import Slot
+
+STYLES = {
+    "upcoming": "dim",
+    "queued": "yellow",
+    "running": "cyan",
+    "ran": "green",
+    "failed": "red",
+    "skipped_timeout": "red",
+    "missed": "red",
+    "cancelled": "magenta",
+    "skipped": "yellow",
+    "coalesced": "dim",
+}
+UNSEEN = timedelta(hours=3)  # a live worker says at least every hour that it knows the schedule
+
+
+@click.group()
+def schedules() -> None:
+    """Look at what runs by the clock, and steer it.
+
+    \b
+    holdfast schedules list app:hf
+    holdfast schedules slots sqlite:///work.db rss_ingestion
+    """
+
+
+@schedules.command("list")
+@targets.target_argument()
+@json_option
+def list_(target: str, as_json: bool) -> int:
+    """Every schedule that a worker has written down, with its last slot and its next. Times are UTC.
+
+    \b
+    holdfast schedules list app:hf
+    holdfast schedules list app:hf --json | jq '.schedules[].next_at'
+    """
+    with targets.either(target) as hf:
+        found = hf.schedules.list()
+        if as_json:
+            screen.document({"schedules": [asdict(info) for info in found]})
+        elif found:
+            columns = ("NAME", "WHEN", "NEXT", "LAST", "OUTCOME", "NOTE")
+            rows = [_schedule_row(info, hf.clock.now()) for info in found]
+            screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "WHEN")))
+        else:
+            screen.note("no schedules yet: a worker writes those of its code down when it starts")
+        return exits.OK
+
+
+@schedules.command(short_help="The last slots and what became of them, and the next.")
+@targets.target_argument()
+@click.argument("name")
+@click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="So many that are decided.")
+@click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
+@json_option
+def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
+    """The last slots of a schedule and what became of each, then the next ones. Times are UTC.
+
+    \b
+    holdfast schedules slots app:hf rss_ingestion
+    holdfast schedules slots app:hf rss_ingestion --last 100 --next 0 --json
+    """
+    with targets.either(target) as hf:
+        found = hf.schedules.slots(name, last=last, next=coming)
+        if as_json:
+            screen.document({"schedule": name, "slots": [asdict(slot) for slot in found]})
+        elif found:
+            columns = ("SLOT", "OUTCOME", "RUN", "TOOK", "NOTE")
+            rows = [_slot_row(slot, hf.clock.now()) for slot in found]
+            screen.show(screen.table(columns, rows, spare=("TOOK",)))
+        else:
+            screen.note("no slots")
+        return exits.OK
+
+
+@schedules.command(short_help="Claim a slot by hand.")
+@targets.target_argument()
+@click.argument("name")
+@click.argument("slot", metavar="SLOT")
+@json_option
+def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
+    """Run a slot by hand: prints the id of its run. SLOT is an instant with its zone, or `now` for this very second.
+    A slot that is taken, or an earlier run that has not ended, is refused (exit 1).
+
+    \b
+    holdfast schedules trigger app:hf rss_ingestion 2026-11-16T06:00:00Z
+    holdfast schedules trigger app:hf rss_ingestion now
+    """
+    with targets.either(target) as hf:
+        hf.start()
+        at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
+        run = hf.schedules.trigger(name, scheduled_for=at)
+        if as_json:
+            screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
+        else:
+            screen.show(run.id)
+        return exits.OK
+
+
+@schedules.command(short_help="Let no slot start.")
+@targets.target_argument()
+@click.argument("name")
+@click.option("--note", help="Why; it is shown with the schedule.")
+@json_option
+def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
+    """Let no slot of this schedule start until it is resumed; what runs goes on.
+
+    \b
+    holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
+    """
+    with targets.either(target) as hf:
+        hf.schedules.pause(name, note=note)
+        _answer(name, "paused", as_json=as_json)
+        return exits.OK
+
+
+@schedules.command(short_help="Let slots start again.")
+@targets.target_argument()
+@click.argument("name")
+@json_option
+def resume(target: str, name: str, as_json: bool) -> int:
+    """Let slots start again; those of the pause are late ones, and the schedule says what that means.
+
+    \b
+    holdfast schedules resume app:hf rss_ingestion
+    """
+    with targets.either(target) as hf:
+        hf.schedules.resume(name)
+        _answer(name, "resumed", as_json=as_json)
+        return exits.OK
+
+
+def _answer(name: str, what: str, *, as_json: bool) -> None:
+    if as_json:
+        screen.document({"schedule": name, "state": what})
+    else:
+        screen.show(f"{screen.plain(name)} {what}")
+
+
+def _instant(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no instant; write 2026-11-16T06:00:00Z, or now", param_hint="SLOT"
+        ) from None
+    if at.tzinfo is None:
+        raise click.BadParameter(f"{text!r} has no time zone; write 2026-11-16T06:00:00Z for UTC", param_hint="SLOT")
+    return at
+
+
+def _schedule_row(info: ScheduleInfo, now: datetime) -> list[str | Text]:
+    return [
+        screen.short(info.name, 40),
+        screen.short(info.trigger, 40),
+        Text("paused", style="yellow") if info.paused_at else screen.instant(info.next_at),
+        screen.instant(info.last.scheduled_for) if info.last else "",
+        _outcome(info.last.outcome) if info.last else "",
+        screen.short(_schedule_note(info, now), 60),
+    ]
+
+
+def _schedule_note(info: ScheduleInfo, now: datetime) -> str:
+    if info.paused_at is not None:
+        return f"since {screen.instant(info.paused_at)}" + (f": {info.note}" if info.note else "")
+    if now - info.seen_at > UNSEEN:
+        return f"no code has known it since {screen.instant(info.seen_at)}"
+    return ""
+
+
+def _slot_row(slot: Slot, now: datetime) -> list[str | Text]:
+    took = screen.duration((slot.finished_at or now) - slot.started_at) if slot.started_at is not None else ""
+    return [
+        screen.instant(slot.scheduled_for),
+        _outcome(slot.outcome),
+        slot.run_id or "",
+        took,
+        screen.short(_slot_note(slot), 100),
+    ]
+
+
+def _slot_note(slot: Slot) -> str:
+    said = [
+        "by hand" if slot.manual else "",
+        slot.because or "",
+        (slot.error or "").strip().splitlines()[-1] if (slot.error or "").strip() else "",
+    ]
+    return "; ".join(part for part in said if part)
+
+
+def _outcome(name: str) -> Text:
+    return Text(name, style=STYLES.get(name, ""))

@@ -1,0 +1,108 @@
+"""holdfast schedules, on every store, by the database's URL: no code is needed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from click.testing import Result
+from tests.cli.conftest import Invoke, told
+
+from holdfast import Holdfast
+from holdfast.testing import FakeClock, Manual
+
+
+def refused(result: Result, code: int) -> str:
+    """The one line that an error is."""
+    assert (result.exit_code, result.stdout) == (code, "")
+    return result.stderr.strip()
+
+
+@pytest.fixture
+def ingest(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    """A schedule two hours old: one slot ran, one failed, one was skipped, one missed; and another that is paused."""
+    fail = False
+
+    @hf.schedule("*/15 * * * *", name="ingest", tz="Europe/Berlin", max_runtime=7200)
+    def ingest() -> None:
+        if fail:
+            raise ValueError("no feed\nat all")
+
+    hf.schedule(every=3600, name="cleanup")(lambda: None)
+    manual.schedule()
+    clock.advance(timedelta(minutes=31))
+    manual.run_all()
+    fail = True
+    clock.advance(timedelta(minutes=15))
+    manual.run_all()
+    hf.schedules.pause("cleanup", note="[red]holiday[/red]\x1b[2J")
+
+
+def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invoke, url: str, ingest: None) -> None:
+    shown = holdfast("schedules", "list", url)
+    lines = shown.stdout.splitlines()
+    assert lines[0].split() == ["NAME", "WHEN", "NEXT", "LAST", "OUTCOME", "NOTE"]
+    assert lines[1].split()[:4] == ["cleanup", "every", "1:00:00", "paused"]
+    assert "since 2026-01-01 00:46:00: [red]holiday[/red]\\x1b[2J" in lines[1]
+    assert "*/15 * * * * Europe/Berlin" in lines[2]
+    assert "2026-01-01 00:45:00  failed" in lines[2]
+    assert "no code has known it since 2026-01-01 00:46:00" in lines[2]
+
+    found = told(holdfast("schedules", "list", url, "--json"))["schedules"]
+    assert [(one["name"], one["note"]) for one in found][1:] == [("ingest", None)]
+    assert found[1]["last"]["outcome"] == "failed"
+
+
+def test_slots_say_what_became_of_them(holdfast: Invoke, url: str, ingest: None) -> None:
+    lines = holdfast("schedules", "slots", url, "ingest", "--next", "0").stdout.splitlines()
+    assert lines[0].split() == ["SLOT", "OUTCOME", "RUN", "TOOK", "NOTE"]
+    assert [line[:19] + " " + line[21:].split()[0] for line in lines[1:]] == [
+        "2026-01-01 00:15:00 missed",
+        "2026-01-01 00:30:00 ran",
+        "2026-01-01 00:45:00 failed",
+    ]
+    assert "it was 0:16:00 late; misfire_grace is 0:05:00" in lines[1]
+    assert "at all" in lines[3]
+
+    found = told(holdfast("schedules", "slots", url, "ingest", "--last", "1", "--next", "2", "--json"))
+    assert [slot["outcome"] for slot in found["slots"]] == ["failed", "upcoming", "upcoming"]
+
+
+@pytest.mark.contract("J11")
+def test_a_slot_is_triggered_by_hand_once(holdfast: Invoke, hf: Holdfast, url: str, ingest: None) -> None:
+    run_id = holdfast("schedules", "trigger", url, "ingest", "2026-01-01T01:00:00+01:00").stdout.strip()
+    assert hf.get(run_id).snapshot.kind == "slot"
+
+    again = holdfast("schedules", "trigger", url, "ingest", "2026-01-01T00:00:00Z")
+    assert refused(again, 1) == (
+        f"holdfast: slot_taken: slot 2026-01-01T00:00:00Z of schedule ingest is taken by run {run_id} (queued)"
+    )
+    assert "still_running" in refused(holdfast("schedules", "trigger", url, "ingest", "now"), 1)
+    hf.cancel(run_id)
+    answer = told(holdfast("schedules", "trigger", url, "ingest", "now", "--json"))
+    assert hf.why(answer["run_id"]).reasons[-1].endswith("of schedule ingest, claimed by hand")
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize("slot", ["2026-01-01T00:00:00", "tomorrow", "2199-01-01T00:00:00Z"])
+def test_what_is_no_slot_is_refused(holdfast: Invoke, url: str, ingest: None, slot: str) -> None:
+    assert "slot" in refused(holdfast("schedules", "trigger", url, "ingest", slot), 2).lower()
+
+
+def test_a_schedule_is_paused_and_resumed(holdfast: Invoke, hf: Holdfast, url: str, ingest: None) -> None:
+    assert holdfast("schedules", "pause", url, "ingest", "--note", "why not").stdout == "ingest paused\n"
+    assert {one.name: one.note for one in hf.schedules.list()}["ingest"] == "why not"
+    resumed = told(holdfast("schedules", "resume", url, "ingest", "--json"))
+    assert resumed == {"schedule": "ingest", "state": "resumed"}
+    assert {one.name: one.paused_at for one in hf.schedules.list()}["ingest"] is None
+
+
+@pytest.mark.parametrize("words", [("slots",), ("pause",), ("resume",), ("trigger",)])
+def test_an_unknown_schedule_is_not_found(holdfast: Invoke, url: str, ingest: None, words: tuple[str, ...]) -> None:
+    more = ["now"] if words == ("trigger",) else []
+    assert "schedule_not_found" in refused(holdfast("schedules", *words, url, "nothing", *more), 3)
+
+
+def test_without_schedules_the_list_says_where_they_come_from(holdfast: Invoke, hf: Holdfast, url: str) -> None:
+    hf.start()
+    assert "a worker writes those of its code down" in refused(holdfast("schedules", "list", url), 0)
