@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timeout(180)
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 # Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
+LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots"}
 # A look at the first row of a table is a scan by name only.
 FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
@@ -67,6 +68,27 @@ HOT = [
     "read_outcomes",
     "find_events",
     "find_steps",
+    "find_artifact",
+    "find_artifacts",
+    "read_artifacts",
+    "adopt_artifact",
+    "delete_artifact",
+    "delete_artifacts_of",
+    "find_attempts",
+    "find_root",
+    "share_runs",
+    "find_ended",
+    "find_offspring",
+    "lock_ended",
+    "find_spared",
+    "count_belongings",
+    "delete_events_of",
+    "delete_old_events",
+    "delete_slots_of",
+    "delete_uniques_of",
+    "delete_steps_of",
+    "delete_outcomes",
+    "delete_runs",
 ]
 
 
@@ -117,7 +139,16 @@ def values(query: Query) -> dict[str, object]:
         "job": None,
         "before": "~",
         "after": 0 if query.name == "find_events" else run_id(210_000),
+        "place": ENDED,
+        "name": "out.txt",
+        "sha256": "x",
+        "attempt": 1,
+        "first": ENDED,
+        "last": f"{ENDED}0",
+        "since": NOW + timedelta(hours=60),
     }
+    if query.name in ("find_ended", "delete_old_events"):
+        given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
     return {name: given[name] for name in query.parameters}
 
 
@@ -131,6 +162,12 @@ FILL: list[tuple[int, int, str]] = [
         "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, created_at) "
         "select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
         "case when {n} <= 1000 then 'i' || {n} end, null, {now}",
+    ),
+    (
+        400_001,
+        410_000,
+        "insert into holdfast_runs (id, job, queue, priority, args, policy, tags, again_of, kind, created_at) "
+        "select {id}, 'video', 'default', 0, '[]', '{policy}', '[]', 'again' || {n}, 'pipeline', {now}",
     ),
     (
         1,
@@ -168,7 +205,7 @@ FILL: list[tuple[int, int, str]] = [
         201_201,
         301_200,
         "insert into holdfast_outcomes "
-        "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {now}, 'seal'",
+        "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {then}, 'seal'",
     ),
     (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 1, 'held' || {n}"),
     (1, 50, "insert into holdfast_holds select 'open' || {n}, 1, null"),
@@ -178,7 +215,16 @@ FILL: list[tuple[int, int, str]] = [
         20_000,
         "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select {id}, 'LOG', 1, '[]', {now}",
     ),
+    (
+        20_001,
+        40_000,
+        "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select null, 'X', null, '[]', {now}",
+    ),
     (1, 20_000, "insert into holdfast_steps select {id}, 'one', '1', 1, 1, {now}, {now}"),
+    (1, 20_000, "insert into holdfast_artifacts select {id}, {id}, 'out.txt', 1, 1, 'x', {now}"),
+    (1, 20_000, "insert into holdfast_uniques select 'work', {id}, {id}"),
+    (1, 20_000, "insert into holdfast_builds select 'build', {id}, 'f', {id}, null, null, {now}"),
+    (1, 20_000, "insert into holdfast_slots select 'work', {then}, 'ran', {id}, null, null, 0, {now}"),
 ]
 
 
@@ -205,6 +251,7 @@ def on_postgres(postgres: PostgresServer) -> Iterator[Holdfast]:
                         id="lpad(g::text, 26, '0')",
                         now=f"timestamptz '{NOW.isoformat()}'",
                         later=f"timestamptz '{NOW.isoformat()}' + interval '1 hour'",
+                        then=f"timestamptz '{NOW.isoformat()}' + g * interval '1 second'",
                         series=f"generate_series({first}, {last}) as g",
                     )
                 )
@@ -227,6 +274,7 @@ def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
                         id="printf('%026d', g)",
                         now="'2026-06-01 00:00:00.000000'",
                         later="'2026-06-01 01:00:00.000000'",
+                        then="datetime('2026-06-01', '+' || g || ' seconds') || '.000000'",
                         series=f"(with recursive s (g) as (select {first} union all select g + 1 from s "
                         f"where g < {last}) select g from s)",
                     )

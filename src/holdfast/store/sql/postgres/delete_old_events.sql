@@ -5,7 +5,7 @@ where
         select id
         from holdfast_events
         where run_id is null
-        order by id
+        order by run_id, id
         limit :limit
     ))
     and happened_at < :before

@@ -9,7 +9,11 @@ where
     or exists (select 1 from holdfast_needs as n where n.needed = r.id)
     or exists (select 1 from holdfast_builds as b where b.run_id = r.id)
     or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
-    or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.kind = 'pipeline')
+    or exists (
+        select 1
+        from holdfast_runs as a
+        where a.again_of = r.id and a.again_of is not null and a.kind = 'pipeline'
+    )
     or exists (
         select 1
         from holdfast_slots as t
