@@ -37,7 +37,7 @@ from holdfast.jobs import (
 from holdfast.plans import Plan, Split, Stage
 from holdfast.policies import Policy
 from holdfast.retries import Retry
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -131,11 +131,16 @@ class Pipeline(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {self.name} has no stage")
         if options.key is not None:
             raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
+        if options.policy != Policy():
+            raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
         roots = super().submission(run_id, options, args, kwargs, now=now)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
         queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
         own = replace(roots, queue=queue, policy=Policy(), due_at=None, after={}, wishes={}, needed=())
         return plans.submission(plan, own, new_id=lambda: self.hf.ids.new(now), roots=roots)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise InvalidPolicy(f"pipeline {self.name} can't be called as a function; submit it, or call its stages")
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
         return stages.as_object(ask("pipeline", []))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from holdfast import plans, results, runs, stages
 from holdfast.errors import HoldfastError, InvalidArguments, StageNotDone
 from holdfast.plans import Plan
-from holdfast.runs import Submission
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 
 
 def rerun(tx: Transaction, pipeline_id: str, *, from_stage: str | None = None) -> str:
     """A new pipeline run that repeats this one; with `from_stage` it uses the runs of the stages before that again."""
-    old, plan = runs.get(tx, pipeline_id), stages.plan_of(tx, pipeline_id)
+    plan, old = stages.plan_of(tx, pipeline_id), runs.get(tx, pipeline_id)
     renew = None if from_stage is None else _from(tx, plan, from_stage)
     new = Submission(
         run_id=tx.ids.new(tx.now),

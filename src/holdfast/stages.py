@@ -72,8 +72,7 @@ def state_of(place: str | None, state: str, *, retrying: bool) -> StageState:
 
 def show(tx: Transaction, run_id: str) -> PipelineInfo:
     """Where the stages of a pipeline stand: counts, whatever the number of segments."""
-    run = runs.get(tx, run_id)
-    plan = plan_of(tx, run_id)
+    plan, run = plan_of(tx, run_id), runs.get(tx, run_id)
     counted = _counted(tx, plan)
     return PipelineInfo(run=run, stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages))
 

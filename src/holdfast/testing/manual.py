@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.outcomes import Outcome, Succeeded
 from holdfast.results import Result
-from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 from holdfast.worker.context import RunContext
 from holdfast.worker.execute import Judge, execute
 
@@ -68,8 +69,8 @@ class Manual:
         moved = self.hf.do(lambda tx: promote.due(tx, limit=limit))
         cursor: tuple[str, str] | None = ("", "")
         while cursor is not None:
-            page = cursor
-            cursor = self.hf.do(lambda tx, page=page: promote.needs_after(tx, page, limit=limit))  # type: ignore[misc]
+            cursor, ended = self.hf.do(partial(_needs, cursor=cursor, limit=limit))
+            moved += ended  # who needed them may move in turn
         moved += self.hf.do(lambda tx: asks.settle(tx, limit=limit))
         moved += self.hf.do(lambda tx: expand.stages(tx, limit=limit))
         moved += self.hf.do(lambda tx: stop.children(tx, limit=limit))
@@ -97,6 +98,10 @@ class Manual:
             self.worker(queues=queues).work(claims[0])
             done += 1
         raise AssertionError(f"still not done after {limit} attempts")
+
+
+def _needs(tx: Transaction, *, cursor: tuple[str, str], limit: int) -> tuple[tuple[str, str] | None, int]:
+    return promote.needs_after(tx, cursor, limit=limit), len(tx.ended)
 
 
 class ManualWorker:
