@@ -188,3 +188,35 @@ select
 from holdfast_slots as s
 left join holdfast_slots as i on i.job = s.job and i.slot_at = s.into_at
 where s.into_at is not null and i.job is null
+
+union all
+
+select
+    'seat_without_run' as problem,
+    s.run_id,
+    'it has a seat in queue ' || s.queue || ', but has ended or does not exist' as detail
+from holdfast_seats as s
+left join places as p on p.run_id = s.run_id and p.place <> 'outcomes'
+where p.run_id is null
+
+union all
+
+select
+    'run_without_seat' as problem,
+    r.id as run_id,
+    'queue ' || r.queue || ' or all queues are bounded, but it has no seat' as detail
+from places as p
+inner join holdfast_runs as r on r.id = p.run_id
+left join holdfast_seats as s on s.run_id = r.id
+where
+    p.place <> 'outcomes'
+    and s.run_id is null
+    and coalesce(r.kind, '') <> 'build'
+    and exists (
+        select 1
+        from holdfast_queues as q
+        where
+            (q.name = r.queue or q.name = '*')
+            and q.max_queued is not null
+            and q.counted_at < r.created_at
+    )

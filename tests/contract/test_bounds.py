@@ -1,0 +1,324 @@
+"""Bounded queues: exact under any number of submitters, and what is refused has written nothing."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Database
+
+from holdfast import Holdfast, InvalidPolicy, QueueFull, Run, Worker
+from holdfast.outcomes import HandBack, TryLater
+from holdfast.testing import FakeClock, Manual
+
+
+@pytest.fixture
+def job(hf: Holdfast) -> Any:
+    hf.queue("runs", max_queued=3)
+    hf.start()
+
+    @hf.job(name="work", queue="runs", max_attempts=3)
+    def work(x: int = 0) -> int:
+        return x
+
+    return work
+
+
+def seats(database: Database) -> int:
+    return database.count("seats")
+
+
+@pytest.mark.contract("Q8")
+def test_a_full_queue_refuses_and_nothing_is_written(job: Any, database: Database) -> None:
+    for number in range(3):
+        job.submit(x=number)
+    before = database.counts() | {"seats": seats(database)}
+
+    with pytest.raises(QueueFull) as refused:
+        job.submit(x=3)
+
+    assert refused.value.code == "queue_full"
+    assert (refused.value.queue, refused.value.limit, refused.value.queued) == ("runs", 3, 3)
+    assert refused.value.retry_after == timedelta(seconds=30)  # nothing has ended yet, so nothing is known
+    assert database.counts() | {"seats": seats(database)} == before
+
+
+@pytest.mark.contract("Q8")
+def test_running_runs_count_and_ended_ones_do_not(job: Any, manual: Manual) -> None:
+    for number in range(3):
+        job.submit(x=number)
+    worker = manual.worker(queues=["runs"])
+    [claim] = worker.claim()
+    with pytest.raises(QueueFull):
+        job.submit(x=3)
+
+    worker.finish(claim)
+
+    assert job.submit(x=3).state == "queued"
+
+
+@pytest.mark.contract("Q8")
+@pytest.mark.parametrize("outcome", [HandBack("shutdown"), TryLater("later", timedelta(seconds=5))])
+def test_a_run_that_comes_back_keeps_its_seat(job: Any, manual: Manual, outcome: Any, database: Database) -> None:
+    for number in range(3):
+        job.submit(x=number)
+    worker = manual.worker(queues=["runs"])
+    worker.finish(worker.claim()[0], outcome)
+
+    with pytest.raises(QueueFull):
+        job.submit(x=3)
+    assert seats(database) == 3
+
+
+@pytest.mark.contract("Q8")
+def test_a_cancelled_run_gives_its_seat_back(job: Any, hf: Holdfast, database: Database) -> None:
+    runs = [job.submit(x=number) for number in range(3)]
+    runs[1].cancel()
+    job.submit(x=3)
+    assert seats(database) == 3
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q8")
+def test_a_taken_over_run_is_counted_once(job: Any, manual: Manual, clock: FakeClock, database: Database) -> None:
+    job.submit()
+    manual.worker(queues=["runs"]).claim()
+    clock.advance(manual.hf.settings.lease * 2)
+    manual.orchestrate()
+    assert seats(database) == 1
+
+
+@pytest.mark.contract("Q8")
+def test_submit_many_takes_all_seats_or_none(job: Any, database: Database) -> None:
+    before = database.counts()
+    with pytest.raises(QueueFull):
+        job.submit_many([{"x": number} for number in range(4)])
+    assert database.counts() == before
+    assert seats(database) == 0
+
+    assert len(job.submit_many([{"x": number} for number in range(3)])) == 3
+
+
+@pytest.mark.contract("Q8")
+def test_a_refusal_in_a_callers_transaction_leaves_it_as_it_was(job: Any, hf: Holdfast, database: Database) -> None:
+    hf.start()
+    job.submit_many([{"x": 1}, {"x": 2}])
+    before = database.counts()
+    connection = database.connect()
+    try:
+        database.begin(connection)
+        with pytest.raises(QueueFull):
+            job.using(connection=connection).submit_many([{"x": 3}, {"x": 4}])
+        connection.execute("commit")  # the caller may go on and commit what is its own
+        assert database.counts() == before
+        database.begin(connection)
+        job.using(connection=connection).submit(x=3)
+        connection.execute("commit")
+    finally:
+        connection.close()
+    assert seats(database) == 3
+
+
+@pytest.mark.contract("Q8")
+def test_a_joined_submission_that_is_rolled_back_takes_no_seat(job: Any, hf: Holdfast, database: Database) -> None:
+    hf.start()
+    connection = database.connect()
+    try:
+        database.begin(connection)
+        job.using(connection=connection).submit_many([{}, {}, {}])
+        connection.execute("rollback")
+    finally:
+        connection.close()
+    assert seats(database) == 0
+    assert len(job.submit_many([{}, {}, {}])) == 3
+
+
+@pytest.mark.contract("Q8")
+def test_the_bound_over_all_queues_counts_every_run_but_builds(url: str, clock: FakeClock, tmp_path: Path) -> None:
+    with Holdfast(url, clock=clock, max_queued=2, artifacts=tmp_path) as hf:
+        one = hf.job(name="one", queue="a")(lambda: None)
+        two = hf.job(name="two", queue="b")(lambda: None)
+        build = hf.build(name="make")(lambda fingerprint: None)
+        build.submit(fingerprint="1")
+        one.submit()
+        two.submit()
+
+        with pytest.raises(QueueFull, match="all queues together"):
+            two.submit()
+
+        build.submit(fingerprint="2")
+        assert [(q.name, q.max_queued, q.queued) for q in hf.queues.list()] == [
+            ("*", 2, 0),
+            ("a", None, 1),
+            ("b", None, 1),
+            ("builds", None, 2),
+        ]
+        assert hf.verify() == []
+
+
+@pytest.mark.contract("Q8")
+def test_neither_run_nor_build_is_made_by_a_refused_submission(hf: Holdfast, job: Any, database: Database) -> None:
+    build = hf.build(name="make")(lambda fingerprint: None)
+    job.submit_many([{}, {}, {}])
+    before = database.counts() | {"builds": database.count("builds")}
+
+    with pytest.raises(QueueFull):
+        job.using(after=[build.of(fingerprint="f")]).submit()
+
+    assert database.counts() | {"builds": database.count("builds")} == before
+
+
+@pytest.mark.contract("Q8")
+def test_the_same_submission_again_is_no_second_one(job: Any) -> None:
+    first = job.using(idempotency_key="k").submit()
+    job.submit_many([{}, {}])
+    assert job.using(idempotency_key="k").submit().id == first.id
+
+
+@pytest.mark.contract("Q8")
+def test_again_is_a_submission_like_any_other(job: Any, manual: Manual) -> None:
+    first = job.submit()
+    manual.run_all()
+    job.submit_many([{}, {}, {}])
+    with pytest.raises(QueueFull):
+        first.again()
+
+
+@pytest.mark.contract("Q8")
+def test_a_bound_that_is_set_on_a_full_queue_counts_what_is_there(
+    hf: Holdfast, manual: Manual, database: Database
+) -> None:
+    job = hf.job(name="work", queue="q")(lambda: None)
+    job.submit_many([{}, {}])
+    job.using(delay=60).submit()
+    manual.worker(queues=["q"]).claim()
+    assert seats(database) == 0
+
+    hf.queues.limit("q", max_queued=3)
+    assert seats(database) == 3
+    with pytest.raises(QueueFull):
+        job.submit()
+
+    hf.queues.limit("q", max_queued=4)
+    job.submit()
+    hf.queues.limit("q", max_queued=None)
+    assert seats(database) == 0
+    job.submit_many([{}] * 5)
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q8")
+def test_every_process_obeys_a_bound_whatever_code_it_has(job: Any, url: str, clock: FakeClock) -> None:
+    job.submit_many([{}, {}, {}])
+    with Holdfast(url, clock=clock) as other:
+        same = other.job(name="work", queue="runs")(lambda x=0: None)
+        same.using(queue="free").submit()  # it has seen no bound, and sees one when it comes upon it
+        with pytest.raises(QueueFull):
+            same.submit()
+
+
+@pytest.mark.contract("Q8")
+def test_retry_after_comes_from_how_fast_the_queue_drains(job: Any, manual: Manual, clock: FakeClock) -> None:
+    worker = manual.worker(queues=["runs"])
+    for number in range(10):
+        job.submit(x=number)
+        worker.finish(worker.claim()[0])
+        clock.advance(4)
+    job.submit_many([{}, {}, {}])
+
+    with pytest.raises(QueueFull) as refused:
+        job.submit()
+
+    assert refused.value.retry_after == timedelta(seconds=4)
+
+
+@pytest.mark.contract("Q8")
+@pytest.mark.timeout(120)
+def test_threads_at_once_fill_a_queue_exactly(live: Holdfast, database: Database) -> None:
+    live.queue("q", max_queued=25)
+    job = live.job(name="work", queue="q")(lambda: None)
+    live.start()
+
+    def submit(_: int) -> bool:
+        try:
+            job.submit()
+        except QueueFull:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        accepted = sum(pool.map(submit, range(100)))
+
+    assert accepted == 25
+    assert (database.count("runs"), database.count("ready"), seats(database)) == (25, 25, 25)
+
+
+@pytest.mark.contract("Q8", "S3")
+@pytest.mark.timeout(120)
+def test_submitters_and_a_worker_together_never_exceed_the_bound(live: Holdfast, database: Database) -> None:
+    live.queue("q", max_queued=10)
+    job = live.job(name="work", queue="q")(lambda: None)
+    live.start()
+    runs: list[Run[Any]] = []
+
+    def submit() -> None:
+        while len(runs) < 200:
+            try:
+                runs.append(job.submit())
+            except QueueFull:
+                threading.Event().wait(0.005)
+
+    with Worker(live, queues=["q"], concurrency=4), ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(submit) for _ in range(4)]:
+            future.result()
+        for run in runs:
+            run.result(timeout=60)
+
+    assert seats(database) == 0
+    assert live.verify() == []
+
+
+def test_verify_finds_a_seat_without_a_run_and_a_run_without_a_seat(
+    job: Any, hf: Holdfast, clock: FakeClock, database: Database
+) -> None:
+    hf.start()
+    clock.advance(120)
+    run = job.submit()
+    database.run("update holdfast_seats set run_id = 'nobody'")
+    assert [(found.problem, found.run_id) for found in hf.verify()] == [
+        ("run_without_seat", run.id),
+        ("seat_without_run", "nobody"),
+    ]
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("", {"max_queued": 1}),
+        ("q", {"max_queued": -1}),
+        ("q", {"max_queued": True}),
+        ("q", {"concurrency": 0}),
+        ("q", {"concurrency": "4"}),
+        ("*", {"concurrency": 4}),
+        ("a\x00", {"max_queued": 1}),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(
+    hf: Holdfast, database: Database, name: str, limits: dict[str, Any]
+) -> None:
+    hf.start()
+    with pytest.raises(InvalidPolicy):
+        hf.queues.limit(name, **limits)
+    with pytest.raises(InvalidPolicy):
+        hf.queue(name, **limits)
+    assert database.count("queues") == 0
+
+
+def test_no_queue_is_called_like_all_of_them(hf: Holdfast) -> None:
+    with pytest.raises(InvalidPolicy, match="all queues"):
+        hf.job(queue="*")(lambda: None)
