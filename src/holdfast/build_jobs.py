@@ -30,7 +30,7 @@ from holdfast.jobs import (
     key_from,
     name_of,
 )
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 from holdfast.wishes import Wish
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from holdfast.jobs import MAX_NAME, Job, Options
 from holdfast.leases import Lease
 from holdfast.plans import CHILD
 from holdfast.results import Result
-from holdfast.runs import Submission
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 
 R = TypeVar("R")
 

@@ -10,10 +10,10 @@ from typing import Any
 from holdfast import builds, codec, events, outcomes, reruns, runs, slots, steps, workers
 from holdfast.errors import InvalidPolicy, RunNotFound
 from holdfast.events import Event
-from holdfast.runs import Snapshot, Submission
+from holdfast.runs import Snapshot
 from holdfast.store.store import Store
 from holdfast.store.transaction import Row, Transaction
-
+from holdfast.submissions import Submission
 
 FEW = 20  # of what a run needs, so many are told
 
@@ -207,6 +207,16 @@ def _ready(tx: Transaction, run: Snapshot) -> list[str]:
     if queue is not None and queue["paused_at"] is not None:
         note = f" ({queue['note']})" if queue["note"] else ""
         return [f"queue {run.queue} is paused since {_time(queue['paused_at'])}{note}"]
+    ahead = tx.one("count_ahead", queue=run.queue, run_id=run.id)
+    count = 0 if ahead is None else ahead["ahead"]
+    before = f"{count} ready run{'s go' if count > 1 else ' goes'} before it" if count else "it is next"
+    if queue is not None and queue["concurrency"] is not None:
+        held = tx.all("find_placed", queue=run.queue)
+        if len(held) >= queue["concurrency"]:
+            who = " and ".join(row["run_id"] for row in held[:3]) + (" and others" if len(held) > 3 else "")
+            all_of = f"all {queue['concurrency']} places" if queue["concurrency"] > 1 else "the one place"
+            are = "are taken, by runs" if queue["concurrency"] > 1 else "is taken, by run"
+            return [f"{all_of} of queue {run.queue} {are} {who}; {before}"]
     alive = workers.live(tx)
     if not alive:
         return ["no worker is alive: start one with 'holdfast worker'"]
@@ -218,9 +228,6 @@ def _ready(tx: Transaction, run: Snapshot) -> list[str]:
         return [f"no live worker that knows job {run.job} serves queue {run.queue}"]
     busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
     full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
-    ahead = tx.one("count_ahead", queue=run.queue, run_id=run.id)
-    count = 0 if ahead is None else ahead["ahead"]
-    before = f"{count} ready run{'s go' if count > 1 else ' goes'} before it" if count else "it is next"
     if len(full) == len(serving):
         slots = sum(worker.concurrency for worker in serving)
         return [f"all {slots} places of {len(serving)} worker{'s' if len(serving) > 1 else ''} are taken; {before}"]
@@ -232,7 +239,9 @@ def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
     reasons += [_need(tx, need) for need in tx.all("find_needs_of", run_id=run.id, limit=FEW)]
     for ask in tx.all("find_asks_of", run_id=run.id):
         reasons.append(f"it waits for {_build(ask)}, which an orchestrator gets or creates within a tick")
-    if run.due_at is not None:
+    if run.due_at is not None and run.policy.rate is not None and (run.because or "").startswith("rate "):
+        reasons.append(f"its start is reserved for {_time(run.due_at)} by {run.because}")
+    elif run.due_at is not None:
         reasons.append(f"it is due at {_time(run.due_at)}" + (f": {run.because}" if run.because else ""))
     if run.key is not None and not reasons:
         reasons.append(_turn(tx, run))

@@ -17,7 +17,7 @@ from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJob
 from holdfast.policies import Policy
 from holdfast.retries import Retry
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
 

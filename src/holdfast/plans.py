@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast import codec, policies
 from holdfast.policies import Policy
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 
 CHILD = "child"
 """The stage of every run that another one submitted; no stage of a pipeline has this name."""

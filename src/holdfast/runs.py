@@ -8,8 +8,8 @@ A submission is inserted once and never updated; where the run stands now is a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,66 +19,9 @@ from holdfast.events import Event
 from holdfast.outcomes import Ending
 from holdfast.policies import Policy
 from holdfast.store.transaction import Row, Transaction
-from holdfast.tickets import Ticket
+from holdfast.submissions import Submission, arguments_of, asks, settled, stored
 from holdfast.waits import Wait
 from holdfast.wishes import Found, Making, Wish, settle
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """What a submitter asks for.
-
-    `after` maps the runs that it needs to whether they must have succeeded, `wishes` does so for builds, and `needed`
-    names both in the order given. With `build` it asks for that build: its run is got, or created if there is none.
-    """
-
-    run_id: str
-    job: str
-    queue: str
-    priority: int
-    key: str | None
-    args: str
-    policy: Policy
-    tags: str = "{}"
-    idempotency_key: str | None = None
-    unique: str | None = None
-    again_of: str | None = None
-    due_at: datetime | None = None
-    after: Mapping[str, int] = field(default_factory=dict)
-    wishes: Mapping[Wish, bool] = field(default_factory=dict)
-    needed: tuple[str | Wish, ...] = ()
-    build: Wish | None = None
-    spare: int | None = None
-    errand: str | None = None
-    kind: str | None = None
-    parent_id: str | None = None
-    stage: str | None = None
-    segment: str | None = None
-    family: tuple[Submission, ...] = ()
-    """Runs that come with it and may need each other; they are submitted if it is."""
-
-    @property
-    def needs(self) -> set[str]:
-        """The runs that must be there before it and its family are."""
-        family = {member.run_id for member in self.family}
-        return {needed for one in (self, *self.family) for needed in one.after} - family
-
-    @property
-    def digest(self) -> str:
-        """What `unique` goes by: the key, or the arguments where there is none."""
-        arguments = _arguments(self.args) if self.family else self.args
-        return codec.digest("args" if self.key is None else "key", self.key or arguments, size=16)
-
-    @property
-    def ticket(self) -> Ticket:
-        return Ticket(
-            run_id=self.run_id,
-            job=self.job,
-            queue=self.queue,
-            rank=-self.priority,
-            key=self.key,
-            key_limit=self.policy.key_limit,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +79,7 @@ def submit(
     queues = {s.queue for s in submissions}
     if first and plain and tx.owned and not seats.expected(tx, queues):
         hear = seats.unless_bounded(tx, queues)
-        tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
+        tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions])
         place(tx, submissions, bounded={})
         hear()
         return [s.run_id for s in submissions]
@@ -151,13 +94,13 @@ def submit(
     accepted = [s for s in accepted if admission.admits(s.run_id)]
     found = _settle(tx, accepted)
     builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
-    accepted = [_settled(s, found) for s in accepted if s.build is None]
+    accepted = [settled(s, found) for s in accepted if s.build is None]
     inserted = (
-        {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in accepted])} if accepted else set()
+        {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in accepted])} if accepted else set()
     )
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
-        tx.put("insert_runs", rows=[_row(s, tx.now) for s in family])
+        tx.put("insert_runs", rows=[stored(s, tx.now) for s in family])
     new = [*family, *(s for s in accepted if s.run_id in inserted)]
     place(tx, new, bounded=None if family else admission.bounded)
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
@@ -194,8 +137,8 @@ def place(tx: Transaction, submissions: Sequence[Submission], *, bounded: Mappin
             "insert_needs",
             rows=[dict(zip(("needed", "run_id", "must_succeed"), need, strict=True)) for need in needs],
         )
-    if asks := [ask for s in submissions for ask in _asks(s)]:
-        tx.put("insert_asks", rows=sorted(asks, key=lambda ask: (ask["run_id"], ask["number"])))
+    if asked := [ask for s in submissions for ask in asks(s)]:
+        tx.put("insert_asks", rows=sorted(asked, key=lambda ask: (ask["run_id"], ask["number"])))
     free = [
         s for s in submissions if not (s.after or s.wishes or s.errand) and (s.due_at is None or s.due_at <= tx.now)
     ]
@@ -283,13 +226,13 @@ def make(tx: Transaction, makings: Sequence[Making]) -> None:
         )
         for making in makings
     ]
-    tx.put("insert_runs", rows=[_row(s, tx.now) for s in submissions])
+    tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions])
     place(tx, submissions)
 
 
 def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
     """Submit segments of one stage, each the only one at its place; the ids of all of them, be they new or not."""
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=[_row(s, tx.now) for s in submissions])}
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in submissions])}
     place(tx, [s for s in submissions if s.run_id in inserted])
     there = [s for s in submissions if s.run_id not in inserted]
     if there:
@@ -297,39 +240,6 @@ def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
         rows = tx.all("find_segments", parent_id=there[0].parent_id, stage=there[0].stage, names=names)
         inserted |= {row["id"] for row in rows}
     return sorted(inserted)
-
-
-def _settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
-    """The submission with runs in place of the builds that were found; one that is ready needs no waiting for."""
-    if not submission.wishes:
-        return submission
-    after = dict(submission.after)
-    for wish, must in submission.wishes.items():
-        if wish in found and not found[wish].met:
-            after[found[wish].run_id] = must or after.get(found[wish].run_id, False)
-    return replace(
-        submission,
-        after=after,
-        wishes={wish: must for wish, must in submission.wishes.items() if wish not in found},
-        needed=tuple(
-            found[needed].run_id if isinstance(needed, Wish) and needed in found else needed
-            for needed in submission.needed
-        ),
-    )
-
-
-def _asks(submission: Submission) -> Iterator[Row]:
-    """What an orchestrator has to get or create; its number is its place among all that the run needs."""
-    for wish, must in submission.wishes.items():
-        yield {
-            "run_id": submission.run_id,
-            "number": submission.needed.index(wish),
-            "job": wish.job,
-            "scope": wish.scope,
-            "fingerprint": wish.fingerprint,
-            "must_succeed": int(must),
-            "submission": wish.to_json(),
-        }
 
 
 def _repeated(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
@@ -376,12 +286,7 @@ def _same_arguments(args: str, submission: Submission) -> bool:
     """Whether a run was submitted with these arguments; a pipeline's are kept beside the ids of its stages' runs."""
     if not submission.family:
         return args == submission.args
-    return _arguments(args) == _arguments(submission.args)
-
-
-def _arguments(args: str) -> str:
-    """What a pipeline was given, without the rest of its plan."""
-    return codec.compact(codec.load(args).get("arguments"))
+    return arguments_of(args) == arguments_of(submission.args)
 
 
 def _wait(submission: Submission, now: datetime) -> Wait:
@@ -401,31 +306,3 @@ def _wait(submission: Submission, now: datetime) -> Wait:
         spare=submission.spare,
         errand=submission.errand,
     )
-
-
-def _row(submission: Submission, now: datetime) -> Row:
-    return {
-        "id": submission.run_id,
-        "job": submission.job,
-        "queue": submission.queue,
-        "priority": submission.priority,
-        "key": submission.key,
-        "args": submission.args,
-        "policy": submission.policy.to_json(),
-        "tags": submission.tags,
-        "idempotency_key": submission.idempotency_key,
-        "again_of": submission.again_of,
-        "kind": submission.kind,
-        "parent_id": submission.parent_id,
-        "stage": submission.stage,
-        "segment": submission.segment,
-        "needed": _needed(submission),
-        "audit": int(submission.policy.audit),
-        "created_at": now,
-    }
-
-
-def _needed(submission: Submission) -> str | None:
-    """All that the run needs, as it was given; a build that is yet to be found leaves its place empty."""
-    needed = submission.needed or tuple(submission.after)
-    return codec.compact([one if isinstance(one, str) else None for one in needed]) if needed else None

@@ -17,9 +17,10 @@ from typing import Literal
 
 from holdfast import runs, schedules
 from holdfast.errors import HoldfastError, InvalidPolicy, SlotTaken, StillRunning
-from holdfast.runs import Snapshot, Submission
+from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
 from holdfast.store.transaction import Row, Transaction
+from holdfast.submissions import Submission
 
 Decided = Literal["claimed", "coalesced", "skipped", "missed"]
 

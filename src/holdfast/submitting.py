@@ -12,7 +12,7 @@ from holdfast import joins, runs
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.jobs import Job, Options
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast

@@ -96,20 +96,20 @@ def test_a_member_that_the_database_itself_refuses_fails_alone(
     hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that the database refuses is halved down to the culprit."""
-    from holdfast import runs
-    from holdfast.runs import Submission
+    from holdfast import runs, submissions
+    from holdfast.submissions import Submission
 
     @hf.job(name="work")
     def work(number: int) -> None: ...
 
     hf.start()
-    real = runs._row
+    real = submissions.stored
 
     def broken(submission: Submission, now: Any) -> Any:
         row = real(submission, now)
         return row | {"queue": None} if submission.args == '{"number":13}' else row
 
-    monkeypatch.setattr(runs, "_row", broken)
+    monkeypatch.setattr(runs, "stored", broken)
 
     async def scene() -> list[Any]:
         return await asyncio.gather(*(work.asubmit(n) for n in range(40)), return_exceptions=True)

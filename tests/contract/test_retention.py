@@ -31,7 +31,7 @@ from holdfast.events import Event, record
 from holdfast.ids import Ids
 from holdfast.orchestrator.retain import Retainer
 from holdfast.policies import Policy
-from holdfast.runs import Submission
+from holdfast.submissions import Submission
 from holdfast.testing import FakeClock, Fault, Faults, Manual
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from holdfast import Holdfast, LeaseLost, leases, runs, steps
 from holdfast.leases import Claim, Lease
 from holdfast.orchestrator import promote, recover
 from holdfast.outcomes import HandBack, Outcome, Succeeded, TryLater, finish
-from holdfast.runs import Submission
 from holdfast.steps import Step
+from holdfast.submissions import Submission
 from holdfast.testing import FakeClock, Manual
 
 HOLDER, STRANGER = "holder", "stranger"

@@ -35,6 +35,7 @@ from holdfast.store.dialects.base import Conflict
 from holdfast.store.queries import Queries, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 from holdfast.testing import FakeClock, Manual
 from holdfast.tickets import Ticket
 from holdfast.worker.heartbeat import Heartbeat
@@ -328,7 +329,7 @@ def test_rule_8_undone_every_other_submitter_of_the_key_is_blocked(
 ) -> None:
     place = runs.place
 
-    def as_if_owned(tx: Transaction, submissions: Sequence[runs.Submission]) -> None:
+    def as_if_owned(tx: Transaction, submissions: Sequence[Submission]) -> None:
         tx.owned = True
         place(tx, submissions)
 

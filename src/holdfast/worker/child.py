@@ -31,8 +31,8 @@ from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.outcomes import Failed, Outcome, Succeeded
 from holdfast.results import Result
-from holdfast.runs import Submission
 from holdfast.steps import Step
+from holdfast.submissions import Submission
 from holdfast.worker import addresses, wire
 from holdfast.worker.addresses import Address
 from holdfast.worker.context import RunContext, retry_of

@@ -27,8 +27,8 @@ from holdfast.leases import Claim
 from holdfast.plans import CHILD
 from holdfast.results import Result
 from holdfast.retries import Retry
-from holdfast.runs import Submission
 from holdfast.steps import Step
+from holdfast.submissions import Submission
 
 P = ParamSpec("P")
 T = TypeVar("T")

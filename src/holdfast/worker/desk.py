@@ -15,9 +15,9 @@ from holdfast.errors import LeaseLost, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.leases import Lease
 from holdfast.results import Result
-from holdfast.runs import Submission
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.running import Running
 

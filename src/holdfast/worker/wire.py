@@ -11,8 +11,8 @@ from holdfast.depots.base import Artifact
 from holdfast.leases import Claim, Lease
 from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Skipped, Succeeded, TimedOut, TryLater, WaitFor
 from holdfast.redaction import Redactor
-from holdfast.runs import Submission
 from holdfast.steps import Step
+from holdfast.submissions import Submission
 from holdfast.tickets import Ticket
 from holdfast.wishes import Wish
 

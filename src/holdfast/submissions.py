@@ -1,0 +1,137 @@
+"""Submissions: what a submitter asks for, before it is a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from holdfast import codec
+from holdfast.policies import Policy
+from holdfast.store.transaction import Row
+from holdfast.tickets import Ticket
+from holdfast.wishes import Found, Wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a submitter asks for.
+
+    `after` maps the runs that it needs to whether they must have succeeded, `wishes` does so for builds, and `needed`
+    names both in the order given. With `build` it asks for that build: its run is got, or created if there is none.
+    """
+
+    run_id: str
+    job: str
+    queue: str
+    priority: int
+    key: str | None
+    args: str
+    policy: Policy
+    tags: str = "{}"
+    idempotency_key: str | None = None
+    unique: str | None = None
+    again_of: str | None = None
+    due_at: datetime | None = None
+    after: Mapping[str, int] = field(default_factory=dict)
+    wishes: Mapping[Wish, bool] = field(default_factory=dict)
+    needed: tuple[str | Wish, ...] = ()
+    build: Wish | None = None
+    spare: int | None = None
+    errand: str | None = None
+    kind: str | None = None
+    parent_id: str | None = None
+    stage: str | None = None
+    segment: str | None = None
+    family: tuple[Submission, ...] = ()
+    """Runs that come with it and may need each other; they are submitted if it is."""
+
+    @property
+    def needs(self) -> set[str]:
+        """The runs that must be there before it and its family are."""
+        family = {member.run_id for member in self.family}
+        return {needed for one in (self, *self.family) for needed in one.after} - family
+
+    @property
+    def digest(self) -> str:
+        """What `unique` goes by: the key, or the arguments where there is none."""
+        arguments = arguments_of(self.args) if self.family else self.args
+        return codec.digest("args" if self.key is None else "key", self.key or arguments, size=16)
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(
+            run_id=self.run_id,
+            job=self.job,
+            queue=self.queue,
+            rank=-self.priority,
+            key=self.key,
+            key_limit=self.policy.key_limit,
+        )
+
+
+def stored(submission: Submission, now: datetime) -> Row:
+    """The run as it is stored."""
+    return {
+        "id": submission.run_id,
+        "job": submission.job,
+        "queue": submission.queue,
+        "priority": submission.priority,
+        "key": submission.key,
+        "args": submission.args,
+        "policy": submission.policy.to_json(),
+        "tags": submission.tags,
+        "idempotency_key": submission.idempotency_key,
+        "again_of": submission.again_of,
+        "kind": submission.kind,
+        "parent_id": submission.parent_id,
+        "stage": submission.stage,
+        "segment": submission.segment,
+        "needed": _needed(submission),
+        "audit": int(submission.policy.audit),
+        "created_at": now,
+    }
+
+
+def settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
+    """The submission with runs in place of the builds that were found; one that is ready needs no waiting for."""
+    if not submission.wishes:
+        return submission
+    after = dict(submission.after)
+    for wish, must in submission.wishes.items():
+        if wish in found and not found[wish].met:
+            after[found[wish].run_id] = must or after.get(found[wish].run_id, False)
+    return replace(
+        submission,
+        after=after,
+        wishes={wish: must for wish, must in submission.wishes.items() if wish not in found},
+        needed=tuple(
+            found[needed].run_id if isinstance(needed, Wish) and needed in found else needed
+            for needed in submission.needed
+        ),
+    )
+
+
+def asks(submission: Submission) -> Iterator[Row]:
+    """What an orchestrator has to get or create; its number is its place among all that the run needs."""
+    for wish, must in submission.wishes.items():
+        yield {
+            "run_id": submission.run_id,
+            "number": submission.needed.index(wish),
+            "job": wish.job,
+            "scope": wish.scope,
+            "fingerprint": wish.fingerprint,
+            "must_succeed": int(must),
+            "submission": wish.to_json(),
+        }
+
+
+def arguments_of(args: str) -> str:
+    """What a pipeline was given, without the rest of its plan."""
+    return codec.compact(codec.load(args).get("arguments"))
+
+
+def _needed(submission: Submission) -> str | None:
+    """All that the run needs, as it was given; a build that is yet to be found leaves its place empty."""
+    needed = submission.needed or tuple(submission.after)
+    return codec.compact([one if isinstance(one, str) else None for one in needed]) if needed else None
