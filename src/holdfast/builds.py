@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from holdfast import runs, wishes
-from holdfast.errors import BuildNotFound
+from holdfast import codec, runs, wishes
+from holdfast.errors import BuildNotFound, InvalidPolicy
 from holdfast.runs import Snapshot
 from holdfast.store.transaction import Transaction
 from holdfast.wishes import Making, Wish
@@ -91,6 +91,8 @@ def history(tx: Transaction, build: Build) -> list[Snapshot]:
 
 def invalidate(tx: Transaction, which: Which, *, because: str | None) -> Build:
     """No one gets what was made any more: the next who asks has it made anew. Runs that wait for it go on waiting."""
+    if because is not None and not codec.storable(because):
+        raise InvalidPolicy("because is text without NUL or half a character")
     build = get(tx, which)
     tx.run(
         "invalidate_build",

@@ -391,6 +391,8 @@ def test_options_that_make_no_sense_for_a_build_are_refused(hf: Holdfast, app: A
         app.process.using(after=[app.environment])
     with pytest.raises(InvalidPolicy, match="a build is queued"):
         hf.builds.list(state="running")
+    with pytest.raises(InvalidPolicy, match="without NUL"):
+        hf.builds.invalidate(app.of(), because="\x00")
 
 
 @pytest.mark.contract("S4")

@@ -1,0 +1,124 @@
+"""holdfast builds, on every store, by the database's URL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.cli import hostile
+from tests.cli.conftest import Invoke, Shell, told
+
+from holdfast import Build, Holdfast, Run, Snapshot
+from holdfast.testing import Manual
+
+
+@pytest.fixture
+def environment(hf: Holdfast) -> Any:
+    @hf.build(name="environment")
+    def environment(configuration_id: str, fingerprint: str) -> str:
+        if configuration_id == "broken":
+            raise ValueError(fingerprint)
+        return f"/environments/{configuration_id}"
+
+    return environment
+
+
+@pytest.fixture
+def ready(environment: Any, manual: Manual) -> Run[str]:
+    run: Run[str] = environment.submit(configuration_id="c1", fingerprint="f" * 64)
+    manual.run_all()
+    return run
+
+
+def test_builds_are_listed_with_who_waits_and_what_is_wrong(
+    holdfast: Invoke, url: str, hf: Holdfast, environment: Any, manual: Manual, ready: Run[str]
+) -> None:
+    broken = environment.submit(configuration_id="broken", fingerprint="no-such-package")
+    manual.run_all()
+
+    @hf.job(name="process")
+    def process() -> None: ...
+
+    process.using(after=[environment.of(configuration_id="c2", fingerprint="f2")]).submit()
+    result = holdfast("builds", "list", url)
+    header, *lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert header.split() == ["ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE"]
+    assert [line.split()[1] for line in lines] == ["queued", "failed", "ready"]
+    assert lines[0].endswith(" 1"), "one run waits for it"
+    assert lines[1].split()[0] == broken.id
+    assert lines[1].endswith("ValueError: no-such-package")
+    assert lines[2].split()[3:5] == ["configuration_id:c1", "ffffffffffff…"]
+
+    failed = holdfast("builds", "list", url, "--state", "failed", "--job", "environment")
+    assert [line.split()[0] for line in failed.stdout.splitlines()[1:]] == [broken.id]
+    paged = holdfast("builds", "list", url, "--limit", "1")
+    assert "there may be more: --before" in paged.stderr
+    assert "no builds like that" in holdfast("builds", "list", url, "--scope", "nobody").stderr
+
+
+def test_a_build_is_shown_with_the_runs_that_made_it(
+    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual, ready: Run[str]
+) -> None:
+    again = hf.again(ready.id)
+    manual.run_all()
+    shown = holdfast("builds", "show", url, ready.id).stdout
+    assert "Build        environment configuration_id:c1\n" in shown
+    assert "Fingerprint  " + "f" * 64 in shown
+    assert 'Result       "/environments/c1"' in shown
+    assert shown.index(again.id) < shown.index(ready.id), "the newest first"
+
+    document = told(holdfast("builds", "show", url, again.id, "--json"))
+    assert document.keys() == Build.__dataclass_fields__.keys() | {"runs"}
+    assert (document["run_id"], document["result"]) == (again.id, "/environments/c1")
+    assert [run["id"] for run in document["runs"]] == [again.id, ready.id]
+    assert document["runs"][0].keys() == Snapshot.__dataclass_fields__.keys()
+
+
+def test_a_build_is_invalidated_with_a_reason(holdfast: Invoke, url: str, hf: Holdfast, ready: Run[str]) -> None:
+    result = holdfast("builds", "invalidate", url, ready.id, "--because", "a package was withdrawn")
+    assert result.stdout == "stale; the next run that asks for environment configuration_id:c1 has it made anew\n"
+    [build] = told(holdfast("builds", "list", url, "--json"))["builds"]
+    assert (build["state"], build["because"]) == ("stale", "a package was withdrawn")
+    assert told(holdfast("builds", "invalidate", url, ready.id, "--json"))["because"] == "a package was withdrawn"
+    assert "a package was withdrawn" in holdfast("builds", "list", url).stdout
+
+
+@pytest.mark.contract("S4")
+def test_what_is_no_build_is_not_found(holdfast: Invoke, url: str, hf: Holdfast, environment: Any) -> None:
+    @hf.job(name="process")
+    def process() -> None: ...
+
+    run = process.submit()
+    for command in ("show", "invalidate"):
+        result = holdfast("builds", command, url, run.id)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert result.stderr == f"holdfast: build_not_found: run {run.id} (process) made no build that is known\n"
+        assert holdfast("builds", command, url, "nothing").exit_code == 3
+    assert "no builds yet" in holdfast("builds", "list", url).stderr
+
+
+def test_what_a_stranger_wrote_steers_no_terminal(
+    holdfast: Invoke, url: str, hf: Holdfast, environment: Any, manual: Manual
+) -> None:
+    run = environment.submit(configuration_id=hostile.ALL, fingerprint="f")
+    manual.run_all()
+    holdfast("builds", "invalidate", url, run.id, "--because", hostile.ALL)
+    for command in (("list", url), ("show", url, run.id)):
+        assert not hostile.steers(holdfast("builds", *command).output), command
+
+
+def test_a_worker_serves_the_builds_of_its_application(shell: Shell) -> None:
+    with (shell.folder / "app.py").open("a") as file:
+        file.write(
+            "\n\n@hf.build()\ndef environment(fingerprint: str) -> str:\n    return 'built'\n"
+            "\n\n@hf.job()\ndef use(ctx: Context) -> str:\n    return ctx.needed[0]\n"
+            "\n\nif __name__ == '__main__':\n    use.using(after=[environment.of('f')]).submit()\n"
+        )
+    subprocess.run([sys.executable, "app.py"], cwd=shell.folder, env=shell.environment, check=True, timeout=45)
+    worked = shell("worker", "app:hf", "--drain")
+    assert worked.returncode == 0
+    assert "serves builds, default with" in worked.stderr
+    assert "2 attempts were made" in worked.stderr
