@@ -24,10 +24,10 @@ from holdfast import (
     InvalidSetting,
     LeaseLost,
     RunNotFound,
-    Settings,
     TooLarge,
     Worker,
     artifacts,
+    settings,
 )
 from holdfast.depots import open_depot
 from holdfast.depots.base import PARTS, Measured
@@ -439,8 +439,8 @@ def test_a_real_worker_keeps_artifacts_of_threads_and_of_tasks(url: str, kept_in
 def test_a_place_that_can_not_be_is_refused_by_name() -> None:
     with pytest.raises(InvalidSetting, match="artifacts: nonsense://x"):
         open_depot("nonsense://x")
-    assert Settings(artifacts="az://work/x").artifacts == "az://work/x"
-    assert Settings(artifacts="some/folder").artifacts == Path("some/folder")
+    assert settings.load({"artifacts": "az://work/x"}).artifacts == "az://work/x"
+    assert settings.load({"artifacts": "some/folder"}).artifacts == Path("some/folder")
 
 
 @pytest.mark.contract("S4")

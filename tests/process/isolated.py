@@ -63,8 +63,13 @@ def everything(ctx: Context, folder: Path) -> dict[str, object]:
     made.write_text("from a file")
     kept = [ctx.artifact("bytes.bin", b"\x00\x01"), ctx.artifact("file.txt", made)]
     calls: list[Path] = []
+
+    def write(path: Path) -> None:
+        calls.append(path)
+        path.write_text("by a function")
+
     for _ in range(2):
-        called = ctx.artifact("called.txt", lambda path: calls.append(path) or path.write_text("by a function"))
+        called = ctx.artifact("called.txt", write)
         assert (called.read(), called.size) == (b"by a function", 13)
     assert len(calls) == (1 if ctx.attempt == 1 else 0), "what an earlier attempt has made is not made again"
     assert kept[0].path is not None

@@ -49,22 +49,28 @@ def _print(target: str, version: int | None) -> int:
 
 @click.command(short_help="Check that every run is in exactly one place, and more.")
 @targets.target_argument()
+@click.option("--artifacts", is_flag=True, help="Read every artifact's file too and compare it with its checksum.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
-def verify(target: str, as_json: bool) -> int:
+def verify(target: str, artifacts: bool, as_json: bool) -> int:
     """Check a live database, read-only: every run in exactly one place, no key held twice, no outcome changed …
 
-    Exit 0 if all is as it must be, 1 with what was found.
+    Exit 0 if all is as it must be, 1 with what was found. Where artifacts lie, the application says, or the variable
+    HOLDFAST_ARTIFACTS.
 
     \b
     holdfast verify app:hf
+    holdfast verify app:hf --artifacts
     holdfast verify postgresql://localhost/work --json
     """
     with targets.either(target) as hf:
-        found = hf.verify()
+        found = hf.verify(artifacts=artifacts)
         if as_json:
             screen.document({"ok": not found, "findings": [shapes.finding(each) for each in found]})
         elif not found:
-            screen.show("nothing wrong: every run is in exactly one place")
+            screen.show(
+                "nothing wrong: every run is in exactly one place"
+                + (", every artifact is as it was written" if artifacts else "")
+            )
         else:
             rows = [
                 [screen.plain(each.problem), screen.plain(each.run_id), screen.plain(each.detail)] for each in found

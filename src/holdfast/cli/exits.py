@@ -41,6 +41,7 @@ BY_ERROR: Final = {
     "job_exists": USAGE,
     "unknown_job": NOT_FOUND,
     "run_not_found": NOT_FOUND,
+    "artifact_not_found": NOT_FOUND,
     "build_not_found": NOT_FOUND,
     "schedule_not_found": NOT_FOUND,
     "pipeline_not_found": NOT_FOUND,

@@ -12,9 +12,11 @@ from typing import Any
 import click
 
 from holdfast.cli import exits, screen
+from holdfast.cli.artifacts import artifacts
 from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
+from holdfast.cli.retain import retain
 from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
 from holdfast.cli.submit import submit
@@ -97,7 +99,7 @@ def main(debug: bool) -> None:
     """
 
 
-for each in (worker, submit, runs, schedules, builds, migrate, verify, doctor):
+for each in (worker, submit, runs, schedules, builds, artifacts, migrate, verify, retain, doctor):
     main.add_command(each)
 
 

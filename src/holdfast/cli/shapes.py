@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from holdfast import codec
 from holdfast.builds import Build
+from holdfast.depots.base import Artifact
 from holdfast.events import Event
 from holdfast.inspections import Finding, Why
 from holdfast.runs import Snapshot
@@ -40,3 +42,7 @@ def why(answer: Why) -> dict[str, Any]:
 
 def finding(found: Finding) -> dict[str, Any]:
     return {"problem": found.problem, "run_id": found.run_id or None, "detail": found.detail}
+
+
+def artifact(found: Artifact) -> dict[str, Any]:
+    return asdict(found) | {"address": found.address}
