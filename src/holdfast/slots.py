@@ -24,7 +24,7 @@ from holdfast.submissions import Submission
 
 Decided = Literal["claimed", "coalesced", "skipped", "missed"]
 
-MOST_ACTIVE = 1000
+MOST_WAITING = 100  # of the runs that wait for their turn, no more are looked at
 AHEAD = timedelta(days=366)
 
 # What a claimed slot is called, by the state of its run.
@@ -129,7 +129,7 @@ def active(tx: Transaction, schedule: Schedule) -> list[Active]:
             holder=row["holder"],
             silent=row["deadline_at"] is not None and row["deadline_at"] <= tx.now and row["expires_at"] < tx.now,
         )
-        for row in tx.all("find_active", key=schedule.key, limit=MOST_ACTIVE)
+        for row in tx.all("find_active", key=schedule.key, limit=schedule.max_instances + MOST_WAITING)
     ]
 
 
@@ -178,7 +178,7 @@ def about(tx: Transaction, run: Snapshot) -> list[str]:
     by = ", claimed by hand" if row["manual"] else ""
     reasons = [f"it is slot {text(row['slot_at'])} of schedule {row['job']}{by}"]
     if run.place == "waits" and run.due_at is None:
-        earlier = [one for one in tx.all("find_active", key=run.key, limit=MOST_ACTIVE) if one["run_id"] < run.id]
+        earlier = [one for one in tx.all("find_active", key=run.key, limit=MOST_WAITING) if one["run_id"] < run.id]
         if earlier:
             slot_at = earlier[0]["slot_at"]
             which = f"slot {text(slot_at)}" if slot_at is not None else "an earlier run"

@@ -85,6 +85,9 @@ HOT = [
     "delete_events_of",
     "delete_old_events",
     "delete_slots_of",
+    "find_active",
+    "find_slots",
+    "find_slot_of",
     "delete_uniques_of",
     "delete_steps_of",
     "delete_outcomes",
@@ -149,6 +152,8 @@ def values(query: Query) -> dict[str, object]:
     }
     if query.name in ("find_ended", "delete_old_events"):
         given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
+    if query.name == "find_slots":
+        given |= {"job": "work", "before": NOW + timedelta(hours=2)}
     return {name: given[name] for name in query.parameters}
 
 

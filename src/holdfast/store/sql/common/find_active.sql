@@ -10,9 +10,14 @@ from (
     from holdfast_holds
     where key = :key and run_id is not null
     union
-    select run_id
-    from holdfast_waits
-    where key = :key and key is not null and missing = 0
+    select w.run_id
+    from (
+        select run_id
+        from holdfast_waits
+        where key = :key and key is not null and missing = 0
+        order by key, due_at, run_id
+        limit :limit
+    ) as w
 ) as a
 left join holdfast_slots as s on s.run_id = a.run_id and s.run_id is not null
 left join holdfast_leases as l on l.run_id = a.run_id
