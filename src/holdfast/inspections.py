@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast import builds, codec, events, outcomes, reruns, runs, slots, steps, workers
+from holdfast import builds, codec, events, outcomes, reruns, runs, slots, stages, steps, workers
 from holdfast.errors import InvalidPolicy, RunNotFound
 from holdfast.events import Event
 from holdfast.runs import Snapshot
@@ -235,8 +235,8 @@ def _ready(tx: Transaction, run: Snapshot) -> list[str]:
 
 
 def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
-    reasons: list[str] = []
-    reasons += [_need(tx, need) for need in tx.all("find_needs_of", run_id=run.id, limit=FEW)]
+    reasons = stages.waiting(tx, run)
+    reasons += [] if reasons else [_need(tx, need) for need in tx.all("find_needs_of", run_id=run.id, limit=FEW)]
     for ask in tx.all("find_asks_of", run_id=run.id):
         reasons.append(f"it waits for {_build(ask)}, which an orchestrator gets or creates within a tick")
     if run.due_at is not None and run.policy.rate is not None and (run.because or "").startswith("rate "):
@@ -245,9 +245,14 @@ def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
         reasons.append(f"it is due at {_time(run.due_at)}" + (f": {run.because}" if run.because else ""))
     if run.key is not None and not reasons:
         reasons.append(_turn(tx, run))
-    if run.key is not None and run.due_at is not None and run.policy.key_order == "strict" and run.tries:
+    begun = run.tries if run.due_at is not None else run.attempt and reasons
+    if run.key is not None and run.policy.key_order == "strict" and begun and _holds(tx, run):
         reasons.append(f"it keeps key {run.key} until then (key_order='strict')")
     return reasons or ["an orchestrator will look at it within a tick"]
+
+
+def _holds(tx: Transaction, run: Snapshot) -> bool:
+    return any(hold["run_id"] == run.id for hold in tx.all("find_holds", key=run.key))
 
 
 def _need(tx: Transaction, need: Row) -> str:

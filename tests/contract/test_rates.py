@@ -1,0 +1,253 @@
+"""Rates: never more starts in any window of one period, whoever claims and whatever happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import Database
+
+from holdfast import Holdfast, InvalidPolicy, Worker
+from holdfast.ids import Ids
+from holdfast.leases import Claim
+from holdfast.outcomes import Succeeded, TryLater
+from holdfast.periods import rate
+from holdfast.testing import FakeClock, Manual
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def most_in_a_window(starts: Sequence[datetime], period: timedelta) -> int:
+    """The most starts that any half-open window of one period has."""
+    return max((sum(start <= other < start + period for other in starts) for start in starts), default=0)
+
+
+@pytest.fixture
+def job(hf: Holdfast) -> Any:
+    return hf.job(name="mail", rate="3/min", max_attempts=9)(lambda: None)
+
+
+def work(manual: Manual, *, limit: int = 100, names: Sequence[str] = ("a", "b")) -> list[Claim]:
+    """Let two workers claim what they may, and end it."""
+    found = []
+    manual.orchestrate()
+    for name in [*names, *names]:  # twice: who is held up may let the key of another go
+        worker = manual.worker(name)
+        while claims := worker.claim(limit=limit):
+            for claim in claims:
+                worker.finish(claim, Succeeded())
+            found += claims
+            manual.orchestrate()
+        manual.orchestrate()
+    return found
+
+
+def test_a_rate_starts_so_many_in_a_period_first_come_first_served(job: Any, manual: Manual, clock: FakeClock) -> None:
+    runs = job.submit_many([{}] * 8)
+    started: list[list[str]] = []
+    for _ in range(4):
+        started.append([claim.lease.run_id for claim in work(manual)])
+        clock.advance(60)
+    assert started == [[run.id for run in runs[first : first + 3]] for first in (0, 3, 6)] + [[]]
+
+
+def test_a_run_that_its_rate_holds_up_waits_until_its_turn_and_says_so(
+    job: Any, hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    runs = job.submit_many([{}] * 7)
+    start = clock.now()
+    work(manual)
+    assert [hf.snapshot(run.id).due_at for run in runs[3:]] == [start + MINUTE] * 3 + [start + 2 * MINUTE]
+    [reason] = hf.why(runs[6].id).reasons
+    assert reason == f"its start is reserved for {start + 2 * MINUTE:%Y-%m-%d %H:%M:%S} UTC by rate 3/min of mail"
+    assert hf.snapshot(runs[6].id).attempt == 0
+    assert [event.kind for event in hf.story(runs[6].id)] == ["RUN_QUEUED"]
+
+
+def test_a_backlog_after_an_outage_starts_no_faster_and_bounces_once(
+    job: Any, hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    runs = job.submit_many([{}] * 20)
+    work(manual)
+    clock.advance(3600)  # no worker for an hour: all of them are due now
+    start = clock.now()
+    assert [claim.lease.run_id for claim in work(manual)] == [run.id for run in runs[3:6]]
+    waiting = [(due - start) / MINUTE for run in runs[6:] if (due := hf.snapshot(run.id).due_at)]
+    assert waiting == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5]
+
+
+def test_retries_and_takeovers_are_starts_too(job: Any, hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    run = job.submit()
+    starts = []
+    for number in range(9):
+        manual.orchestrate()
+        for claim in manual.worker("a").claim():
+            starts.append(claim.lease.started_at)
+            if number % 2:
+                manual.worker("a").finish(claim, TryLater("again", SECOND))
+            else:
+                clock.advance(hf.settings.lease * 2)
+                manual.orchestrate()
+        clock.advance(2)
+    assert len(starts) > 3
+    assert most_in_a_window(starts, MINUTE) == 3
+    assert hf.snapshot(run.id).state == "queued"
+
+
+def test_a_run_that_waits_for_its_turn_lets_its_key_go(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    rated = hf.job(name="rated", rate="1/min", key="k")(lambda k: None)
+    free = hf.job(name="free", key="k")(lambda k: None)
+    rated.submit(k="a")
+    work(manual)
+    held_up = rated.submit(k="a")
+    other = free.submit(k="a")
+    assert [claim.lease.run_id for claim in work(manual)] == [other.id]
+    clock.advance(60)
+    assert [claim.lease.run_id for claim in work(manual)] == [held_up.id]
+    assert hf.verify() == []
+
+
+def test_each_key_of_a_rate_has_a_rate_of_its_own_whatever_the_job(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    one = hf.job(name="one", rate="1/min", rate_key="tenant")(lambda tenant: None)
+    two = hf.job(name="two", rate="1/min", rate_key="tenant")(lambda tenant: None)
+    first = [one.submit(tenant="a"), one.submit(tenant="b"), two.submit(tenant="c")]
+    later = [two.submit(tenant="a"), one.submit(tenant="b")]
+    assert {claim.lease.run_id for claim in work(manual)} == {run.id for run in first}
+    clock.advance(60)
+    assert {claim.lease.run_id for claim in work(manual)} == {run.id for run in later}
+
+
+def test_a_rate_can_be_set_for_a_single_submission(hf: Holdfast, manual: Manual) -> None:
+    job = hf.job(name="plain")(lambda: None)
+    slow = job.using(rate="1/hour")
+    slow.submit_many([{}, {}])
+    job.submit_many([{}, {}])
+    assert len(work(manual)) == 3
+
+
+def test_rates_of_a_batch_are_judged_one_by_one(hf: Holdfast, manual: Manual) -> None:
+    slow = hf.job(name="slow", rate="1/min")(lambda: None)
+    fast = hf.job(name="fast")(lambda: None)
+    slow.submit_many([{}] * 3)
+    fast.submit_many([{}] * 3)
+    assert sorted(claim.lease.ticket.job for claim in manual.worker("a").claim(limit=100)) == ["fast"] * 3 + ["slow"]
+
+
+def test_a_claim_that_came_back_short_rings_for_the_rest(hf: Holdfast, manual: Manual) -> None:
+    slow = hf.job(name="slow", rate="1/min")(lambda: None)
+    slow.submit_many([{}] * 3)
+    rung: set[str] = set()
+    hf.wakeups.listen(lambda names, ended: rung.update(names))
+    assert len(manual.worker("a").claim(limit=2)) == 1
+    assert "default" in rung
+
+
+def test_a_lost_race_for_a_place_uses_up_no_start(hf: Holdfast, manual: Manual, database: Database) -> None:
+    """The start is written down only for who really started."""
+    hf.queue("q", concurrency=1)
+    job = hf.job(name="both", queue="q", rate="5/min")(lambda: None)
+    job.submit_many([{}] * 2)
+    [claim] = manual.worker("a", queues=["q"]).claim(limit=5)
+    assert manual.worker("b", queues=["q"]).claim(limit=5) == []
+    assert database.all("select count(*) from holdfast_rates where started_at is not null") == [(1,)]
+    manual.worker("a", queues=["q"]).finish(claim)
+    assert len(manual.worker("b", queues=["q"]).claim(limit=5)) == 1
+
+
+@pytest.mark.timeout(120)
+def test_two_live_workers_keep_to_a_rate(live: Holdfast) -> None:
+    job = live.job(name="fast", rate="10/s")(lambda: None)
+    runs = job.submit_many([{}] * 30)
+    with Worker(live, concurrency=4), Worker(live, concurrency=4):
+        for run in runs:
+            run.result(timeout=60)
+    starts = sorted(at for run in runs if (at := live.snapshot(run.id).started_at))
+    assert len(starts) == 30
+    assert most_in_a_window(starts, SECOND) <= 10
+    assert live.verify() == []
+
+
+@pytest.mark.timeout(300)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    count=st.integers(1, 4),
+    moves=st.lists(
+        st.one_of(
+            st.tuples(st.just("submit"), st.integers(1, 6)),
+            st.tuples(st.just("wait"), st.integers(1, 95)),
+            st.tuples(st.just("claim"), st.integers(1, 5)),
+            st.tuples(st.just("cancel"), st.integers(0, 20)),
+        ),
+        max_size=40,
+    ),
+)
+def test_whatever_happens_no_window_has_too_many_starts_and_all_start_in_the_end(
+    tmp_path_factory: pytest.TempPathFactory, count: int, moves: list[tuple[str, int]]
+) -> None:
+    """Against a simple model: a list of starts, and the order of submission."""
+    folder: Path = tmp_path_factory.mktemp("rates")
+    clock = FakeClock()
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", clock=clock, ids=Ids(seed=1), synchronous="normal") as hf:
+        job = hf.job(name="mail", rate=f"{count}/min")(lambda: None)
+        manual = Manual(hf)
+        submitted: list[str] = []
+        cancelled: set[str] = set()
+        started: list[tuple[datetime, str]] = []
+
+        def claim(limit: int) -> None:
+            manual.orchestrate()
+            for one in manual.worker("w").claim(limit=limit):
+                started.append((one.lease.started_at, one.lease.run_id))
+                manual.worker("w").finish(one)
+
+        for move, number in moves:
+            match move:
+                case "submit":
+                    submitted += [run.id for run in job.submit_many([{}] * number)]
+                case "wait":
+                    clock.advance(number)
+                case "claim":
+                    claim(number)
+                case "cancel":
+                    done = {run_id for _, run_id in started} | cancelled
+                    if left := [run_id for run_id in submitted if run_id not in done]:
+                        hf.cancel(left[number % len(left)])
+                        cancelled.add(left[number % len(left)])
+        for _ in range(2 * len(submitted) + 2):  # at least one start a period, whatever was given to the cancelled
+            claim(100)
+            clock.advance(61)
+        starts = [at for at, _ in started]
+        assert most_in_a_window(starts, MINUTE) <= count
+        assert {run_id for _, run_id in started} == set(submitted) - cancelled
+        if not cancelled:
+            assert [run_id for _, run_id in started] == sorted(submitted)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "seconds"),
+    [("10/min", 10, 60), ("1/s", 1, 1), ("5 / sec", 5, 1), ("100/30s", 100, 30), ("3/day", 3, 86400)]
+    + [("250/min", 83, 20), ("1000/hour", 100, 360), ("7/2hour", 7, 7200)],
+)
+def test_a_rate_is_written_as_people_say_it(text: str, count: int, seconds: float) -> None:
+    assert (rate(text).count, rate(text).period) == (count, timedelta(seconds=seconds))
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize("text", ["", "10", "10/fortnight", "0/min", "-1/min", "10/0s", "99999999/s", 10])
+def test_what_is_no_rate_is_refused_when_the_job_is_made(hf: Holdfast, text: Any) -> None:
+    with pytest.raises(InvalidPolicy):
+        hf.job(name="x", rate=text)(lambda: None)
+    assert "x" not in hf.jobs.names()
+
+
+@pytest.mark.contract("S4")
+def test_a_rate_key_names_a_parameter(hf: Holdfast) -> None:
+    with pytest.raises(InvalidPolicy, match="rate_key"):
+        hf.job(name="x", rate="1/s", rate_key="nobody")(lambda tenant: None)
