@@ -1,6 +1,6 @@
 """Plans: a pipeline as it was submitted, stored with its run.
 
-    pipeline P   kind 'pipeline'   waits for its last stages; concludes with their results
+    pipeline P   kind 'pipeline'   waits for its stages; concludes with the results of the last
     ├─ script    kind 'stage'      a plain stage: one run
     └─ audio     kind 'stage'      a split stage: waits to be expanded, then for its segments; collects
        ├─ 0      kind 'segment'    made by an orchestrator when the stage's source has ended
@@ -120,7 +120,8 @@ def submission(
         pipeline,
         kind="pipeline",
         args=plan.to_json(),
-        after={stage.run_id: _must(stage) for stage in plan.last},
+        # All of them, not the last alone: an error of any fails the pipeline at once, and in its own words.
+        after={stage.run_id: _must(stage) for stage in stages},
         family=tuple(
             _member(plan, stage, pipeline.run_id, roots) for stage in stages if stage.pipeline_id == pipeline.run_id
         ),

@@ -24,6 +24,8 @@ from holdfast.store.transaction import Row, Transaction
 
 StageState: TypeAlias = Literal["NEW", "READY", "RUNNING", "DONE", "ERROR"]
 STATES: tuple[StageState, ...] = get_args(StageState)
+Counted: TypeAlias = dict[tuple[str, str, bool], dict[tuple[StageState, bool], int]]
+"""(pipeline, stage, of its segments) → (state, for good) → how many runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,8 @@ class StageInfo:
     version: str
     run_id: str
     state: StageState
+    ended: bool
+    """Whether that is for good: a stage in ERROR may still be tried again."""
     after: tuple[str, ...]
     split: bool
     reused: bool
@@ -129,29 +133,32 @@ def as_object(values: Mapping[str, str]) -> str:
     return "{" + ",".join(f"{codec.compact(name)}:{text}" for name, text in values.items()) + "}"
 
 
-def _info(stage: Stage, counted: Mapping[tuple[str, str, bool], Mapping[StageState, int]], *, own: str) -> StageInfo:
-    [state] = counted.get((stage.pipeline_id, stage.name, False), {"NEW": 1})
-    segments = counted.get((stage.pipeline_id, stage.name, True), {})
+def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
+    [(state, ended)] = counted.get((stage.pipeline_id, stage.name, False), {("NEW", False): 1})
+    segments: dict[StageState, int] = dict.fromkeys(STATES, 0) if stage.split is not None else {}
+    for (one, _), count in counted.get((stage.pipeline_id, stage.name, True), {}).items():
+        segments[one] += count
     return StageInfo(
         name=stage.name,
         version=stage.version,
         run_id=stage.run_id,
         state=state,
+        ended=ended,
         after=stage.after,
         split=stage.split is not None,
         reused=stage.pipeline_id != own,
-        segments={state: segments.get(state, 0) for state in STATES} if stage.split is not None else {},
+        segments=segments,
     )
 
 
-def _counted(tx: Transaction, plan: Plan) -> dict[tuple[str, str, bool], dict[StageState, int]]:
-    """(pipeline, stage, of its segments) → how many of its runs are in each state."""
-    counted: dict[tuple[str, str, bool], dict[StageState, int]] = {}
+def _counted(tx: Transaction, plan: Plan) -> Counted:
+    counted: Counted = {}
     for pipeline_id in sorted({stage.pipeline_id for stage in plan.stages}):
         for row in tx.all("count_stages", parent_id=pipeline_id):
             states = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), {})
             state = state_of(row["place"], row["state"], retrying=bool(row["retrying"]))
-            states[state] = states.get(state, 0) + row["runs"]
+            found = state, row["place"] == "outcomes"
+            states[found] = states.get(found, 0) + row["runs"]
     return counted
 
 
@@ -187,17 +194,26 @@ def _split_before(plan: Plan, stage: Stage) -> Stage:
     return next(plan[name] for name in stage.after if plan[name].split is not None)
 
 
-def describe(info: StageInfo) -> str:
-    """A stage in words: 'stage audio: 7 of 10 segments done, 1 running, 2 ready'."""
+def waiting(tx: Transaction, run: Snapshot) -> list[str]:
+    """What a pipeline waits for, or a stage for its segments; nothing for a run that is neither."""
+    if run.kind == "pipeline":
+        open_stages = [stage for stage in show(tx, run.id).stages if not stage.ended]
+        begun = [stage for stage in open_stages if stage.state != "NEW" or (stage.split and stage.total)]
+        return [f"it waits for stage {stage.name}{_standing(stage)}" for stage in begun or open_stages[:1]]
+    if run.kind == "stage" and run.parent_id is not None:
+        plan = plan_of(tx, run.parent_id)
+        info = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
+        return [f"it waits for its segments{_standing(info)}"] if info.split and info.total else []
+    return []
+
+
+def _standing(info: StageInfo) -> str:
+    """': 7 of 10 segments done, 1 running, 2 ready', or ', which is READY'."""
     if not info.split or not info.total:
-        return f"stage {info.name}, which is {info.state}"
-    counts = [f"{count} {state.lower()}" for state, count in _others(info)]
-    return f"stage {info.name}: {', '.join([f'{info.done} of {info.total} segments done', *counts])}"
-
-
-def _others(info: StageInfo) -> list[tuple[str, int]]:
+        return f", which is {info.state}"
     order: tuple[StageState, ...] = ("RUNNING", "READY", "NEW", "ERROR")
-    return [(state, info.segments[state]) for state in order if info.segments.get(state)]
+    others = [f"{info.segments[state]} {state.lower()}" for state in order if info.segments[state]]
+    return f": {', '.join([f'{info.done} of {info.total} segments done', *others])}"
 
 
 def value_of(args: str) -> Any:

@@ -129,9 +129,7 @@ def test_waiting_is_not_swallowed_by_code_that_goes_on_after_any_error(
     assert run.result(timeout=1) == 8
 
 
-def test_a_later_attempt_gets_the_same_children(
-    hf: Holdfast, manual: Manual, clock: FakeClock, double: Any
-) -> None:
+def test_a_later_attempt_gets_the_same_children(hf: Holdfast, manual: Manual, clock: FakeClock, double: Any) -> None:
     ids: list[str] = []
 
     @hf.job(name="crashing", max_attempts=3, retry=Retry(delay=1, jitter=0))

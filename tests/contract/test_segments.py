@@ -146,7 +146,7 @@ def test_an_error_of_a_segment_stops_the_pipeline(hf: Holdfast, manual: Manual, 
 
     assert run.refresh().state == "failed"
     assert run.snapshot.error is not None
-    assert "segment 1 of stage each failed: ValueError: -1 is below zero" in run.snapshot.error
+    assert "stage each failed: segment 1 failed: ValueError: -1 is below zero" in run.snapshot.error
     assert worker.renew(running).cancelled
     assert counts(hf, run.id, "each") == {"RUNNING": 2, "ERROR": 2}
     assert counts(hf, run.id, "then") == {"ERROR": 4}
@@ -168,6 +168,37 @@ def test_a_stage_that_continues_goes_on_with_what_succeeded(hf: Holdfast, manual
     assert hf.verify() == []
 
 
+def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_are_done(
+    hf: Holdfast, manual: Manual
+) -> None:
+    pipeline, reached = hf.pipeline("guarded"), []
+
+    @pipeline.stage()
+    def listed() -> list[int]:
+        return [0, 1]
+
+    @pipeline.stage(after=listed, each="value")
+    def each(value: int) -> int:
+        return 1 // value
+
+    @pipeline.stage(after=each, each="value", on_error="continue")
+    def then(value: int, each: int) -> int:
+        return each
+
+    @pipeline.stage(after=then)
+    def last(segments: list[int]) -> None:
+        reached.append(segments)
+
+    run = pipeline.submit()
+    manual.run_all()
+    assert (run.refresh().state, reached) == ("failed", [])
+    assert (
+        run.snapshot.error
+        == "stage each failed: segment 0 failed: ZeroDivisionError: integer division or modulo by zero"
+    )
+    assert hf.verify() == []
+
+
 @pytest.mark.parametrize(("values", "ended"), [([1, -1, 3], "succeeded"), ([1, -1, -3], "failed")])
 def test_so_many_segments_may_fail_and_no_more(hf: Holdfast, manual: Manual, values: list[int], ended: str) -> None:
     run = split(hf, allow_failures=1).submit(values=values)
@@ -178,9 +209,7 @@ def test_so_many_segments_may_fail_and_no_more(hf: Holdfast, manual: Manual, val
 
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("returned", [None, "text", 3, {"": 1}, {"x" * 201: 1}])
-def test_what_is_no_list_of_segments_fails_the_stage_with_a_reason(
-    hf: Holdfast, manual: Manual, returned: Any
-) -> None:
+def test_what_is_no_list_of_segments_fails_the_stage_with_a_reason(hf: Holdfast, manual: Manual, returned: Any) -> None:
     pipeline = hf.pipeline("wrong")
 
     @pipeline.stage()
@@ -305,7 +334,9 @@ def test_a_worker_carries_segments_through(live: Holdfast) -> None:
 
 
 @given(
-    shape=st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 5), max_size=3), st.booleans()), min_size=1, max_size=6),
+    shape=st.lists(
+        st.tuples(st.booleans(), st.sets(st.integers(0, 5), max_size=3), st.booleans()), min_size=1, max_size=6
+    ),
     segments=st.integers(0, 3),
     fails=st.integers(-1, 5),
 )

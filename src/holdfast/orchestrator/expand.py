@@ -47,17 +47,19 @@ def _expand(tx: Transaction, row: Row, *, limit: int) -> int:
     batch = _possible(tx, plan, stage, segments[begin : begin + limit])
     if not batch and begin < len(segments):
         return 0  # what it follows has yet to be expanded
-    ids = _insert(tx, plan, stage, batch)
-    if ids:
-        needs = [{"needed": one, "run_id": row["run_id"], "must_succeed": 0} for one in sorted(ids)]
-        tx.put("insert_needs", rows=needs)
     end = begin + len(batch)
     last = end == len(segments)
+    needs = dict.fromkeys(_insert(tx, plan, stage, batch), 0)
+    # What it follows must not have failed as a whole, though each segment waits for its own counterpart only.
+    followed = {plan[name].run_id: 1 for name in stage.split.follows}
+    if needs := needs | followed if last else needs:
+        rows = [{"needed": one, "run_id": row["run_id"], "must_succeed": must} for one, must in sorted(needs.items())]
+        tx.put("insert_needs", rows=rows)
     tx.put(
         "advance_expansion",
         run_id=row["run_id"],
         errand=None if last else f"expand:{end}",
-        count=len(segments) if last else 0,
+        count=len(segments) + len(followed) if last else 0,
         first=int(begin == 0),
         spare=stage.split.spare,
         because=f"waits for its {len(segments)} segments" if last else f"{end} of {len(segments)} segments are made",

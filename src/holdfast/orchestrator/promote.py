@@ -198,15 +198,16 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
     outcomes.end(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
 
 
-def _failure(ending: Row) -> Failed:
-    """What the bad end of a run means for one that needed it."""
+def _failure(ending: Row, *, own: bool = False) -> Failed:
+    """What the bad end of a run means for one that needed it; `own`: it was a segment of that stage."""
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
     reason = outcomes.gist(ending["error"] or ending["failure_type"] or "")
     if ending["failure_type"] == "SKIPPED":
         ended = "was skipped"
     if ending["kind"] in ("stage", "segment"):
-        segment = f"segment {ending['segment']} of " if ending["segment"] else ""
-        return Failed("NEED_FAILED", f"{segment}stage {ending['stage']} {ended}: {reason}")
+        parts = [f"segment {ending['segment']}"] if ending["segment"] else []
+        which = " of ".join(parts if parts and own else [*parts, f"stage {ending['stage']}"])
+        return Failed("NEED_FAILED", f"{which} {ended}: {reason}")
     if ending["kind"] == "build":
         how = "" if ending["state"] == "failed" else f"it {ended}: "
         return Failed("BUILD_FAILED", f"build failed: {how}{reason} ({ending['job']}, run {ending['run_id']})")
@@ -221,7 +222,8 @@ def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) 
     failed = waits.remove(tx, list(one_too_many))
     waits.need_nothing(tx, [ticket.run_id for ticket in failed])
     outcomes.end(
-        tx, [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]])) for ticket in failed]
+        tx,
+        [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]], own=True)) for ticket in failed],
     )
 
 
