@@ -78,6 +78,10 @@ def test_the_example_of_steps_downloads_once_in_two_attempts(tmp_path: Path) -> 
     assert "attempts: 2 downloads: 1" in run(ROOT / "examples" / "steps.py", tmp_path)
 
 
+def test_the_example_of_artifacts_draws_once_in_two_attempts(tmp_path: Path) -> None:
+    assert "attempts: 2 drawn: 1" in run(ROOT / "examples" / "artifacts.py", tmp_path)
+
+
 def test_the_tour_shows_every_ending_and_leaves_a_sound_database(tmp_path: Path) -> None:
     shown = run(TOUR, tmp_path, "--database", "tour.db")
     for state in ("succeeded", "failed", "timed_out", "cancelled"):

@@ -16,7 +16,7 @@ from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 from holdfast import Policy, events
 from holdfast.cli import exits
 from holdfast.cli.main import main
-from holdfast.errors import HoldfastError
+from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
 from holdfast.outcomes import State
 from holdfast.settings import Settings
 from holdfast.store.queries import sources
@@ -37,6 +37,8 @@ def shown(default: Any) -> str:
     match default:
         case None:
             return "none"
+        case timedelta() if default.days:
+            return f"{default.days} days"
         case timedelta():
             return f"{default.total_seconds():g} s"
         case bool():
@@ -120,6 +122,7 @@ def test_every_policy_is_documented() -> None:
 
 def test_every_finding_of_verify_is_documented() -> None:
     found = set(re.findall(r"'(\w+)' as problem", sources("sqlite")["verify"])) | {"outcome_changed"}
+    found |= {error.code for error in (ArtifactNotFound, ArtifactCorrupt)}
     assert {name(row[0]) for row in table(ROOT / "docs" / "guide" / "operations.md", "verify")} == found
 
 
