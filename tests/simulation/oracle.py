@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from tests.simulation.features import NARROW, PERIOD, PLACES, RATE, SEATS, STARTS
+
 from holdfast import Holdfast, policies
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Place:
     due_at: datetime | None = None
     holder: str | None = None
     expires_at: datetime | None = None
+    started_at: datetime | None = None
     cancelled: bool = False
 
 
@@ -54,6 +57,9 @@ class Picture:
     holds: dict[tuple[str, int], str | None] = field(default_factory=dict)
     needs: dict[str, int] = field(default_factory=dict)
     steps: dict[tuple[str, str], int] = field(default_factory=dict)
+    seats: set[str] = field(default_factory=set)
+    left_over: int = 0
+    """Asks and stops that an orchestrator has yet to see to."""
 
 
 class Oracle:
@@ -62,7 +68,7 @@ class Oracle:
         self.names: dict[str, str] = {}
         self.rolled_back: set[str] = set()
         self.overlap_possible = False
-        self._seen = Picture()
+        self._seen = self._reading = Picture()
         self._event = 0
         self._undecided: set[str] = set()
         self._accepted: dict[str, None] = {}
@@ -72,6 +78,7 @@ class Oracle:
         self._asked_to_stop: dict[str, int] = {}
         self._steps_at_start: dict[tuple[str, int], set[str]] = {}
         self._alarms: list[str] = []
+        self._starts: list[datetime] = []
 
     # What the actors tell
 
@@ -132,10 +139,12 @@ class Oracle:
         if commit is None:
             return
         before, now = self._seen, self._read()
+        self._reading = now
         self._tell(before, now)
         self._everywhere_once(now)
         self._keys(now)
         self._limits(now)
+        self._bounds(before, now)
         self._require(before.runs.items() <= now.runs.items(), "a submission has changed or vanished")
         self._require(before.outcomes.items() <= now.outcomes.items(), "an outcome has changed or vanished")
         for run_id in now.runs.keys() - before.outcomes.keys():
@@ -155,7 +164,8 @@ class Oracle:
                 self._require(place.place == "waits", f"{self.name(run_id)} is {place.place} before its time")
 
     def idle(self) -> bool:
-        return not self._seen.places and all(run_id in self._seen.outcomes for run_id in self._accepted)
+        nothing_left = not self._seen.places and not self._seen.left_over
+        return nothing_left and all(run_id in self._seen.outcomes for run_id in self._accepted)
 
     def final(self, hf: Holdfast) -> None:
         """Nothing is lost and nothing is stuck."""
@@ -171,12 +181,14 @@ class Oracle:
 
     def _read(self) -> Picture:
         instant = self._database.instant
-        runs, outcomes, holds, needs, steps, ready, waits, leases = self._database.rows(*_PICTURE)
+        runs, outcomes, holds, needs, asks, stops, seats, steps, ready, waits, leases = self._database.rows(*_PICTURE)
         picture = Picture(
             runs={row[0]: row[1:] for row in runs},
             outcomes={row[0]: row[1:] for row in outcomes},
             holds={(row[0], row[1]): row[2] for row in holds},
-            needs=dict(Counter(row[0] for row in needs)),
+            needs=dict(Counter(row[0] for row in [*needs, *asks])),
+            seats={row[0] for row in seats},
+            left_over=len(asks) + len(stops),
             steps={(row[0], row[1]): row[2] for row in steps},
         )
         found = [(row[0], Place("ready", *row[1:])) for row in ready]
@@ -185,6 +197,7 @@ class Oracle:
             found.append((row[0], Place("waits", *row[1:6], **waiting)))
         for row in leases:
             held: dict[str, Any] = {"holder": row[7], "expires_at": instant(row[8]), "cancelled": row[9] is not None}
+            held["started_at"] = instant(row[10])
             found.append((row[0], Place("leases", *row[1:7], **held)))
         for run_id, place in found:
             if run_id in picture.places:
@@ -258,6 +271,24 @@ class Oracle:
             waiting = holders[_holder_of(process) or ""] - len(process.given_up(now.places)) if _works(process) else 0
             self._require(waiting <= limit, f"{process.name} has {waiting} leases and {limit} places")
 
+    def _bounds(self, before: Picture, now: Picture) -> None:
+        """A narrow queue has so many seats and places, a rate so many starts, a build one run."""
+        narrow = {run_id for run_id in now.places if now.runs[run_id][3] == NARROW}
+        self._require(now.seats == narrow, f"seats {self._named(now.seats)}, but {self._named(narrow)} are there")
+        self._require(len(narrow) <= SEATS, f"{len(narrow)} runs in a queue of {SEATS} seats")
+        leased = [run_id for run_id in narrow if now.places[run_id].place == "leases"]
+        self._require(len(leased) <= PLACES, f"{len(leased)} runs of a queue of {PLACES} places")
+        made = Counter(run[4] for run_id, run in now.runs.items() if run[5] == "build" and run_id in now.places)
+        self._require(all(count == 1 for count in made.values()), f"a build is made twice at once: {made}")
+
+    def _rate(self, run_id: str, place: Place, now: Picture) -> None:
+        """Never more starts in a period than the rate allows, while no clock has jumped."""
+        if now.runs[run_id][2] != "rated" or self._world.jumped or place.started_at is None:
+            return
+        self._starts = sorted([*self._starts, place.started_at])
+        for first, last in zip(self._starts, self._starts[STARTS:], strict=False):
+            self._require(last - first >= PERIOD, f"{STARTS + 1} starts of a rate of {RATE} within {last - first}")
+
     def _moved(self, run_id: str, before: Picture, now: Picture, commit: Commit) -> None:
         name = self.name(run_id)
         was, place = before.places.get(run_id), now.places.get(run_id)
@@ -298,12 +329,14 @@ class Oracle:
 
     def _leased(self, run_id: str, was: Place | None, place: Place, commit: Commit) -> None:
         name, mine = self.name(run_id), _holder(commit)
-        # A run that is to be tried again at once, and whose key no one else wants, may start in the commit that says so.
+        # A run that is to be tried again at once, and whose key no one else wants, may start in the same commit.
         again = was is not None and was.holder == mine and place.attempt > was.attempt and place.key is not None
         if was is None or was.place != "leases" or again:
             self._require(was is not None, f"{name} was started as it was submitted")
             self._require(place.attempt == self._attempts[run_id] + 1, f"{name}: attempt {place.attempt} again")
             self._require(place.holder == mine, f"{name} was claimed for someone else")
+            self._require(not _stops(commit.process), f"{name} was claimed by a worker that shuts down")
+            self._rate(run_id, place, self._reading)
             self._attempts[run_id] = place.attempt
         else:
             same = (was.attempt, was.holder) == (place.attempt, place.holder)
@@ -373,15 +406,18 @@ class Oracle:
 
 
 _PICTURE = [
-    "select id, key, policy from holdfast_runs",
+    "select id, key, policy, job, queue, args, kind from holdfast_runs",
     "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error from holdfast_outcomes",
     "select key, number, run_id from holdfast_holds",
     "select run_id from holdfast_needs",
+    "select run_id from holdfast_asks",
+    "select parent_id from holdfast_stops",
+    "select run_id from holdfast_seats",
     "select run_id, name, attempt from holdfast_steps",
     "select run_id, key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
     "select run_id, key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
-    "select run_id, key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at "
-    "from holdfast_leases",
+    "select run_id, key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at, "
+    "started_at from holdfast_leases",
 ]
 
 _MOVES = {
@@ -395,11 +431,18 @@ _MOVES = {
         ("ready", "leases"),
         ("waits", "ready"),
         ("waits", "leases"),
+        ("ready", "waits"),  # its rate is used up
+        ("nowhere", "ready"),  # a child
+        ("nowhere", "waits"),
         *(("leases", end) for end in ("waits", "ready", "succeeded", "failed", "cancelled", "timed_out")),
     },
     "orchestrator": {
+        ("nowhere", "ready"),  # a segment, or a build that a caller's transaction asked for
+        ("nowhere", "waits"),
         ("waits", "ready"),
         ("waits", "failed"),
+        ("waits", "cancelled"),  # a child of what ended badly
+        ("ready", "cancelled"),
         *(("leases", end) for end in ("waits", "ready", "failed", "cancelled", "timed_out")),
     },
 }
@@ -413,6 +456,10 @@ def _where(picture: Picture, run_id: str) -> str:
 
 def _works(process: Process) -> TypeGuard[WorkerProcess]:
     return hasattr(process, "executing")
+
+
+def _stops(process: Process) -> bool:
+    return _works(process) and process.worker is not None and process.worker._stopping.is_set()
 
 
 def _role(commit: Commit) -> str:

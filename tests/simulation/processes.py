@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.features import NARROW, Features
+
 from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
 from holdfast.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
 from holdfast.ids import Ids
@@ -54,6 +56,7 @@ class Process:
         """How many moves its threads make before its watch looks."""
         self.hf = world.database.engine(HostClock(world), Ids(seed=world.random.getrandbits(32)))
         self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
+        self.features = Features(self)
         Border(self)
         on_commit = self.hf.store.on_commit
         self.hf.store.on_commit = lambda rung, ended: None if world.ring_is_lost() else on_commit(rung, ended)
@@ -66,6 +69,12 @@ class Process:
         raise NotImplementedError
 
     def work(self, ctx: Context, number: int) -> dict[str, int]:
+        raise AssertionError("a client does no work")
+
+    def pass_time(self) -> None:
+        raise AssertionError("a client does no work")
+
+    def misfortune(self, chance: float) -> None:
         raise AssertionError("a client does no work")
 
     def die(self) -> None:
@@ -86,7 +95,7 @@ class WorkerProcess(Process):
         self.ever: set[tuple[str, int]] = set()
 
     def main(self) -> None:
-        worker = Worker(self.hf, concurrency=self.world.odds.concurrency)
+        worker = Worker(self.hf, queues=["default", "builds", NARROW], concurrency=self.world.odds.concurrency)
         self.world.oracle.names[worker.id] = self.name
         try:
             worker.start()
@@ -142,6 +151,13 @@ class WorkerProcess(Process):
         finally:
             self.begun.discard((ctx.run.id, ctx.attempt))
 
+    def pass_time(self) -> None:
+        self.world.sleep(self._long())
+
+    def misfortune(self, chance: float) -> None:
+        if self.world.random.random() < chance:
+            raise ValueError("the work failed")
+
     def die(self) -> None:
         if not self.dead and self.worker is not None:
             logging.getLogger().removeHandler(self.worker._run_log)
@@ -172,7 +188,7 @@ class Client(Process):
         for _ in range(self.world.odds.operations):
             self.world.sleep(self.world.random.uniform(0, 5))
             operation = self.world.random.choice(
-                [self._one, self._one, self._one, self._many, self._joined, self._cancel, self._cancel]
+                [self._one, self._one, self._many, self._joined, self._cancel, *[self._feature] * 3]
             )
             with contextlib.suppress(StoreUnavailable):
                 self._until_not_busy(operation)
@@ -203,6 +219,15 @@ class Client(Process):
         self.world.note(f"submitted {oracle.name(run.id)}")
         oracle.accepted(run.id, idempotency_key)
 
+    def _feature(self) -> None:
+        features = self.features
+        ask = self.world.random.choice(
+            [features.wish, features.children, features.pipeline, features.narrow, features.starts, features.single]
+        )
+        for run_id in ask(self._options()):
+            self.world.note(f"{ask.__name__}: submitted {self.world.oracle.name(run_id)}")
+            self.world.oracle.accepted(run_id, None)
+
     def _many(self) -> None:
         number = self.world.random.randrange(2, 5)
         runs = self.job.using(**self._options()).submit_many([{"number": one} for one in range(number)])
@@ -217,7 +242,11 @@ class Client(Process):
         except Exception:
             return  # someone else's transaction has the file
         try:
-            job = self.job.using(connection=connection, **self._options())
+            options = self._options()
+            if world.random.random() < 0.3:
+                wish = self.features.made.of(name="m", fingerprint=world.random.choice(["one", "two"]))
+                options["after"] = options.get("after", {}) | {wish: True}
+            job = self.job.using(connection=connection, **options)
             runs = [job.submit(number=number) for number in range(world.random.choice([1, 1, 3]))]
             oracle.undecided(run.id for run in runs)
             world.sleep(world.random.choice([0.0, 0.0, 0.2, 2.0]))

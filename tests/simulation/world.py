@@ -112,6 +112,7 @@ class World:
         self.random = random.Random(seed)
         self.elapsed = 1000.0
         self.offset = timedelta(0)
+        self.jumped = False
         self.chaos = True
         self.moves: deque[str] = deque(maxlen=40)
         self.count = 0
@@ -315,6 +316,7 @@ class World:
         if self._happens(odds.clock_step):
             step = self.random.choice([-120, -20, -2, 2, 20, 120, 1000])
             self.offset += timedelta(seconds=step)
+            self.jumped = True
             self.note(f"the database's clock jumps by {step} s")
         if self._happens(odds.crash):
             self.kill(process)

@@ -37,6 +37,7 @@ log = logging.getLogger("holdfast.worker")
 
 CANT_BE_STORED = (Unstorable, ValueError, TypeError, OverflowError)
 LINGER, MOMENT = 4, 0.0005
+SHUTS_DOWN = "its worker shuts down"
 OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
 
 
@@ -67,6 +68,7 @@ class Cycle:
         self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
+        self._closed = self._leaving = False
         self._backlog = False
         self._floors = Floors()
         self._cycles = 0
@@ -99,9 +101,20 @@ class Cycle:
         self._lost.add((running.lease.run_id, running.lease.attempt))
         self.hand.drop(running)
 
-    def turn(self, *, claiming: bool) -> None:
+    def stop_claiming(self) -> None:
+        """Start nothing more, from now on."""
+        self._closed = True
+        self.bell.ring()
+
+    def hand_back(self) -> None:
+        """Tell all that is in hand to stop, and what a commit under way may still bring."""
+        self._closed = self._leaving = True
+        for running in self.hand.all():
+            running.stop("shutdown", SHUTS_DOWN)
+
+    def turn(self) -> None:
         """One commit if there is something to write or to claim; else wait for a ring."""
-        free = self.concurrency - len(self.hand) + len(self._settled) if claiming else 0
+        free = 0 if self._closed else self.concurrency - len(self.hand) + len(self._settled)
         # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
         claiming = free > 0 and (self._hungry or self._hands_on()) and self._heartbeat.fresh()
         if not self._settled and not claiming and not self.chronicle:
@@ -146,7 +159,7 @@ class Cycle:
             pairs = [(running.lease, outcome) for running, outcome in done]
             lost = outcomes.finish(tx, pairs, holder=self.id) if pairs else set()
             promote.hand_on(tx)
-            return lost, self._claim(tx, limit)
+            return lost, [] if self._closed else self._claim(tx, limit)
 
         try:
             lost, claims = self.hf.do(write)
@@ -250,6 +263,8 @@ class Cycle:
         self.claimed += 1
         self.hand.take(running)
         self._starter.begin(running)
+        if self._leaving:
+            running.stop("shutdown", SHUTS_DOWN)
         if timeout is not None and timeout < timedelta(seconds=2):
             self._watch.look()
 

@@ -125,13 +125,13 @@ class Worker:
         """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
         self.request_stop()
         if not self._drained(grace if grace is not None else self.hf.settings.shutdown_grace):
-            self._hand_back()
+            self._cycle.hand_back()
         return self.join()
 
     def request_stop(self) -> None:
         """Claim no more."""
         self._stopping.set()
-        self._cycle.bell.ring()
+        self._cycle.stop_claiming()
 
     def join(self, timeout: float | None = None) -> Ended:
         """Wait until it has stopped; raises what stopped it, if that was an error."""
@@ -160,7 +160,7 @@ class Worker:
     def _run(self) -> None:
         try:
             while not self._finished():
-                self._cycle.turn(claiming=not self._stopping.is_set())
+                self._cycle.turn()
         except BaseException as error:
             # Our own errors say what to do in a line; of anything else we want to know where it came from.
             log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
@@ -216,10 +216,6 @@ class Worker:
             assert self._thread is not None
             self._thread.join(min(0.05, grace.total_seconds()))
         return not self.alive
-
-    def _hand_back(self) -> None:
-        for running in self.hand.all():
-            running.stop("shutdown", "its worker shuts down")
 
     def _close(self) -> None:
         for running in self.hand.all():  # only where an error stopped us
