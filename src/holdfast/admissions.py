@@ -16,7 +16,7 @@ from holdfast.seats import Seat
 from holdfast.store.transaction import Transaction
 from holdfast.uniques import Only
 
-REFUSABLE = (None, "pipeline")
+REFUSABLE = (None, "pipeline", "slot")
 
 
 class Asking(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidPolicy, ScheduleNotFound, Slot, SlotTaken, StillRunning, WorkerExists
+from holdfast import Holdfast, InvalidPolicy, QueueFull, ScheduleNotFound, Slot, SlotTaken, StillRunning, WorkerExists
 from holdfast.ids import Ids
 from holdfast.orchestrator import schedule as scheduler
 from holdfast.orchestrator.schedule import Timetable
@@ -353,6 +353,30 @@ def test_a_run_submitted_by_hand_does_not_overlap_either(
     with pytest.raises(StillRunning):
         hf.schedules.trigger("ingest", scheduled_for=START)
     assert claim.lease.ticket.key == "schedule:ingest"
+
+
+@pytest.mark.contract("J3", "S4")
+def test_a_slot_whose_queue_is_full_is_skipped_and_says_so(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    hf.queues.limit("slow", max_queued=1)
+    filler = hf.job(name="filler", queue="slow")(lambda: None).submit()
+    scheduled(hf, manual, queue="slow")
+    clock.advance(QUARTER)
+    manual.schedule()
+
+    [slot] = hf.schedules.slots("ingest", next=0)
+    assert (slot.outcome, slot.run_id) == ("skipped", None)
+    assert slot.because is not None
+    assert "1 is the limit" in slot.because
+    with pytest.raises(QueueFull):
+        hf.schedules.trigger("ingest", scheduled_for=START)
+    assert (database.count("slots"), database.count("runs")) == (1, 1)
+    assert hf.verify() == []
+    hf.cancel(filler.id)
+    clock.advance(QUARTER)
+    manual.run_all()
+    assert told(hf) == ["00:15 skipped", "00:30 ran"]
 
 
 @pytest.mark.contract("J6")
