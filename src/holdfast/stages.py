@@ -1,6 +1,6 @@
 """Stages: where each stage of a pipeline stands, and what its function is given.
 
-A stage or segment is a run, so its state follows from the place of that run:
+A stage or segment is a run, so its state follows from the place of that run; that of a split stage from its segments:
 
     NEW      waits                          no one can claim it yet
     READY    ready
@@ -142,13 +142,19 @@ def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
         name=stage.name,
         version=stage.version,
         run_id=stage.run_id,
-        state=state,
+        state=state if ended else _in_progress(state, segments),
         ended=ended,
         after=stage.after,
         split=stage.split is not None,
         reused=stage.pipeline_id != own,
         segments=segments,
     )
+
+
+def _in_progress(own: StageState, segments: Mapping[StageState, int]) -> StageState:
+    """The state of a split stage while its segments are under way is that of the one that is furthest."""
+    under_way: tuple[StageState, ...] = ("RUNNING", "READY", "ERROR")
+    return next((state for state in under_way if own == "NEW" and segments.get(state)), own)
 
 
 def _counted(tx: Transaction, plan: Plan) -> Counted:

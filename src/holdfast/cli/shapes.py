@@ -11,6 +11,7 @@ from holdfast.depots.base import Artifact
 from holdfast.events import Event
 from holdfast.inspections import Finding, Why
 from holdfast.runs import Snapshot
+from holdfast.stages import PipelineInfo
 
 
 def run(snapshot: Snapshot) -> dict[str, Any]:
@@ -24,6 +25,12 @@ def build(made: Build) -> dict[str, Any]:
     """A build: every field of Build, with `result` as a JSON value."""
     fields = {name: getattr(made, name) for name in Build.__dataclass_fields__}
     return fields | {"result": None if made.result is None else codec.load(made.result)}
+
+
+def pipeline(info: PipelineInfo) -> dict[str, Any]:
+    """A pipeline's run, and its stages in the order in which they were declared."""
+    stages = [asdict(stage) | {"total": stage.total, "done": stage.done} for stage in info.stages]
+    return run(info.run) | {"stages": stages}
 
 
 def event(told: Event) -> dict[str, Any]:

@@ -79,7 +79,8 @@ def _facts(shown: Snapshot, now: datetime) -> Table:
         "job": shown.job,
         "queue": f"{shown.queue}, priority {shown.priority}",
         "key": shown.key,
-        "arguments": _compact(shown.args),
+        "arguments": _compact(_arguments(shown)),
+        "part of": " ".join(part for part in (shown.parent_id, shown.stage, shown.segment) if part),
         "tags": ", ".join(f"{name}={value}" for name, value in shown.tags.items()),
         "idempotency key": shown.idempotency_key,
         "repeats": shown.again_of,
@@ -103,6 +104,11 @@ def _facts(shown: Snapshot, now: datetime) -> Table:
         if value:
             table.add_row(Text(name, style="bold"), Text(screen.plain(value)))
     return table
+
+
+def _arguments(shown: Snapshot) -> Any:
+    """What it was given; a pipeline's plan is for `pipelines show`."""
+    return shown.args["arguments"] if shown.kind == "pipeline" else shown.args
 
 
 def _took(shown: Snapshot, now: datetime) -> str:

@@ -87,7 +87,9 @@ select
     'it waits for another number of runs than its needs say' as detail
 from holdfast_waits as w
 where
-    w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
+    -- While its segments are being made, a stage's count is not one yet.
+    (w.errand is null or w.errand = 'expand')
+    and w.missing <> (select count(*) from holdfast_needs as n where n.run_id = w.run_id)
     + (select count(*) from holdfast_asks as a where a.run_id = w.run_id)
 
 union all
@@ -220,3 +222,41 @@ where
             and q.max_queued is not null
             and q.counted_at < r.created_at
     )
+
+union all
+
+select
+    'child_of_no_one' as problem,
+    r.id as run_id,
+    'it has not ended, and run ' || r.parent_id || ', to which it belongs, does not exist' as detail
+from holdfast_runs as r
+left join holdfast_runs as p on p.id = r.parent_id
+left join holdfast_outcomes as o on o.run_id = r.id
+where r.parent_id is not null and p.id is null and o.run_id is null
+
+union all
+
+select
+    'stop_without_ending' as problem,
+    s.parent_id as run_id,
+    'its children are to be stopped, but it has not ended badly' as detail
+from holdfast_stops as s
+left join holdfast_outcomes as o on o.run_id = s.parent_id and o.state <> 'succeeded'
+where o.run_id is null
+
+union all
+
+select
+    'stage_left_behind' as problem,
+    r.id as run_id,
+    'its pipeline ' || r.parent_id || ' has ended, and no one is to stop it' as detail
+from places as p
+inner join holdfast_runs as r on r.id = p.run_id
+inner join holdfast_outcomes as o on o.run_id = r.parent_id
+left join holdfast_stops as s on s.parent_id = r.parent_id
+left join holdfast_leases as l on l.run_id = r.id
+where
+    p.place <> 'outcomes'
+    and r.kind in ('stage', 'segment')
+    and s.parent_id is null
+    and l.cancel_requested_at is null
