@@ -58,6 +58,9 @@ def named(options: Options, number: int) -> tuple[str, Options]:
 
 def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str) -> str:
     """The id of the child of that name: the one that there is, else a new one; LeaseLost if the parent is not ours."""
+    if submission.build is not None:
+        # Asked for by each attempt of the parent, one that always fails would be made for ever.
+        raise InvalidPolicy(f"build {submission.job} is no one's child; let a child wait for it: after=[…of(…)]")
     # The lease stays locked until this is committed, so no one else submits children of this run meanwhile.
     leases.require(tx, lease)
     found = tx.one("find_child", parent_id=lease.run_id, name=name)

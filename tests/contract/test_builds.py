@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import BuildNotFound, Context, Holdfast, InvalidArguments, InvalidPolicy, RunFailed, Wish
+from holdfast import BuildNotFound, Context, Holdfast, InvalidArguments, InvalidPolicy, QueueFull, RunFailed, Wish
 from holdfast.orchestrator import promote
 from holdfast.testing import FakeClock, Manual
 
@@ -445,3 +445,77 @@ def test_a_worker_that_is_not_told_serves_builds_too(live: Holdfast) -> None:
     live.cancel(stuck.snapshot.needed[0])
     with live.worker(), pytest.raises(RunFailed, match="build failed: it was cancelled"):
         stuck.result(timeout=20)
+
+
+@pytest.mark.contract("S4")
+def test_a_build_is_no_ones_child_but_a_child_may_wait_for_one(hf: Holdfast, manual: Manual, app: App) -> None:
+    @hf.job(name="refused")
+    def refused(ctx: Context) -> None:
+        ctx.submit_child(app.environment, configuration_id="c1", fingerprint="f1")
+
+    @hf.job(name="parent")
+    def parent(ctx: Context) -> list[str]:
+        child = ctx.submit_child(app.process.using(after=[app.of()]), document_id="doc")
+        return ctx.gather(child)
+
+    wrong, right = refused.submit(), parent.submit()
+    manual.run_all()
+    assert "is no one's child" in str(wrong.refresh().snapshot.error)
+    assert right.result(timeout=1) == ["doc in /environments/c1/1"]
+
+
+@pytest.mark.contract("Q8")
+def test_a_full_queue_makes_neither_run_nor_build_and_builds_take_no_seat(
+    hf: Holdfast, manual: Manual, app: App, database: Database
+) -> None:
+    hf.queues.limit("default", max_queued=1)
+    hf.queues.limit("*", max_queued=1)
+    hf.queues.limit("builds", max_queued=1)
+    first = app.ask(fingerprint="f1")
+    app.environment.submit(configuration_id="c1", fingerprint="f2")
+    assert database.count("builds") == 2, "a build is never refused"
+    with pytest.raises(QueueFull):
+        app.ask(fingerprint="f3")
+    with pytest.raises(QueueFull):
+        app.process.using(after=[app.of(fingerprint="f3")]).submit_many([{"document_id": "a"}])
+    assert (database.count("builds"), len(hf.list_runs(job="process"))) == (2, 1)
+    manual.run_all()
+    assert first.refresh().state == "succeeded"
+    assert database.count("seats") == 0
+    assert app.ask(fingerprint="f3").snapshot.place == "waits"
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3", "Q4", "Q11")
+def test_builds_asked_for_in_every_order_while_they_fail_and_go_stale_hold_no_one_up(url: str) -> None:
+    """Eight threads ask for many builds at once, in orders of their own; others call builds stale and end them."""
+    with Holdfast(url) as hf:
+        app = App(hf)
+        hf.start()
+        wishes = [app.of(f"c{number}") for number in range(6)]
+
+        def ask(number: int) -> list[Any]:
+            runs: list[Any] = []
+            for turn in range(6):
+                start = (number * 5 + turn) % 6
+                after = (wishes[start:] + wishes[:start])[:: -1 if number % 2 else 1]
+                runs += app.process.using(after=after).submit_many([{"document_id": f"{number}-{turn}"}] * 3)
+                if number % 4 == 0:
+                    hf.builds.invalidate(wishes[start])
+                elif number % 4 == 1:
+                    hf.cancel(hf.builds.get(wishes[start]).run_id)
+                elif number % 4 == 2:
+                    hf.builds.rebuild(wishes[start])
+            return runs
+
+        with ThreadPoolExecutor(8) as pool:
+            runs = [run for some in pool.map(ask, range(8)) for run in some]
+        manual = Manual(hf)
+        manual.run_all()
+        assert {run.refresh().state for run in runs} <= {"succeeded", "failed"}
+        assert {run.snapshot.failure_type for run in runs} <= {None, "BUILD_FAILED"}
+        for run in runs:
+            if run.state == "succeeded":
+                assert [hf.snapshot(build).state for build in run.snapshot.needed] == ["succeeded"] * 6
+        assert len(hf.builds.list()) == 6
+        assert hf.verify() == []

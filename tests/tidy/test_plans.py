@@ -92,6 +92,16 @@ HOT = [
     "delete_steps_of",
     "delete_outcomes",
     "delete_runs",
+    "find_results",
+    "find_builds",
+    "replace_builds",
+    "get_build",
+    "invalidate_build",
+    "find_needs_of",
+    "find_asks_of",
+    "delete_asks",
+    "delete_asks_of",
+    "set_needed",
 ]
 
 
@@ -118,6 +128,11 @@ def values(query: Query) -> dict[str, object]:
         "wanted": 1,
         "job": "work",
         "idempotency_key": "i5",
+        "scope": READY,
+        "fingerprint": "f",
+        "old_id": READY,
+        "since_at": NOW,
+        "id": LEASED,
     }
     rows = [row, row | {"run_id": WAITING, "key": "hot"}]
     given: dict[str, object] = {
@@ -149,9 +164,14 @@ def values(query: Query) -> dict[str, object]:
         "first": ENDED,
         "last": f"{ENDED}0",
         "since": NOW + timedelta(hours=60),
+        "scope": READY,
+        "fingerprint": "f",
+        "because": None,
     }
     if query.name in ("find_ended", "delete_old_events"):
         given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
+    if query.name in ("get_build", "invalidate_build"):
+        given |= {"job": "build"}
     if query.name == "find_slots":
         given |= {"job": "work", "before": NOW + timedelta(hours=2)}
     return {name: given[name] for name in query.parameters}
