@@ -100,7 +100,7 @@ def test_a_run_never_joins_a_build_of_another_fingerprint_or_scope(hf: Holdfast,
     assert len({run.snapshot.needed for run in (one, two, other)}) == 3
 
 
-@pytest.mark.contract("Q10")
+@pytest.mark.contract("Q2", "Q10")
 def test_a_run_that_waits_for_its_build_blocks_no_younger_one(hf: Holdfast, manual: Manual, app: App) -> None:
     waiting, younger = app.ask(), app.other.submit()
     [claim] = manual.worker().claim(limit=9)

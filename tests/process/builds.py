@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,17 @@ def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str:
         ctx.check()
         time.sleep(0.02)
     return f"/environments/{configuration_id}"
+
+
+@hf.build(name="endless", timeout=float(os.environ.get("TEST_TIMEOUT", "1")), isolation="process")
+def endless(fingerprint: str) -> None:
+    """Looks at nothing, and has a child of its own."""
+    child = subprocess.Popen(["sleep", "600"])
+    part = MARKS / "pids.part"
+    part.write_text(f"{os.getpid()} {child.pid}")
+    part.rename(MARKS / "pids.txt")
+    while True:
+        pass
 
 
 @hf.job(name="process")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process.support import HERE, WorkerProcess, wait_for
+from tests.process.support import HERE, WorkerProcess, gone, wait_for
 
 Start = Callable[..., WorkerProcess]
 
@@ -118,3 +118,22 @@ def test_an_isolated_process_reads_what_its_run_needed(load: Callable[..., Any],
         assert value == "/environments/c1"
         assert needed == [app.hf.builds.get(wish).run_id]
         assert later.result(timeout=30) == "/environments/c1"
+
+
+@pytest.mark.contract("Q13", "Q11", "Q3")
+@pytest.mark.parametrize("how", ["timeout", "cancel"])
+def test_a_build_over_its_time_or_cancelled_is_stopped_with_all_that_it_started(
+    load: Callable[..., Any], sqlite_url: str, tmp_path: Path, how: str
+) -> None:
+    app = load("builds", sqlite_url, TEST_TIMEOUT=6 if how == "timeout" else 60)
+    wish = app.endless.of(fingerprint="f1")
+    waiting = app.process.using(after=[wish]).submit(1)
+    with app.hf.worker():
+        pids = wait_for(lambda: (file := tmp_path / "pids.txt").exists() and file.read_text().split())
+        if how == "cancel":
+            app.hf.cancel(app.hf.builds.get(wish).run_id, reason="no longer wanted")
+        wait_for(lambda: waiting.refresh().snapshot.ended, at_most=40)
+    assert [pid for pid in pids if not gone(int(pid))] == []
+    said = {"timeout": "build failed: it timed out: ", "cancel": "build failed: it was cancelled: no longer wanted"}
+    assert waiting.snapshot.error.startswith(said[how])
+    assert app.hf.builds.get(wish).state == {"timeout": "failed", "cancel": "cancelled"}[how]
