@@ -18,7 +18,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key: how many may hold it at once, who does, how many wait, and since when the oldest of these was submitted."""
+    """A key: how many may hold it at once, who does, how many wait, and when the oldest of these was submitted."""
 
     key: str
     limit: int

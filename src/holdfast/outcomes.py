@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from holdfast import codec, events, holds, leases, ready, seats, waits
+from holdfast import codec, events, holds, leases, ready, waits
 from holdfast.events import Event
 from holdfast.leases import Lease
 from holdfast.policies import KeyOrder
@@ -121,7 +121,6 @@ def end(tx: Transaction, endings: Iterable[Ending]) -> None:
     if not endings:
         return
     tx.put("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
-    seats.leave(tx, [ending.ticket.run_id for ending in endings])
     holds.open_those_of(tx, [ending.ticket for ending in endings])
     tx.ended += [ending.ticket.run_id for ending in endings]
     _take_children_along(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])

@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue as it stands: its pause, its limits, what it has; `oldest_at` is when the oldest that waits was submitted."""
+    """A queue as it stands: pause, limits, what it has; `oldest_at` is when the oldest that waits was submitted."""
 
     name: str
     paused_at: datetime | None

@@ -78,10 +78,8 @@ def submit(
     plain = not any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions)
     queues = {s.queue for s in submissions}
     if first and plain and tx.owned and not seats.expected(tx, queues):
-        hear = seats.unless_bounded(tx, queues)
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions])
+        tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=0)
         place(tx, submissions, bounded={})
-        hear()
         return [s.run_id for s in submissions]
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
@@ -95,12 +93,11 @@ def submit(
     found = _settle(tx, accepted)
     builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
     accepted = [settled(s, found) for s in accepted if s.build is None]
-    inserted = (
-        {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in accepted])} if accepted else set()
-    )
+    rows = [stored(s, tx.now) for s in accepted]
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=1)} if rows else set()
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in family])
+        tx.put("insert_runs", rows=[stored(s, tx.now) for s in family], counted=1)
     new = [*family, *(s for s in accepted if s.run_id in inserted)]
     place(tx, new, bounded=None if family else admission.bounded)
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
@@ -226,13 +223,13 @@ def make(tx: Transaction, makings: Sequence[Making]) -> None:
         )
         for making in makings
     ]
-    tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions])
+    tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)
     place(tx, submissions)
 
 
 def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
     """Submit segments of one stage, each the only one at its place; the ids of all of them, be they new or not."""
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in submissions])}
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)}
     place(tx, [s for s in submissions if s.run_id in inserted])
     there = [s for s in submissions if s.run_id not in inserted]
     if there:

@@ -1,18 +1,17 @@
 """Seats: in a bounded queue each run that has not ended has one.
 
 There is no counter: a submission holds the rows of its bounded queues still, counts the seats, and takes as many as it
-needs or none; an outcome gives its run's seat back without touching the queue. So the bound is exact, and no finish
-waits for a submitter. `*` is the bound over all queues. Builds need no seat.
+needs or none; an outcome gives its run's seat back (a trigger does it) without touching the queue. So the bound is
+exact, and no finish waits for a submitter. `*` is the bound over all queues. Builds need no seat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from holdfast.errors import QueueFull
-from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Transaction
 
 EVERY_QUEUE = "*"
@@ -30,21 +29,11 @@ class Seat:
 
 
 def expected(tx: Transaction, queues: Iterable[str]) -> bool:
-    """Whether one of these queues was bounded when this process last looked."""
-    return not tx.bounded.isdisjoint({EVERY_QUEUE, *queues})
+    """Whether to count, so that no submission to a queue without a bound waits for an answer that it does not need.
 
-
-def unless_bounded(tx: Transaction, queues: Iterable[str]) -> Callable[[], None]:
-    """Ask whether one of these queues is bounded, and hear the answer later: if one is, all of it is undone and done
-    anew, with the bound in mind. So a submission to a queue without one does not wait for the answer."""
-    answer = tx.later("lock_bounds", queues=_with_every(queues))
-
-    def hear() -> None:
-        if found := answer():
-            tx.bounded.update(row["name"] for row in found)
-            raise Conflict("one of these queues is bounded")
-
-    return hear
+    Where a bound is met that no one here knew of, the database refuses what was not counted, and it is done again.
+    """
+    return tx.again or not tx.bounded.isdisjoint({EVERY_QUEUE, *queues})
 
 
 def bounds(tx: Transaction, seats: Sequence[Seat]) -> dict[str, int]:
@@ -85,11 +74,6 @@ def take(tx: Transaction, bounded: Mapping[str, int], seats: Iterable[Seat]) -> 
     rows = [{"run_id": seat.run_id, "queue": seat.queue} for seat in seats if _names(seat, bounded)]
     if rows:
         tx.put("insert_seats", rows=rows)
-
-
-def leave(tx: Transaction, run_ids: Sequence[str]) -> None:
-    """These runs have ended."""
-    tx.put("delete_seats", ids=sorted(run_ids))
 
 
 def fill(tx: Transaction, queue: str) -> None:

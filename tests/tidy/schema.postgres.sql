@@ -96,6 +96,16 @@ constraint holdfast_leases_pkey PRIMARY KEY (run_id)
 CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key, number) WHERE (key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_leases_place ON public.holdfast_leases USING btree (queue, place) WHERE (place IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_leases_pkey ON public.holdfast_leases USING btree (run_id)
+CREATE OR REPLACE FUNCTION public.holdfast_leave_seats()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    delete from holdfast_seats as s using ended as e where s.run_id = e.run_id;
+    return null;
+end
+$function$
+
 column holdfast_needs.needed text collate "C" not null
 column holdfast_needs.run_id text collate "C" not null
 column holdfast_needs.must_succeed integer not null
@@ -120,6 +130,7 @@ constraint holdfast_outcomes_state_check CHECK ((state = ANY (ARRAY['succeeded':
 CREATE INDEX holdfast_ix_outcomes_finished ON public.holdfast_outcomes USING btree (state, finished_at)
 CREATE UNIQUE INDEX holdfast_outcomes_pkey ON public.holdfast_outcomes USING btree (run_id)
 CREATE TRIGGER holdfast_tr_outcomes_final BEFORE DELETE OR UPDATE ON public.holdfast_outcomes FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_outcome_change()
+CREATE TRIGGER holdfast_tr_outcomes_seat AFTER INSERT ON public.holdfast_outcomes REFERENCING NEW TABLE AS ended FOR EACH STATEMENT EXECUTE FUNCTION holdfast_leave_seats()
 CREATE TRIGGER holdfast_tr_outcomes_truncate BEFORE TRUNCATE ON public.holdfast_outcomes FOR EACH STATEMENT EXECUTE FUNCTION holdfast_refuse_outcome_change()
 column holdfast_queues.name text collate "C" not null
 column holdfast_queues.paused_at timestamp with time zone
@@ -233,7 +244,7 @@ column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
 constraint holdfast_runs_pkey PRIMARY KEY (id)
-CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
+CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE ((again_of IS NOT NULL) AND (kind = 'pipeline'::text))
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
 CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id) WHERE (kind = 'pipeline'::text)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)

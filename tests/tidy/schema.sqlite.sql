@@ -140,6 +140,11 @@ begin
     select raise(abort, 'an outcome is never deleted but by retention');
 end;
 
+CREATE TRIGGER holdfast_tr_outcomes_seat after insert on holdfast_outcomes
+begin
+    delete from holdfast_seats where run_id = new.run_id;
+end;
+
 CREATE TRIGGER holdfast_tr_outcomes_update before update on holdfast_outcomes
 begin
     select raise(abort, 'an outcome never changes');
@@ -235,7 +240,7 @@ CREATE TABLE holdfast_runs (
     created_at text not null
 , kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0) without rowid;
 
-CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
+CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null and kind = 'pipeline';
 
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
 

@@ -253,7 +253,7 @@ alter table holdfast_runs add audit int not null default 0
 go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
-create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null
+create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null and kind = 'pipeline'
 go
 create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
 go
@@ -394,6 +394,18 @@ create table holdfast_seats (
 )
 go
 create index holdfast_ix_seats_queue on holdfast_seats (queue)
+go
+-- An outcome gives the seat back.
+create trigger holdfast_tr_outcomes_seat on holdfast_outcomes
+after insert
+as
+begin
+    set nocount on;
+    delete s
+    from inserted as e
+    inner join holdfast_seats as s with (rowlock) on s.run_id = e.run_id
+    option (force order, loop join);
+end
 go
 -- The run that was last submitted as the only one of its kind.
 create table holdfast_uniques (

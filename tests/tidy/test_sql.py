@@ -32,7 +32,7 @@ ALLOWED = {("store/migrate.py", "create schema ")}
 
 
 class Use(NamedTuple):
-    """A call of tx.run, tx.put, tx.all, tx.one or tx.later; `given` is None where arguments are unpacked."""
+    """A call of tx.run, tx.put, tx.all or tx.one; `given` is None where arguments are unpacked."""
 
     name: str
     given: frozenset[str] | None
@@ -48,13 +48,13 @@ def _uses_in(path: Path) -> Iterator[Use]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         match node:
             case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one" | "put" | "later"),
+                func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one" | "put"),
                 args=[ast.Constant(value=str(name))],
             ):
                 unpacked = any(keyword.arg is None for keyword in node.keywords)
                 given = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
                 yield Use(name, None if unpacked else given, f"{path.relative_to(SOURCE)}:{node.lineno}")
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one" | "put" | "later")):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="tx"), attr="run" | "all" | "one" | "put")):
                 raise AssertionError(f"{path}:{node.lineno}: a statement's name is written out where it is used")
 
 

@@ -43,6 +43,7 @@ class Store:
         for left in range(CONFLICTS, 0, -1):
             try:
                 with self.transaction(patience=patience) as tx:
+                    tx.again = left < CONFLICTS
                     return verb(tx)
             except Conflict as conflict:
                 if left == 1:

@@ -9,7 +9,7 @@ A list is bound as JSON text, an instant as the dialect wants it. Columns that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +24,8 @@ Row: TypeAlias = dict[str, Any]
 
 class Transaction:
     """`owned` says whether the engine began it, or a caller did and we have joined. `bounded` are the queues that this
-    process last saw bounded: a hint, shared by all transactions of a store."""
+    process last saw bounded: a hint, shared by all transactions of a store. `again` says that the same was undone before,
+    to resolve a conflict."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Transaction:
         self._session, self._queries, self._dialect = session, queries, dialect
         self.now, self.ids, self.owned = now, ids, owned
         self.bounded: set[str] = set() if bounded is None else bounded
+        self.again = False
         self.wrote = False
         self.rung: set[str] = set()
         self.ended: list[str] = []
@@ -58,20 +60,6 @@ class Transaction:
     def all(self, name: str, /, **values: object) -> list[Row]:
         """Execute a statement; the rows that it gave."""
         rows, columns, _ = self._execute(name, values)
-        return self._rows(rows, columns)
-
-    def later(self, name: str, /, **values: object) -> Callable[[], list[Row]]:
-        """Execute a statement whose answer is not needed yet; the rows, when asked for."""
-        query = self._queries[name]
-        answer = self._session.ask(query.text, query.bind(self._bound(query, values)))
-
-        def rows() -> list[Row]:
-            found, columns, _ = answer()
-            return self._rows(found, columns)
-
-        return rows
-
-    def _rows(self, rows: Sequence[Sequence[Any]], columns: list[str]) -> list[Row]:
         found = [dict(zip(columns, row, strict=True)) for row in rows]
         if self._dialect.parses_instants:
             instants = [column for column in columns if column.endswith("_at")]

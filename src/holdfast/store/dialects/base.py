@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
 
 
+NOT_COUNTED = "a queue is bounded, and its seats were not counted"
+
+
 class Conflict(Exception):
     """The database undid the transaction to resolve a deadlock or a race: doing it again is right."""
 
@@ -35,9 +38,6 @@ class Session(Protocol):
 
     def put(self, text: str, values: object) -> None:
         """Execute, and need no answer; an error may come with a later statement or with the commit."""
-
-    def ask(self, text: str, values: object) -> Callable[[], Result]:
-        """Execute, and need the answer later; it, or an error, comes when it is asked for."""
 
 
 class SqlAlchemySession:
@@ -55,10 +55,6 @@ class SqlAlchemySession:
 
     def put(self, text: str, values: object) -> None:
         self._connection.exec_driver_sql(text, values)
-
-    def ask(self, text: str, values: object) -> Callable[[], Result]:
-        result = self.execute(text, values)
-        return lambda: result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from psycopg import errors
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session, Unstorable
+from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Transaction
 
@@ -108,6 +108,8 @@ class PostgresDialect(Dialect):
         match error:
             case errors.DeadlockDetected() | errors.SerializationFailure():
                 return Conflict(str(error))
+            case errors.NotNullViolation() if error.diag.column_name == "created_at":
+                return Conflict(NOT_COUNTED)
             case psycopg.DataError():
                 return Unstorable(_first_line(error))
             case errors.LockNotAvailable():
@@ -211,21 +213,14 @@ class _Session:
         cursor.execute(text, values)
 
     def execute(self, text: str, values: Any) -> Result:
-        return self.ask(text, values)()
-
-    def ask(self, text: str, values: Any) -> Callable[[], Result]:
         cursor = self._connection.cursor(row_factory=psycopg.rows.tuple_row)
         cursor.execute(text, values)
-
-        def answer() -> Result:
-            if self._pipeline is not None:
-                self._pipeline.sync()
-            if cursor.description is None:
-                return (), [], cursor.rowcount
-            rows = cursor.fetchall()
-            return rows, [column.name for column in cursor.description], len(rows)
-
-        return answer
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        if cursor.description is None:
+            return (), [], cursor.rowcount
+        rows = cursor.fetchall()
+        return rows, [column.name for column in cursor.description], len(rows)
 
 
 @lru_cache(maxsize=4096)  # a batch says the same instant many times

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection, WrongSqliteLibrary
-from holdfast.store.dialects.base import About, Dialect, Result, Session, Unstorable
+from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 
 LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
@@ -124,6 +124,8 @@ class SqliteDialect(Dialect):
         data_error: type[Exception] = self.module.DataError
         if isinstance(error, data_error):
             return Unstorable(text)
+        if "NOT NULL" in text and text.endswith("runs.created_at"):
+            return Conflict(NOT_COUNTED)
         if "locked" in text or "busy" in text:
             return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
         if isinstance(error, self.module.DatabaseError) and any(
@@ -220,10 +222,6 @@ class _Session:
             return (), [], cursor.rowcount
         rows = cursor.fetchall()
         return rows, [column[0] for column in cursor.description], len(rows)
-
-    def ask(self, text: str, values: object) -> Callable[[], Result]:
-        result = self.execute(text, values)
-        return lambda: result
 
 
 def _load(name: str) -> Any:

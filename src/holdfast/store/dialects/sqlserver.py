@@ -22,7 +22,7 @@ import mssql_python
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import About, Conflict, Dialect, Result, Session, Unstorable
+from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 
 DRIVERS = ("mssql_python", "pyodbc")
@@ -151,7 +151,8 @@ class SqlServerDialect(Dialect):
         """By SQLSTATE where it is enough, by the message where it is not (we have set the language to English).
 
         40001  1205, a deadlock: do it again
-        23000  2601 and 2627 say "duplicate key": someone inserted what was not there a moment ago, do it again
+        23000  2601 and 2627 say "duplicate key": someone inserted what was not there a moment ago, do it again;
+               515 names created_at where a queue is bounded and its seats were not counted: do it again
         HYT00  1222, a lock not given in time, or a statement that took too long; or a login that did: that is another
         """
         if not _is_driver_error(error):
@@ -161,6 +162,8 @@ class SqlServerDialect(Dialect):
             return StoreUnavailable(f"SQL Server is not available: {_first_line(error)}")
         if state == "40001" or _is_duplicate(error):
             return Conflict(text)
+        if "column 'created_at'" in text:
+            return Conflict(NOT_COUNTED)
         if state == "HYT00" or "Lock request time out" in text:
             return StoreBusy("the database did not give a lock, or an answer, in time; nothing was written")
         if type(error).__name__ == "DataError":
@@ -235,10 +238,6 @@ class _Session:
 
     def put(self, text: str, values: Any) -> None:
         self.execute(text, values)
-
-    def ask(self, text: str, values: Any) -> Callable[[], Result]:
-        result = self.execute(text, values)
-        return lambda: result
 
 
 class _JoinedSession(_Session):

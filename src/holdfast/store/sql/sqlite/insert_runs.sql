@@ -1,4 +1,5 @@
 -- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
+-- Where a queue is bounded and its seats were not counted, the database refuses.
 insert into holdfast_runs (
     id,
     job,
@@ -35,7 +36,16 @@ select
     value ->> 'segment',
     value ->> 'needed',
     value ->> 'audit',
-    value ->> 'created_at'
+    case
+        when
+            :counted = 0
+            and exists (
+                select 1
+                from holdfast_queues as q
+                where q.max_queued is not null and q.name in ('*', value ->> 'queue')
+            ) then null
+        else value ->> 'created_at'
+    end
 from json_each(:rows)
 where true
 on conflict do nothing

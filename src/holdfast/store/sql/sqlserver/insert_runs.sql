@@ -1,4 +1,5 @@
 -- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
+-- Where a queue is bounded and its seats were not counted, the database refuses.
 insert into holdfast_runs (
     id,
     job,
@@ -36,7 +37,16 @@ select
     r.segment,
     r.needed,
     r.audit,
-    r.created_at
+    case
+        when
+            :counted = 0
+            and exists (
+                select 1
+                from holdfast_queues as q
+                where q.max_queued is not null and (q.name = '*' or q.name = r.queue collate latin1_general_100_bin2)
+            ) then null
+        else r.created_at
+    end
 from (
     select
         s.id collate latin1_general_100_bin2 as id,

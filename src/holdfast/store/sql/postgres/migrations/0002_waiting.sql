@@ -154,6 +154,17 @@ create table holdfast_seats (
 go
 create index holdfast_ix_seats_queue on holdfast_seats (queue)
 go
+-- An outcome gives the seat back.
+create function holdfast_leave_seats() returns trigger language plpgsql as $$
+begin
+    delete from holdfast_seats as s using ended as e where s.run_id = e.run_id;
+    return null;
+end
+$$
+go
+create trigger holdfast_tr_outcomes_seat after insert on holdfast_outcomes
+referencing new table as ended for each statement execute function holdfast_leave_seats()
+go
 -- The run that was last submitted as the only one of its kind.
 create table holdfast_uniques (
     job text collate "C" not null,

@@ -154,6 +154,12 @@ create table holdfast_seats (
 go
 create index holdfast_ix_seats_queue on holdfast_seats (queue)
 go
+-- An outcome gives the seat back.
+create trigger holdfast_tr_outcomes_seat after insert on holdfast_outcomes
+begin
+    delete from holdfast_seats where run_id = new.run_id;
+end
+go
 -- The run that was last submitted as the only one of its kind.
 create table holdfast_uniques (
     job text not null,

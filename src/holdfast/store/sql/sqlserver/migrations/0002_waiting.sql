@@ -156,6 +156,18 @@ create table holdfast_seats (
 go
 create index holdfast_ix_seats_queue on holdfast_seats (queue)
 go
+-- An outcome gives the seat back.
+create trigger holdfast_tr_outcomes_seat on holdfast_outcomes
+after insert
+as
+begin
+    set nocount on;
+    delete s
+    from inserted as e
+    inner join holdfast_seats as s with (rowlock) on s.run_id = e.run_id
+    option (force order, loop join);
+end
+go
 -- The run that was last submitted as the only one of its kind.
 create table holdfast_uniques (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
