@@ -24,7 +24,7 @@ KINDS = {
     "create_table": ("create_",),
 }
 # These write the rows that they find as they are: only so are they held still where a lock hint means nothing.
-LOCKING = dict.fromkeys(("find_all_leases", "find_due", "find_expired", "find_open_holds"), "update")
+LOCKING = dict.fromkeys(("find_all_leases", "find_due", "find_expansions", "find_expired", "find_open_holds"), "update")
 LOCKING |= {"find_root": "with_compound"}
 
 FORBIDDEN = {

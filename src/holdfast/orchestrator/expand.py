@@ -56,7 +56,7 @@ def _expand(tx: Transaction, row: Row, *, limit: int) -> int:
         rows = [{"needed": one, "run_id": row["run_id"], "must_succeed": must} for one, must in sorted(needs.items())]
         tx.put("insert_needs", rows=rows)
     tx.put(
-        "advance_expansion",
+        "set_expansion",
         run_id=row["run_id"],
         errand=None if last else f"expand:{end}",
         count=len(segments) + len(followed) if last else 0,

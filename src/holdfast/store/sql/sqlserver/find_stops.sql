@@ -2,5 +2,5 @@
 select top (:limit)
     parent_id,
     because
-from holdfast_stops with (readpast, updlock, rowlock, readcommittedlock)
+from holdfast_stops with (readpast, updlock, readcommittedlock)
 order by parent_id
