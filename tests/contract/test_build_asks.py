@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -186,3 +188,44 @@ def test_a_live_worker_builds_what_a_transaction_asked_for(live: Holdfast, datab
             run = process.using(connection=connection, after=[environment.of("f")]).submit()
             connection.execute("commit")
         assert run.result(timeout=20) == "built"
+
+
+@pytest.mark.contract("S3", "Q15")
+def test_who_cancels_while_an_orchestrator_settles_leaves_no_need_behind(url: str, database: Database) -> None:
+    with Holdfast(url) as hf:
+
+        @hf.build(name="environment")
+        def environment(fingerprint: str) -> None: ...
+
+        @hf.job(name="process")
+        def process() -> None: ...
+
+        hf.start()
+        for turn in range(15):
+            with contextlib.closing(database.connect()) as connection:
+                database.begin(connection)
+                joined = process.using(connection=connection, after=[environment.of(f"f{turn}")])
+                runs = joined.submit_many([{}] * 4)
+                connection.execute("commit")
+            barrier = threading.Barrier(4)
+
+            def settle(barrier: threading.Barrier = barrier) -> None:
+                barrier.wait()
+                hf.do(lambda tx: asks.settle(tx, limit=100))
+
+            def cancel(some: list[Any], barrier: threading.Barrier = barrier) -> None:
+                barrier.wait()
+                for run in some:
+                    assert run.cancel() == "cancelled"
+
+            with ThreadPoolExecutor(4) as pool:
+                done = [pool.submit(settle), pool.submit(settle), pool.submit(cancel, runs[:1])]
+                done.append(pool.submit(cancel, runs[1:2]))
+                for one in done:
+                    one.result(timeout=30)
+            assert hf.verify() == []
+        assert database.count("asks") == 0
+        Manual(hf).run_all()
+        assert [run.state for run in hf.list_runs(job="process", limit=100)].count("succeeded") == 30
+        assert len(hf.builds.list()) == 15
+        assert hf.verify() == []
