@@ -10,18 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidPolicy, QueueFull, ScheduleNotFound, Slot, SlotTaken, StillRunning, WorkerExists
+from holdfast import (
+    Holdfast,
+    InvalidPolicy,
+    QueueFull,
+    ScheduleNotFound,
+    Slot,
+    SlotTaken,
+    StillRunning,
+    Worker,
+    WorkerExists,
+)
 from holdfast.ids import Ids
 from holdfast.orchestrator import schedule as scheduler
+from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.outcomes import Failed
 from holdfast.testing import FakeClock, Manual
+from holdfast.workers import Pulse
 
 if TYPE_CHECKING:
     from tests.conftest import Database
 
 QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
+FLAGS = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels")
+PULSE = Pulse(**dict.fromkeys(FLAGS, False), expires_at=None, due_at=None, clock_at=None)
 
 
 @pytest.fixture
@@ -684,17 +698,69 @@ def test_a_trigger_that_fails_stops_no_other_schedule(
     assert "schedule broken can't be considered" in caplog.text
 
 
-@pytest.mark.contract("J2")
+@pytest.mark.contract("J2", "J3")
 def test_a_worker_that_lost_its_name_schedules_nothing(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
-    def guard(tx: Any) -> None:
-        raise WorkerExists("replaced")
-
+    """Each slot is claimed under the name of its scheduler, in the same transaction."""
     scheduled(hf, manual)
     clock.advance(QUARTER)
-    table = Timetable(hf.store, hf.schedules.known, guard=guard)
+    unregistered = Worker(hf, exclusive="ingesting")
+    table = Timetable(hf.store, hf.schedules.known, guard=unregistered._guard)
     with pytest.raises(WorkerExists):
         table.keep(clock.now())
     assert told(hf) == []
+
+
+def test_time_that_goes_by_between_two_slots_costs_no_transaction(
+    hf: Holdfast, clock: FakeClock, manual: Manual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled(hf, manual)
+    hf.schedule("0 4 * * *", name="nightly")(lambda: None)
+    table = Timetable(hf.store, hf.schedules.known)
+    table.keep(clock.now())
+    assert table.next_at() == START + QUARTER
+    done: list[datetime] = []
+    do = hf.store.do
+
+    def counted(verb: Any) -> Any:
+        done.append(clock.now())
+        return do(verb)
+
+    monkeypatch.setattr(hf.store, "do", counted)
+
+    for _ in range(29 * 60):
+        clock.advance(1)
+        table.keep(clock.now())
+
+    assert done == [START + QUARTER]
+
+
+@pytest.mark.contract("J10")
+def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
+    scheduled(hf, manual, catch_up="latest")
+    table = Timetable(hf.store, hf.schedules.known)
+    orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
+    leave = hf.wakeups.listen(orchestrator.heard)
+    hf.schedules.pause("ingest")
+    clock.advance(QUARTER + timedelta(minutes=10))
+    orchestrator.tick()
+    assert told(hf) == []
+
+    hf.schedules.resume("ingest")
+
+    assert orchestrator.bell.wait(0)
+    assert 0 < orchestrator.tick() <= 1
+    assert told(hf) == ["00:15 queued"]
+    leave()
+
+
+@pytest.mark.contract("P9")
+def test_many_schedules_at_one_moment_are_kept_in_rounds(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
+    for number in range(120):
+        hf.schedule(every=60, name=f"s{number:03}")(lambda: None)
+    table = Timetable(hf.store, hf.schedules.known)
+    assert (table.keep(clock.now()), table.keep(clock.now())) == (0, 0)
+    clock.advance(60)
+    assert [table.keep(clock.now()) for _ in range(3)] == [100, 20, 0]
 
 
 # What a person sees

@@ -22,6 +22,7 @@ from holdfast.triggers import EPOCH
 log = logging.getLogger("holdfast.orchestrator")
 
 MOST = 1000  # slots that are written down one by one after a long absence
+AT_ONCE = 100  # schedules of one round, so that what else waits is not kept waiting
 SEEN_EVERY = timedelta(hours=1)
 SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
 
@@ -52,7 +53,8 @@ class Timetable:
             self._next = {}
         self._looked_at = now
         due = [one for name, one in list(self._known.items()) if self._next.get(name, now) <= now]
-        return sum(self._keep(schedule, now) for schedule in due)
+        due.sort(key=lambda one: self._next.get(one.name, EPOCH))
+        return sum(self._keep(schedule, now) for schedule in due[:AT_ONCE])
 
     def next_at(self) -> datetime | None:
         """When the next schedule has to be looked at, if any is known."""
