@@ -7,7 +7,9 @@ import inspect
 import io
 import itertools
 import logging
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
@@ -119,5 +121,6 @@ class Kept:
 
     @cached_property
     def _depot(self) -> LocalDepot:
-        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-inline-", ignore_cleanup_errors=True)
-        return LocalDepot(Path(self._folder.name))
+        folder = tempfile.mkdtemp(prefix="holdfast-inline-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return LocalDepot(Path(folder))

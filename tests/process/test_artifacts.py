@@ -1,0 +1,50 @@
+"""Artifacts under fire: whoever makes them is killed in the middle."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.support import WorkerProcess, wait_for
+
+from holdfast.depots.base import PARTS
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.contract("L8", "L7")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_lost_in_the_middle_of_a_file_leaves_the_whole_ones_and_nothing_of_that(
+    request: pytest.FixtureRequest,
+    load: Callable[..., Any],
+    store: str,
+    tmp_path: Path,
+    start_worker: Callable[..., WorkerProcess],
+    how: signal.Signals,
+) -> None:
+    app = load("making", request.getfixturevalue(f"{store}_url"))
+    victim = start_worker("making").ready()
+    run = app.film.submit(folder=tmp_path, frames=5)
+    wait_for(lambda: (tmp_path / "stuck").exists())
+    victim.signal(how)
+    parts = tmp_path / "artifacts" / PARTS
+    assert len(list(parts.iterdir())) == 1, "half of the third frame"
+    start_worker("making").ready()
+
+    assert run.result(timeout=40) == 5000
+    shot = Counter(int(line.split()[0]) for line in (tmp_path / "shot.txt").read_text().splitlines())
+    assert shot == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}, "only what was not whole was made again"
+    assert [found.attempt for found in app.hf.artifacts.of(run.id)] == [1, 1, 2, 2, 2]
+    if how is signal.SIGSTOP:
+        victim.signal(signal.SIGCONT)
+        (tmp_path / "go").touch()
+        wait_for(lambda: (tmp_path / "refused").exists())
+        wait_for(lambda: not list(parts.iterdir()), what="what was refused leaves nothing")
+    app.hf.retain()
+    assert list(parts.iterdir()) == [], "what a dead worker left is swept"
+    assert app.hf.verify(artifacts=True) == []
