@@ -1,0 +1,277 @@
+"""Every transition of a stage by every role: what is not a role's to do is refused, or leaves the stage as it stood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Context, Holdfast, HoldfastError, InvalidPolicy, Retry, StageNotDone, runs
+from holdfast.leases import Claim, Lease
+from holdfast.orchestrator import expand, promote, recover, stop
+from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater, WaitFor, finish
+from holdfast.stages import state_of
+from holdfast.testing import FakeClock, Manual
+from holdfast.tickets import Ticket
+
+HOLDER, STRANGER = "holder", "stranger"
+
+
+class Scene:
+    """A pipeline of two stages; the second is the one that is tried."""
+
+    def __init__(self, hf: Holdfast, clock: FakeClock) -> None:
+        self.hf, self.clock, self.manual = hf, clock, Manual(hf)
+        self.pipeline = hf.pipeline("scene")
+
+        @self.pipeline.stage(priority=1)
+        def before() -> list[int]:
+            return [1, 2]
+
+        @self.pipeline.stage(after=before, max_attempts=2, retry=Retry(delay=100, jitter=0))
+        def tried(ctx: Context) -> int:
+            raise OSError("as told")
+
+        self.submission = self.pipeline.submission(
+            hf.ids.new(clock.now()), self.pipeline.options, (), {}, now=clock.now()
+        )
+        hf.do(lambda tx: runs.submit(tx, [self.submission]))
+        self.first, self.tried = (stage.run_id for stage in hf.pipelines.show(self.submission.run_id).stages)
+        self.claim: Claim | None = None
+
+    def work(self) -> None:
+        worker = self.manual.worker(HOLDER)
+        worker.work(worker.claim()[0])
+
+    def state(self) -> str:
+        run = self.hf.snapshot(self.tried)
+        state = state_of(run.place, run.state, retrying=run.due_at is not None and run.tries > 0)
+        [told] = [
+            stage.state for stage in self.hf.pipelines.show(self.submission.run_id).stages if stage.name == "tried"
+        ]
+        assert told == state
+        return f"{state} for good" if run.ended else state
+
+    def lease(self) -> Lease:
+        """The stage's lease; where there is none, one made up by someone who read too much of the database."""
+        if self.claim is not None:
+            return self.claim.lease
+        now = self.clock.now()
+        ticket = Ticket(run_id=self.tried, job="scene.tried", queue="default", rank=0, key=None, attempt=1, tries=1)
+        return Lease(ticket=ticket, holder=HOLDER, started_at=now, expires_at=now, deadline_at=None)
+
+
+# Where the stage stands
+
+
+def new(scene: Scene) -> None:
+    """What it comes after has not ended."""
+
+
+def new_and_met(scene: Scene) -> None:
+    """What it comes after has ended; no orchestrator has looked."""
+    scene.work()
+
+
+def ready(scene: Scene) -> None:
+    scene.work()
+    scene.manual.orchestrate()
+
+
+def running(scene: Scene) -> None:
+    ready(scene)
+    [scene.claim] = scene.manual.worker(HOLDER).claim()
+
+
+def error(scene: Scene) -> None:
+    """It failed and is to be tried again, later."""
+    ready(scene)
+    scene.work()
+
+
+def error_and_due(scene: Scene) -> None:
+    error(scene)
+    scene.clock.advance(101)
+
+
+def error_for_good(scene: Scene) -> None:
+    error_and_due(scene)
+    scene.manual.promote()
+    scene.work()
+
+
+def done(scene: Scene) -> None:
+    running(scene)
+    holder_completes(scene)
+
+
+STATES = {
+    new: "NEW",
+    new_and_met: "NEW",
+    ready: "READY",
+    running: "RUNNING",
+    error: "ERROR",
+    error_and_due: "ERROR",
+    error_for_good: "ERROR for good",
+    done: "DONE for good",
+}
+
+
+# What each role may try
+
+
+def submitter_submits_the_pipeline_again(scene: Scene) -> None:
+    scene.hf.do(lambda tx: runs.submit(tx, [scene.submission]))
+
+
+def submitter_submits_the_stage(scene: Scene) -> None:
+    with pytest.raises(InvalidPolicy):
+        scene.pipeline.stages["tried"].submit()
+
+
+def operator_does_the_stage_again(scene: Scene) -> None:
+    with pytest.raises(InvalidPolicy):
+        scene.hf.again(scene.tried)
+
+
+def operator_reruns_the_pipeline(scene: Scene) -> None:
+    with suppress(StageNotDone):
+        scene.hf.pipelines.rerun(scene.submission.run_id, from_stage="tried")
+
+
+def operator_cancels(scene: Scene) -> None:
+    scene.hf.cancel(scene.tried)
+
+
+def orchestrator_promotes(scene: Scene) -> None:
+    scene.manual.promote()
+
+
+def orchestrator_promotes_who_needs_it(scene: Scene) -> None:
+    """Told that both have ended, true or not."""
+    scene.hf.do(lambda tx: promote.needs(tx, [scene.first, scene.tried], limit=10))
+
+
+def orchestrator_expands_and_stops(scene: Scene) -> None:
+    scene.hf.do(lambda tx: expand.stages(tx, limit=10))
+    scene.hf.do(lambda tx: stop.children(tx, limit=10))
+
+
+def orchestrator_recovers(scene: Scene) -> None:
+    scene.hf.do(lambda tx: recover.expired(tx, limit=10))
+
+
+def worker_claims(scene: Scene) -> None:
+    scene.manual.worker(STRANGER, jobs=["scene.tried"]).claim(limit=9)
+
+
+def _finish(scene: Scene, outcome: Outcome, *, holder: str) -> None:
+    scene.hf.do(lambda tx: finish(tx, [(scene.lease(), outcome)], holder=holder))
+
+
+def holder_completes(scene: Scene) -> None:
+    _finish(scene, Succeeded("1"), holder=HOLDER)
+
+
+def holder_fails(scene: Scene) -> None:
+    _finish(scene, Failed("ERROR", "no"), holder=HOLDER)
+
+
+def holder_fails_for_now(scene: Scene) -> None:
+    _finish(scene, TryLater("again", timedelta(seconds=50)), holder=HOLDER)
+
+
+def holder_waits_for_others(scene: Scene) -> None:
+    _finish(scene, WaitFor((scene.submission.run_id,)), holder=HOLDER)
+
+
+def holder_hands_back(scene: Scene) -> None:
+    _finish(scene, HandBack("it stops"), holder=HOLDER)
+
+
+def stranger_completes(scene: Scene) -> None:
+    _finish(scene, Succeeded("1"), holder=STRANGER)
+
+
+def stranger_fails(scene: Scene) -> None:
+    _finish(scene, Failed("ERROR", "no"), holder=STRANGER)
+
+
+def stranger_waits_for_others(scene: Scene) -> None:
+    _finish(scene, WaitFor((scene.first,)), holder=STRANGER)
+
+
+def stranger_hands_back(scene: Scene) -> None:
+    _finish(scene, HandBack("it stops"), holder=STRANGER)
+
+
+VERBS = [
+    submitter_submits_the_pipeline_again,
+    submitter_submits_the_stage,
+    operator_does_the_stage_again,
+    operator_reruns_the_pipeline,
+    operator_cancels,
+    orchestrator_promotes,
+    orchestrator_promotes_who_needs_it,
+    orchestrator_expands_and_stops,
+    orchestrator_recovers,
+    worker_claims,
+    holder_completes,
+    holder_fails,
+    holder_fails_for_now,
+    holder_waits_for_others,
+    holder_hands_back,
+    stranger_completes,
+    stranger_fails,
+    stranger_waits_for_others,
+    stranger_hands_back,
+]
+
+Place = Callable[[Scene], None]
+Verb = Callable[[Scene], None]
+
+ALLOWED: dict[Verb, dict[Place, str]] = {
+    orchestrator_promotes: {new_and_met: "READY", error_and_due: "READY"},
+    orchestrator_promotes_who_needs_it: {new_and_met: "READY"},
+    worker_claims: {ready: "RUNNING"},
+    holder_completes: {running: "DONE for good"},
+    holder_fails: {running: "ERROR for good"},
+    holder_fails_for_now: {running: "ERROR"},
+    holder_waits_for_others: {running: "NEW"},
+    holder_hands_back: {running: "READY"},
+    operator_cancels: dict.fromkeys((new, new_and_met, ready, error, error_and_due), "ERROR for good"),
+}
+
+
+@pytest.mark.contract("L1", "L2")
+@pytest.mark.parametrize("place", STATES, ids=lambda place: place.__name__)
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_a_role_moves_only_the_stages_that_are_its_to_move(
+    verb: Verb, place: Place, hf: Holdfast, clock: FakeClock
+) -> None:
+    scene = Scene(hf, clock)
+    place(scene)
+    assert scene.state() == STATES[place]
+
+    with suppress(HoldfastError):
+        verb(scene)
+
+    assert scene.state() == ALLOWED.get(verb, {}).get(place, STATES[place])
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("L2")
+def test_no_worker_and_no_orchestrator_alone_brings_a_stage_to_its_end(hf: Holdfast, clock: FakeClock) -> None:
+    scene = Scene(hf, clock)
+    for _ in range(3):
+        scene.manual.orchestrate()
+        clock.advance(1000)
+    assert scene.state() == "NEW", "an orchestrator does no work"
+
+    scene.work()
+    for _ in range(3):
+        assert scene.manual.worker(jobs=hf.jobs.names()).claim(limit=9) == []
+        clock.advance(1000)
+    assert scene.state() == "NEW", "a worker advances no stage"
