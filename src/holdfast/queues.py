@@ -46,7 +46,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue as it stands: pause, limits, what it has; `oldest_at` is when the oldest that waits was submitted."""
+    """A queue as it stands: pause, limits, what it has.
+
+    `seats` is how many runs count against `max_queued`; `oldest_at` when the oldest that is queued was submitted.
+    """
 
     name: str
     paused_at: datetime | None
@@ -56,6 +59,7 @@ class Queue:
     queued: int
     ready: int
     running: int
+    seats: int
     oldest_at: datetime | None
 
 
@@ -98,7 +102,9 @@ def differ(tx: Transaction, name: str, limits: Limits) -> bool:
 
 def listed(tx: Transaction) -> list[Queue]:
     """Every queue that has a run or something said about it."""
-    return [Queue(**row) for row in tx.all("list_queues")]
+    taken = {row["queue"]: row["seats"] for row in tx.all("count_all_seats")}
+    taken[EVERY_QUEUE] = sum(taken.values())
+    return [Queue(**row, seats=taken.get(row["name"], 0)) for row in tx.all("list_queues")]
 
 
 def paused(tx: Transaction) -> list[str]:

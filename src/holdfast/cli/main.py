@@ -16,7 +16,9 @@ from holdfast.cli.artifacts import artifacts
 from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
+from holdfast.cli.keys import keys
 from holdfast.cli.pipelines import pipelines
+from holdfast.cli.queues import queues
 from holdfast.cli.retain import retain
 from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
@@ -100,7 +102,21 @@ def main(debug: bool) -> None:
     """
 
 
-for each in (worker, submit, runs, schedules, builds, pipelines, artifacts, migrate, verify, retain, doctor):
+for each in (
+    worker,
+    submit,
+    runs,
+    schedules,
+    builds,
+    pipelines,
+    queues,
+    keys,
+    artifacts,
+    migrate,
+    verify,
+    retain,
+    doctor,
+):
     main.add_command(each)
 
 

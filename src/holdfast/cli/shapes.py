@@ -10,6 +10,8 @@ from holdfast.builds import Build
 from holdfast.depots.base import Artifact
 from holdfast.events import Event
 from holdfast.inspections import Finding, Why
+from holdfast.keys import Key
+from holdfast.queues import Queue
 from holdfast.runs import Snapshot
 from holdfast.stages import PipelineInfo
 
@@ -31,6 +33,14 @@ def pipeline(info: PipelineInfo) -> dict[str, Any]:
     """A pipeline's run, and its stages in the order in which they were declared."""
     stages = [asdict(stage) | {"total": stage.total, "done": stage.done} for stage in info.stages]
     return run(info.run) | {"stages": stages}
+
+
+def queue(found: Queue) -> dict[str, Any]:
+    return asdict(found)
+
+
+def key(found: Key) -> dict[str, Any]:
+    return asdict(found)
 
 
 def event(told: Event) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""holdfast queues: what they have, whether they are paused, how far they may fill."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+from rich.text import Text
+
+from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli.runs import json_option
+from holdfast.queues import UNSET, Queue, Unset
+
+COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "NOTE")
+SPARE = ("OLDEST", "READY")
+
+
+def _number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Unset | None:
+    """A whole number, or 'none'."""
+    if value is None or value == "none":
+        return UNSET if value is None else None
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a whole number nor 'none'", ctx, param) from None
+
+
+@click.group()
+def queues() -> None:
+    """Look at queues, pause and limit them.
+
+    \b
+    holdfast queues list app:hf
+    holdfast queues pause app:hf mail --note "the provider is down"
+    holdfast queues limit app:hf runs --max-queued 100 --concurrency 4
+    """
+
+
+@queues.command("list")
+@targets.target_argument()
+@json_option
+def list_(target: str, as_json: bool) -> int:
+    """Every queue that has a run or something said about it; '*' is the limit over all of them.
+
+    QUEUED waits or is READY; LIMIT is how many of the runs that may be queued or running there are, AT ONCE how many
+    may run; OLDEST is how long the oldest that is queued has been there.
+
+    \b
+    holdfast queues list app:hf
+    """
+    with targets.either(target) as hf:
+        found = hf.queues.list()
+        if as_json:
+            screen.document({"queues": [shapes.queue(queue) for queue in found]})
+        elif not found:
+            screen.note("no queues yet: nothing waits or runs, nothing is limited")
+        else:
+            screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now()) for queue in found], spare=SPARE))
+        return exits.OK
+
+
+@queues.command(short_help="Let nothing of a queue start.")
+@targets.target_argument()
+@click.argument("name", metavar="QUEUE")
+@click.option("--note", help="Why; 'queues list' and 'runs why' show it.")
+def pause(target: str, name: str, note: str | None) -> int:
+    """Let nothing of a queue start, in any worker; what runs goes on.
+
+    \b
+    holdfast queues pause app:hf mail --note "the provider is down"
+    """
+    with targets.either(target) as hf:
+        hf.queues.pause(name, note=note)
+        screen.show(f"{screen.plain(name)} is paused")
+        return exits.OK
+
+
+@queues.command(short_help="Let a paused queue go on.")
+@targets.target_argument()
+@click.argument("name", metavar="QUEUE")
+def resume(target: str, name: str) -> int:
+    """Let a paused queue go on.
+
+    \b
+    holdfast queues resume app:hf mail
+    """
+    with targets.either(target) as hf:
+        hf.queues.resume(name)
+        screen.show(f"{screen.plain(name)} goes on")
+        return exits.OK
+
+
+@queues.command(short_help="Set or lift the limits of a queue.")
+@targets.target_argument()
+@click.argument("name", metavar="QUEUE")
+@click.option("--max-queued", metavar="N|none", callback=_number, help="Runs that may be queued or running.")
+@click.option("--concurrency", metavar="N|none", callback=_number, help="Runs at once, over all workers.")
+def limit(target: str, name: str, max_queued: int | Unset | None, concurrency: int | Unset | None) -> int:
+    """Set or lift the limits of a queue, for every process, at once; '*' is all queues together.
+
+    What the code says by hf.queue(…) is set again when a process of it starts.
+
+    \b
+    holdfast queues limit app:hf runs --max-queued 100 --concurrency 4
+    holdfast queues limit app:hf runs --max-queued none
+    """
+    if max_queued is UNSET and concurrency is UNSET:
+        raise click.UsageError("say --max-queued, --concurrency, or both")
+    with targets.either(target) as hf:
+        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency)
+        [now] = [queue for queue in hf.queues.list() if queue.name == name]
+        counted, running = _bound(now.max_queued), _bound(now.concurrency)
+        screen.show(f"{screen.plain(name)}: {counted} queued or running, {running} at once")
+        return exits.OK
+
+
+def _bound(limit: int | None) -> str:
+    return "any number" if limit is None else f"at most {limit}"
+
+
+def _row(queue: Queue, now: datetime) -> tuple[str | Text, ...]:
+    note = ""
+    if queue.paused_at is not None:
+        note = f"paused since {screen.instant(queue.paused_at)}" + (f": {queue.note}" if queue.note else "")
+    full = queue.max_queued is not None and queue.seats >= queue.max_queued
+    return (
+        screen.plain(queue.name),
+        str(queue.queued),
+        str(queue.ready),
+        str(queue.running),
+        Text("" if queue.max_queued is None else f"{queue.seats} of {queue.max_queued}", style="red" if full else ""),
+        "" if queue.concurrency is None else str(queue.concurrency),
+        "" if queue.oldest_at is None else screen.duration(now - queue.oldest_at),
+        Text(screen.plain(note), style="yellow"),
+    )
