@@ -1,0 +1,83 @@
+"""Pipelines and children under fire: workers are killed in the middle of them, and nothing changes in the result."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.support import WorkerProcess, marks, overlaps, wait_for
+
+from holdfast import Worker
+
+Start = Callable[..., WorkerProcess]
+
+pytestmark = pytest.mark.timeout(150)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def here(request: pytest.FixtureRequest) -> str:
+    """A database on this machine."""
+    found: str = request.getfixturevalue(f"{request.param}_url")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipeline's module stands on another, which is imported anew with it."""
+    monkeypatch.delitem(sys.modules, "marked", raising=False)
+
+
+@pytest.mark.contract("L7", "L9", "S3")
+def test_killing_workers_in_the_middle_of_a_pipeline_changes_nothing_in_its_result(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+) -> None:
+    app = load("staged", here)
+    workers = [start_worker("staged", "3").ready() for _ in range(3)]
+    run = app.film.submit(count=30)
+    killed: dict[int, float] = {}
+    for ended in (8, 25, 45):
+        wait_for(lambda ended=ended: sum(mark.what == "end" for mark in marks(tmp_path)) >= ended, at_most=60)
+        victim = workers.pop(0)
+        victim.signal(signal.SIGKILL)
+        killed[victim.pid] = time.clock_gettime(time.CLOCK_BOOTTIME)
+        victim.process.wait()
+        workers.append(start_worker("staged", "3").ready())
+    result = run.result(timeout=90)
+
+    assert result == "30: " + " ".join(f"a{number}v{number}" for number in range(30))
+    assert {stage.name: (stage.state, stage.done) for stage in app.hf.pipelines.show(run.id).stages} == {
+        "script": ("DONE", 1),
+        "audio": ("DONE", 30),
+        "visuals": ("DONE", 30),
+        "render": ("DONE", 1),
+    }
+    found = marks(tmp_path)
+    assert overlaps(found, killed=killed) == []
+    starts = Counter(mark.run_id for mark in found if mark.what == "start")
+    for run_id, count in starts.items():
+        snapshot = app.hf.snapshot(run_id)
+        assert count <= snapshot.takeovers + 1, "only what was lost with a worker is done again"
+    assert sum(count > 1 for count in starts.values()) <= 3 * 3, "and that is at most what the victims had in hand"
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_a_parent_in_its_own_process_gathers_the_same_children_after_a_kill(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+) -> None:
+    app = load("staged", here)
+    victim = start_worker("staged", "2").ready()
+    run = app.tree.submit(20)
+    wait_for(lambda: sum(mark.what == "end" for mark in marks(tmp_path)) >= 5, at_most=60)
+    victim.signal(signal.SIGKILL)
+    victim.process.wait()
+    with Worker(app.hf, concurrency=4):
+        assert run.result(timeout=60) == sum(range(20))
+    assert len({mark.run_id for mark in marks(tmp_path)}) == 20
+    assert app.hf.verify() == []
