@@ -3,7 +3,8 @@
     submit ──▶ ready                      nothing to wait for
            ──▶ waits                      a time, other runs, or a key that is not free
 
-A submission is inserted once and never updated; where the run stands now is a row in exactly one other table.
+A submission is inserted once and never updated (a build that it asked for in a caller's transaction is filled in, once,
+when it is found); where the run stands now is a row in exactly one other table.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def submit(
         accepted = asking = []
     admissions.settle(tx, asking, admission)
     accepted = [s for s in accepted if admission.admits(s.run_id)]
-    found = _settle(tx, accepted)
+    found = _settle(tx, accepted, first=first)
     builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
     accepted = [settled(s, found) for s in accepted if s.build is None]
     rows = [stored(s, tx.now) for s in accepted]
@@ -195,12 +196,13 @@ def snapshot(row: Row) -> Snapshot:
     return Snapshot(**values)
 
 
-def _settle(tx: Transaction, submissions: Sequence[Submission]) -> dict[Wish, Found]:
+def _settle(tx: Transaction, submissions: Sequence[Submission], *, first: bool) -> dict[Wish, Found]:
     """Get or create the builds that new runs need; in a caller's transaction an orchestrator does it later."""
     wishing = [s for s in submissions if s.wishes or s.build is not None]
     if not wishing or not tx.owned:
         return {}
-    repeated = _repeated(tx, wishing)
+    doubtful = [s for s in wishing if s.idempotency_key is not None or not first]
+    repeated = _repeated(tx, doubtful) if doubtful else set()
     wishes = [wish for s in wishing if s.run_id not in repeated for wish in s.wishes]
     offered = {s.build: s.run_id for s in wishing if s.build is not None}
     return settle(tx, [*wishes, *offered], make=make, offered=offered)
