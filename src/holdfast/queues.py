@@ -32,6 +32,11 @@ class Limits:
     max_queued: int | Unset | None = UNSET
     concurrency: int | Unset | None = UNSET
 
+    @property
+    def text(self) -> str:
+        said = {"max_queued": self.max_queued, "concurrency": self.concurrency}
+        return codec.compact({which: limit for which, limit in said.items() if limit is not UNSET})
+
     def check(self, queue: str) -> None:
         if not isinstance(queue, str) or not 0 < len(queue) <= MAX_NAME or not codec.storable(queue):
             raise InvalidPolicy(f"a queue's name is text of 1 to {MAX_NAME} characters, none NUL or half a character")
@@ -75,15 +80,25 @@ def resume(tx: Transaction, name: str) -> None:
     tx.ring(name)
 
 
-def limit(tx: Transaction, name: str, limits: Limits) -> None:
-    """Set what of a queue's limits was said; runs that are there are counted from now on."""
+def limit(tx: Transaction, name: str, limits: Limits, *, declared: bool = False) -> None:
+    """Set what of a queue's limits was said; runs that are there are counted from now on.
+
+    `declared` says that it was the code that said it.
+    """
     tx.put("ensure_queue", name=name)
     [before] = tx.all("lock_queue", name=name)
     max_queued = before["max_queued"] if limits.max_queued is UNSET else limits.max_queued
     concurrency = before["concurrency"] if limits.concurrency is UNSET else limits.concurrency
     became_bounded = before["max_queued"] is None and max_queued is not None
     counted_at = tx.now + SETTLED if became_bounded else before["counted_at"]
-    tx.put("limit_queue", name=name, max_queued=max_queued, concurrency=concurrency, counted_at=counted_at)
+    tx.put(
+        "limit_queue",
+        name=name,
+        max_queued=max_queued,
+        concurrency=concurrency,
+        counted_at=counted_at,
+        declared=limits.text if declared else before["declared"],
+    )
     if became_bounded:
         seats.fill(tx, name)
     elif before["max_queued"] is not None and max_queued is None:
@@ -93,11 +108,10 @@ def limit(tx: Transaction, name: str, limits: Limits) -> None:
     tx.ring(name)
 
 
-def differ(tx: Transaction, name: str, limits: Limits) -> bool:
-    """Whether a queue has other limits than these."""
-    found = tx.one("find_queue", name=name) or {"max_queued": None, "concurrency": None}
-    said = {"max_queued": limits.max_queued, "concurrency": limits.concurrency}
-    return any(value is not UNSET and value != found[which] for which, value in said.items())
+def is_news(tx: Transaction, name: str, limits: Limits) -> bool:
+    """Whether the code says other limits than it last said: what was changed at run time stands until it does."""
+    found = tx.one("find_queue", name=name)
+    return found is None or found["declared"] != limits.text
 
 
 def listed(tx: Transaction) -> list[Queue]:

@@ -319,6 +319,25 @@ def test_a_limit_that_makes_no_sense_is_refused(
     assert database.count("queues") == 0
 
 
+def test_what_is_changed_at_run_time_stands_until_the_code_says_something_new(
+    url: str, clock: FakeClock, hf: Holdfast, database: Database
+) -> None:
+    def start(limit: int) -> int | None:
+        with Holdfast(url, clock=clock) as engine:
+            engine.queue("q", max_queued=limit)
+            engine.start()
+            [queue] = engine.queues.list()
+            return queue.max_queued
+
+    assert start(5) == 5
+    hf.queues.limit("q", max_queued=7)
+    assert start(5) == 7
+    versions = database.all("select version from holdfast_queues")
+    assert start(5) == 7
+    assert database.all("select version from holdfast_queues") == versions  # read, and left alone
+    assert start(6) == 6
+
+
 def test_no_queue_is_called_like_all_of_them(hf: Holdfast) -> None:
     with pytest.raises(InvalidPolicy, match="all queues"):
         hf.job(queue="*")(lambda: None)

@@ -138,6 +138,7 @@ column holdfast_queues.note text
 column holdfast_queues.max_queued integer
 column holdfast_queues.counted_at timestamp with time zone
 column holdfast_queues.concurrency integer
+column holdfast_queues.declared text
 column holdfast_queues.version integer not null
 constraint holdfast_queues_pkey PRIMARY KEY (name)
 CREATE UNIQUE INDEX holdfast_queues_pkey ON public.holdfast_queues USING btree (name)

@@ -154,7 +154,7 @@ CREATE TABLE holdfast_queues (
     name text not null primary key,
     paused_at text,
     note text
-, max_queued integer, counted_at text, concurrency integer, version integer not null default 0) without rowid;
+, max_queued integer, counted_at text, concurrency integer, declared text, version integer not null default 0) without rowid;
 
 CREATE TABLE holdfast_rates (
     name text not null,

@@ -376,13 +376,15 @@ drop table holdfast_kept
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- How many runs may be queued or running, and from when on each is counted; how many may run at once; version grows
--- with each submission that counts.
+-- How many runs may be queued or running, and from when on each is counted; how many may run at once; what the
+-- code last said of both; version grows with each submission that counts.
 alter table holdfast_queues add max_queued int null
 go
 alter table holdfast_queues add counted_at datetime2(6) null
 go
 alter table holdfast_queues add concurrency int null
+go
+alter table holdfast_queues add declared nvarchar(200) collate latin1_general_100_bin2 null
 go
 alter table holdfast_queues add version int not null default 0
 go

@@ -98,7 +98,7 @@ def resume(target: str, name: str) -> int:
 def limit(target: str, name: str, max_queued: int | Unset | None, concurrency: int | Unset | None) -> int:
     """Set or lift the limits of a queue, for every process, at once; '*' is all queues together.
 
-    What the code says by hf.queue(…) is set again when a process of it starts.
+    It stands until the code says something new by hf.queue(…).
 
     \b
     holdfast queues limit app:hf runs --max-queued 100 --concurrency 4

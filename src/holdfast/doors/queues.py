@@ -39,23 +39,22 @@ class Queues:
         self._set(self._hf.store, name, limits)
 
     def declare(self, name: str, limits: Limits) -> None:
-        """Limits that the code sets: written when the engine starts, where the database says otherwise."""
+        """Limits that the code sets: written when the engine starts, if they are not what the code last said."""
         limits.check(name)
         self._declared[name] = limits
         if self._hf.started:
             self.apply(self._hf.store)
 
     def apply(self, store: Store) -> None:
-        """Write the limits that the code sets, if they are not there already."""
+        """Write the limits that the code sets, if they are news."""
         if not self._declared:
             return
         wanted = dict(self._declared)
-        different = store.read(lambda tx: [name for name in sorted(wanted) if queues.differ(tx, name, wanted[name])])
-        for name in different:
-            self._set(store, name, wanted[name])
+        for name in store.read(lambda tx: [name for name in sorted(wanted) if queues.is_news(tx, name, wanted[name])]):
+            self._set(store, name, wanted[name], declared=True)
 
-    def _set(self, store: Store, name: str, limits: Limits) -> None:
-        store.do(lambda tx: queues.limit(tx, name, limits))
+    def _set(self, store: Store, name: str, limits: Limits, *, declared: bool = False) -> None:
+        store.do(lambda tx: queues.limit(tx, name, limits, declared=declared))
         if isinstance(limits.max_queued, int):
             # Again, for runs that moved from place to place just then.
             store.do(lambda tx: seats.fill(tx, name))

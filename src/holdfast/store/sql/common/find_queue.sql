@@ -4,6 +4,7 @@ select
     paused_at,
     note,
     max_queued,
-    concurrency
+    concurrency,
+    declared
 from holdfast_queues
 where name = :name

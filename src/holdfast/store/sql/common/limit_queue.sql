@@ -4,5 +4,6 @@ set
     max_queued = :max_queued,
     concurrency = :concurrency,
     counted_at = :counted_at,
+    declared = :declared,
     version = version + 1
 where name = :name

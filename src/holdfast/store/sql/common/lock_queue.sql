@@ -2,4 +2,4 @@
 update holdfast_queues
 set version = version + 1
 where name = :name
-returning max_queued, concurrency, counted_at
+returning max_queued, concurrency, counted_at, declared

@@ -135,13 +135,15 @@ drop table holdfast_kept
 go
 create index holdfast_ix_artifacts_run on holdfast_artifacts (run_id)
 go
--- How many runs may be queued or running, and from when on each is counted; how many may run at once; version grows
--- with each submission that counts.
+-- How many runs may be queued or running, and from when on each is counted; how many may run at once; what the
+-- code last said of both; version grows with each submission that counts.
 alter table holdfast_queues add column max_queued integer
 go
 alter table holdfast_queues add column counted_at timestamptz
 go
 alter table holdfast_queues add column concurrency integer
+go
+alter table holdfast_queues add column declared text
 go
 alter table holdfast_queues add column version integer not null default 0
 go
