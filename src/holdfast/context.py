@@ -112,7 +112,11 @@ class Context(ABC):
         an async function: then await what this returns.
         """
 
-    def segments(self, values: Iterable[T] | Mapping[str, T]) -> list[T] | dict[str, T]:
+    @overload
+    def segments(self, values: Mapping[str, T]) -> dict[str, T]: ...
+    @overload
+    def segments(self, values: Iterable[T]) -> list[T]: ...
+    def segments(self, values: Iterable[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
         """What a stage returns for another to be split by: values in order, or by name. Names are checked."""
         if isinstance(values, Mapping):
             named = dict(values)
