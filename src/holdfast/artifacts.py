@@ -12,6 +12,7 @@ import io
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -36,7 +37,7 @@ def keep(
 
     `part` says that the content was written to `scratch` and is ours to move.
     """
-    lease, place = claim.lease, store.read(lambda tx: place_of_claim(tx, claim))
+    lease, place = claim.lease, _place_for(store, claim)
     staged = part or part_of(lease)
     checked(name)
     try:
@@ -59,7 +60,7 @@ def keep(
                 made_at=tx.now,
             )
             tx.put("delete_artifact", place=place, name=name)
-            tx.put("insert_artifact", **{field: getattr(made, field) for field in Artifact.__dataclass_fields__})
+            tx.put("insert_artifact", **asdict(made))
             # Last: what it replaces is there until nothing but the commit can fail.
             depot.publish(staged, made.address)
             return made.at(depot)
@@ -72,7 +73,8 @@ def keep(
 def recall(store: Store, depot: Depot, claim: Claim, name: str) -> Artifact | None:
     """The artifact that is there already and as it was written; it is this run's from now on."""
     checked(name)
-    found = store.read(lambda tx: get(tx, depot, place_of_claim(tx, claim), name))
+    place = _place_for(store, claim)
+    found = store.read(lambda tx: get(tx, depot, place, name))
     if found is None:
         return None
     try:
@@ -155,8 +157,11 @@ def place_of(tx: Transaction, run_id: str) -> str:
     return _place(tx, run_id, row["parent_id"], row["stage"], row["segment"], row["args"])
 
 
-def place_of_claim(tx: Transaction, claim: Claim) -> str:
-    return _place(tx, claim.lease.run_id, claim.parent_id, claim.stage, claim.segment, claim.args)
+def _place_for(store: Store, claim: Claim) -> str:
+    run_id = claim.lease.run_id
+    if claim.stage is None:
+        return run_id
+    return store.read(lambda tx: _place(tx, run_id, claim.parent_id, claim.stage, claim.segment, claim.args))
 
 
 def _place(

@@ -23,12 +23,14 @@ from holdfast import (
     Removed,
     RunNotFound,
     UnknownNeed,
+    Worker,
     clearing,
     retention,
     runs,
 )
 from holdfast.events import Event, record
 from holdfast.ids import Ids
+from holdfast.orchestrator import retain
 from holdfast.orchestrator.retain import Retainer
 from holdfast.policies import Policy
 from holdfast.submissions import Submission
@@ -273,6 +275,24 @@ def test_a_family_of_which_one_must_stay_stays(
     assert hf.retain() == Removed()
 
 
+@pytest.mark.contract("P8")
+def test_a_large_family_goes_in_several_transactions_its_head_last(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clearing, "RUNS", 3)
+    head = a_run(hf)
+    for number in range(7):
+        a_run(hf, parent_id=head, stage="child", segment=str(number))
+    manual.run_all()
+    clock.advance(31 * DAY)
+    limits = retention.limits(hf.settings, clock.now())
+    seen = []
+    for removed in clearing.steps(hf.store, hf.depot, limits, cursors={}):
+        assert removed.runs <= 3
+        seen.append((len(hf.list_runs()), exists(hf, head)))
+    assert sorted(set(seen), reverse=True) == [(5, True), (2, True), (0, False)]
+
+
 @pytest.mark.contract("P8", "L8")
 def test_a_pipeline_that_another_repeats_stays_as_long_as_that_one(
     hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
@@ -495,6 +515,26 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
         clock.advance(DAY)
         ticks(10)
         assert read == 95, "but once a day, for what was spared and no longer is"
+
+
+def test_a_real_worker_retains_by_itself(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(retain, "EVERY", timedelta(milliseconds=100))
+    pause = threading.Event()
+    with Holdfast(url, tick=0.05, lease=3, retain=0.2, artifacts=tmp_path / "artifacts") as hf:
+
+        @hf.job(name="work")
+        def work(ctx: Context) -> None:
+            ctx.artifact("out.txt", b"content")
+
+        with Worker(hf):
+            run = work.submit()
+            run.result(timeout=30)
+            for _ in range(600):
+                if not hf.list_runs():
+                    break
+                pause.wait(0.05)
+        assert hf.list_runs() == []
+        assert lying_in(hf) == set()
 
 
 def test_a_pass_that_fails_is_logged_and_begun_again(

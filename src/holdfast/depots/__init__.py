@@ -15,3 +15,8 @@ def open_depot(where: Path | str) -> Depot:
 
         return ObjectDepot(where)
     return LocalDepot(Path(where))
+
+
+def absolute(where: Path | str) -> str:
+    """The same place, wherever the process that hears of it was started."""
+    return str(where.absolute()) if isinstance(where, Path) else where

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, ClassVar
 
 from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, TooLarge
 
@@ -104,7 +104,7 @@ class Artifact:
     made_at: datetime
 
     # No field: an artifact may be a run's result, and is stored as the values above.
-    _depot = None
+    _depot: ClassVar[Depot | None] = None
 
     def at(self, depot: Depot) -> Artifact:
         """The same artifact, which now knows where it lies."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -39,9 +42,13 @@ class ObjectDepot(Depot):
             raise InvalidSetting(f"artifacts: {url} names no object storage: {_first_line(error)}") from None
 
     def scratch(self, part: str) -> Path:
-        folder = Path(tempfile.gettempdir()) / "holdfast-parts"
-        folder.mkdir(exist_ok=True)
-        return folder / part
+        return self._folder / part
+
+    @cached_property
+    def _folder(self) -> Path:
+        folder = tempfile.mkdtemp(prefix="holdfast-parts-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder)
 
     def stage(self, part: str, content: Measured) -> None:
         # An upload that breaks off leaves nothing that can be seen.
@@ -60,8 +67,6 @@ class ObjectDepot(Depot):
     def discard(self, part: str) -> None:
         with contextlib.suppress(*self._failures):
             self._obstore.delete(self._store, f"{PARTS}/{part}")
-        with contextlib.suppress(OSError):
-            self.scratch(part).unlink()
 
     def parts(self, limit: int) -> list[str]:
         with self._told("the unfinished parts can't be listed"):

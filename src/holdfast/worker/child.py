@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
@@ -25,7 +26,7 @@ from typing import Any
 
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
-from holdfast.depots.base import Artifact
+from holdfast.depots.base import Artifact, Depot
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -110,7 +111,7 @@ class PipeDesk:
     def __init__(self, channel: socket.socket, *, offset: float, artifacts: str) -> None:
         self._channel = channel
         self._clock, self._ids = SystemClock(), Ids()
-        self._depot = open_depot(artifacts)
+        self._artifacts = artifacts
         self._epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(seconds=offset)
         self._told = threading.Event()
         self._stopped: str | None = None
@@ -168,6 +169,10 @@ class PipeDesk:
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         self._outbox.put({"tell": kind, "data": data})
+
+    @cached_property
+    def _depot(self) -> Depot:
+        return open_depot(self._artifacts)
 
     def recall(self, name: str) -> Artifact | None:
         found = self._ask("recall", name=name)

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from holdfast.depots import absolute
 from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
 from holdfast.outcomes import Failed, Outcome
@@ -90,7 +91,7 @@ class Child:
             "address": asdict(addresses.find(self._running.job)),
             "claim": wire.claim_to_wire(self._running.claim),
             "max_result_bytes": hf.settings.max_result_bytes,
-            "artifacts": hf.depot.url,
+            "artifacts": absolute(hf.settings.artifacts),
             "offset": (hf.clock.now() - _EPOCH).total_seconds() - hf.clock.elapsed(),
             "root_level": logging.getLogger().level,
             "log_level": getattr(logging, hf.settings.log_level.upper()),
