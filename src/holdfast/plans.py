@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from holdfast import codec, policies
@@ -90,6 +91,7 @@ class Plan:
         return f'{{"arguments":{self.arguments},"stages":{stages}}}'
 
 
+@lru_cache(maxsize=64)  # every segment that starts reads its pipeline's
 def load(text: str) -> Plan:
     """A stored plan."""
     told = codec.load(text)

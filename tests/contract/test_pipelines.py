@@ -14,6 +14,7 @@ from holdfast import (
     InvalidPolicy,
     Pipeline,
     PipelineNotFound,
+    QueueFull,
     Retry,
     RunFailed,
     StageNotDone,
@@ -441,3 +442,80 @@ def test_a_worker_carries_a_pipeline_through_in_threads_loops_and_processes(live
     with Worker(live):
         assert pipeline.submit(count=3).result(timeout=30) == [3, "0:3", "1:5", "2:7"]
     assert live.verify() == []
+
+
+def test_why_tells_what_a_pipeline_and_its_stages_wait_for(hf: Holdfast, manual: Manual) -> None:
+    pipeline = hf.pipeline("told")
+
+    @pipeline.stage()
+    def listed() -> list[int]:
+        return list(range(10))
+
+    @pipeline.stage(after=listed, each="number")
+    def each(number: int) -> int:
+        return number
+
+    @pipeline.stage(after=each)
+    def last(segments: list[int]) -> int:
+        return len(segments)
+
+    run, worker = pipeline.submit(), manual.worker()
+    assert run.why().reasons == ("it waits for stage listed, which is READY",)
+    worker.work(worker.claim()[0])
+    assert run.why().reasons == ("it waits for stage each, which is NEW",)
+    manual.orchestrate()
+    for claim in worker.claim(limit=8)[:7]:
+        worker.work(claim)
+    assert run.why().reasons == ("it waits for stage each: 7 of 10 segments done, 1 running, 2 ready",)
+    _, split, after = hf.pipelines.show(run.id).stages
+    assert hf.why(split.run_id).reasons == ("it waits for its segments: 7 of 10 segments done, 1 running, 2 ready",)
+    assert hf.why(after.run_id).reasons == (f"it needs run {split.run_id} (told.each[]), which is queued",)
+
+
+@pytest.mark.contract("S2")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_a_pipeline_is_there_if_the_callers_transaction_commits(
+    hf: Holdfast, manual: Manual, diamond: Pipeline, database: Database, ending: str
+) -> None:
+    hf.start()
+    connection = database.connect()
+    database.begin(connection)
+    run = diamond.using(connection=connection).submit(number=1)
+    connection.execute(ending)
+    connection.close()
+    manual.run_all()
+    if ending == "commit":
+        assert run.result(timeout=1) == [1, 20, 200]
+    else:
+        assert database.count("runs") == 0
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S4")
+def test_a_bounded_queue_refuses_a_pipeline_as_a_whole(hf: Holdfast, diamond: Pipeline, database: Database) -> None:
+    hf.queue("default", max_queued=1)
+    diamond.submit(number=1)
+    before = database.counts()
+    with pytest.raises(QueueFull):
+        diamond.submit(number=2)
+    assert database.counts() == before
+
+
+@pytest.mark.contract("S3")
+@pytest.mark.parametrize(
+    ("problem", "harm"),
+    [
+        ("child_of_no_one", "delete from holdfast_runs where id = '{pipeline}'"),
+        ("stop_without_ending", "insert into holdfast_stops values ('{pipeline}', 'no reason', '2026-01-01 00:00:00')"),
+        ("stage_left_behind", "delete from holdfast_stops"),
+    ],
+)
+def test_verify_finds_stages_that_belong_to_no_one(
+    hf: Holdfast, diamond: Pipeline, database: Database, problem: str, harm: str
+) -> None:
+    run = diamond.submit(number=1)
+    if problem == "stage_left_behind":
+        run.cancel()
+    assert hf.verify() == []
+    database.run(harm.format(pipeline=run.id))
+    assert problem in {finding.problem for finding in hf.verify()}
