@@ -1,0 +1,62 @@
+"""Jobs of a limited queue, and `python limited.py COUNT`: a process that submits from several threads at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from holdfast import Context, Holdfast, QueueFull
+
+hf = Holdfast(os.environ["HOLDFAST_URL"], tick=0.1, lease=3)
+hf.queue(
+    "default",
+    max_queued=int(limit) if (limit := os.environ.get("TEST_MAX_QUEUED")) else None,
+    concurrency=int(limit) if (limit := os.environ.get("TEST_PLACES")) else None,
+)
+
+
+def mark(what: str, ctx: Context) -> None:
+    """One line, written at once: several processes append to one file."""
+    line = f"{time.clock_gettime(time.CLOCK_BOOTTIME)} {what} {ctx.run.id} {ctx.attempt} {os.getpid()}\n"
+    descriptor = os.open(Path(os.environ["TEST_MARKS"]) / "marks.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
+
+
+@hf.job()
+def work(ctx: Context, number: int) -> int:
+    mark("start", ctx)
+    time.sleep(0.02)
+    mark("end", ctx)
+    return number
+
+
+@hf.job(rate="20/s")
+def paced(ctx: Context, number: int) -> None: ...
+
+
+@hf.job(unique="queued")
+def only(name: str) -> None: ...
+
+
+def submit(number: int) -> int:
+    try:
+        if os.environ.get("TEST_UNIQUE"):
+            only.submit(name=str(number % 5))
+        else:
+            work.submit(number=number)
+    except QueueFull:
+        return 0
+    return 1
+
+
+if __name__ == "__main__":
+    hf.start()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with ThreadPoolExecutor(8) as pool:
+        print(sum(pool.map(submit, range(int(sys.argv[1])))), flush=True)
+    hf.close()
