@@ -203,6 +203,20 @@ def test_a_clock_that_was_ahead_and_is_set_back_doubles_nothing_and_stops_nothin
 
 
 @pytest.mark.contract("J5")
+def test_a_process_that_has_seen_the_far_future_goes_on_in_the_present(
+    hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
+) -> None:
+    """What it keeps in memory, when to look next, is set back with the clock."""
+    table = Timetable(hf.store, hf.schedules.known)
+    clock.step(400 * DAY)
+    table.keep(clock.now())
+    clock.step(-400 * DAY)
+    table.keep(clock.now())
+    clock.advance(QUARTER)
+    assert table.keep(clock.now()) == 1
+
+
+@pytest.mark.contract("J5")
 @pytest.mark.parametrize(
     ("tz", "when", "midnight", "expected"),
     [
