@@ -144,6 +144,7 @@ def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
         return 0
     gate = tx.ids.new(tx.now)
     tx.put("delete_slots_of", ids=ids)
+    tx.put("delete_builds_of", ids=ids)
     tx.put("delete_uniques_of", ids=ids)
     tx.put("delete_steps_of", ids=ids)
     tx.put("open_gate", id=gate)

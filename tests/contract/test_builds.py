@@ -519,3 +519,23 @@ def test_builds_asked_for_in_every_order_while_they_fail_and_go_stale_hold_no_on
                 assert [hf.snapshot(build).state for build in run.snapshot.needed] == ["succeeded"] * 6
         assert len(hf.builds.list()) == 6
         assert hf.verify() == []
+
+
+def test_retention_keeps_what_is_ready_and_lets_go_of_what_no_one_would_get(
+    hf: Holdfast, manual: Manual, clock: FakeClock, app: App
+) -> None:
+    app.environment.submit(configuration_id="c1", fingerprint="ready")
+    app.environment.submit(configuration_id="c1", fingerprint="stale")
+    manual.run_all()
+    app.fails = True
+    app.environment.submit(configuration_id="c1", fingerprint="failed")
+    manual.run_all()
+    hf.builds.invalidate(app.of(fingerprint="stale"))
+    clock.advance(365 * 86_400)
+    assert hf.retain().runs == 2
+    assert [(build.fingerprint, build.state) for build in hf.builds.list()] == [("ready", "ready")]
+    app.fails = False
+    run = app.ask(fingerprint="failed")
+    manual.run_all()
+    assert run.refresh().state == "succeeded"
+    assert hf.verify() == []

@@ -97,6 +97,7 @@ HOT = [
     "replace_builds",
     "get_build",
     "invalidate_build",
+    "delete_builds_of",
     "find_needs_of",
     "find_asks_of",
     "delete_asks",

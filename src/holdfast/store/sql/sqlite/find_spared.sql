@@ -8,7 +8,7 @@ where
         o.run_id is null
         or r.audit = 1
         or exists (select 1 from holdfast_needs as n where n.needed = r.id)
-        or exists (select 1 from holdfast_builds as b where b.run_id = r.id)
+        or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
         or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
         or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.kind = 'pipeline')
         or exists (
