@@ -18,7 +18,7 @@ KINDS = {
     "insert": ("ensure_", "insert_", "open_gate", "open_new_holds", "take_holds"),
     "update": (
         *("adopt_", "beat_", "clear_", "come_", "give_", "guard_", "lock_", "open_holds", "pause_", "renew_"),
-        *("request_", "resume_", "set_", "subtract_"),
+        *("invalidate_", "replace_", "request_", "resume_", "set_", "subtract_"),
     ),
     "delete": ("close_gate", "delete_", "take_ready", "take_oldest_ready"),
     "create_table": ("create_",),
