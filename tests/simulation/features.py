@@ -40,10 +40,10 @@ class Features:
         return [self._process.job.using(**options, after=after).submit(number=1).id]
 
     def children(self, options: dict[str, Any]) -> list[str]:
-        return [self.parent.submit(count=self._world.random.randrange(4)).id]
+        return self._counted(self.parent)
 
     def pipeline(self, options: dict[str, Any]) -> list[str]:
-        return [self.line.submit(count=self._world.random.randrange(4)).id]
+        return self._counted(self.line)
 
     def narrow(self, options: dict[str, Any]) -> list[str]:
         try:
@@ -58,6 +58,12 @@ class Features:
     def single(self, options: dict[str, Any]) -> list[str]:
         options = {name: value for name, value in options.items() if not name.startswith("key")}
         return [self._process.job.using(**options, unique="queued").submit(number=1_000).id]
+
+    def _counted(self, job: Job[..., Any]) -> list[str]:
+        count = self._world.random.randrange(4)
+        run_id = job.submit(count=count).id
+        self._world.oracle.expects(run_id, count)
+        return [run_id]
 
     # What workers do
 

@@ -79,6 +79,7 @@ class Oracle:
         self._steps_at_start: dict[tuple[str, int], set[str]] = {}
         self._alarms: list[str] = []
         self._starts: list[datetime] = []
+        self._results: dict[str, int] = {}
 
     # What the actors tell
 
@@ -92,6 +93,10 @@ class Oracle:
     def not_before(self, run_id: str, elapsed: float) -> None:
         """A delayed run must not be ready earlier; the world's clock must not have jumped in between."""
         self._not_before[run_id] = (elapsed, self._world.offset)
+
+    def expects(self, run_id: str, result: int) -> None:
+        """What the run comes to, if it succeeds."""
+        self._results[run_id] = result
 
     def undecided(self, run_ids: Iterable[str]) -> None:
         """Submitted in a transaction that is still open."""
@@ -174,6 +179,11 @@ class Oracle:
         lost = [self.name(run_id) for run_id in self._accepted if run_id not in self._seen.outcomes]
         self._require(not lost, f"these runs were accepted and are nowhere: {lost}")
         self._require(not self._seen.needs, "needs are left over")
+        self._require(not self._seen.left_over, "an orchestrator has left an errand undone")
+        for run_id, result in self._results.items():
+            state, came_to = self._seen.outcomes[run_id][0], self._seen.outcomes[run_id][6]
+            fits = state != "succeeded" or came_to == str(result)
+            self._require(fits, f"{self.name(run_id)} came to {came_to}, not to {result}")
         held = [key for key, run_id in self._seen.holds.items() if run_id is not None]
         self._require(not held, f"these keys are held by runs that have ended: {held}")
         found = hf.verify()

@@ -188,7 +188,7 @@ class Client(Process):
         for _ in range(self.world.odds.operations):
             self.world.sleep(self.world.random.uniform(0, 5))
             operation = self.world.random.choice(
-                [self._one, self._one, self._many, self._joined, self._cancel, *[self._feature] * 3]
+                [self._one] * 2 + [self._many, self._joined, self._cancel] + [self._feature] * self.world.odds.features
             )
             with contextlib.suppress(StoreUnavailable):
                 self._until_not_busy(operation)
@@ -243,7 +243,7 @@ class Client(Process):
             return  # someone else's transaction has the file
         try:
             options = self._options()
-            if world.random.random() < 0.3:
+            if world.odds.features and world.random.random() < 0.3:
                 wish = self.features.made.of(name="m", fingerprint=world.random.choice(["one", "two"]))
                 options["after"] = options.get("after", {}) | {wish: True}
             job = self.job.using(connection=connection, **options)

@@ -37,6 +37,8 @@ class Odds:
 
     clients: int = 2
     operations: int = 8
+    features: int = 3
+    """How often builds, children, pipelines and limits are asked for, against five other things."""
     workers: int = 3
     concurrency: int = 3
     busy: float = 0.01
