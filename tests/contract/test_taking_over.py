@@ -1,0 +1,165 @@
+"""Taking over: real workers keep their leases while they live, and lose them, their names and runs when they don't."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.patience import PATIENCE, until
+
+from holdfast import Context, Holdfast, Worker, WorkerExists, workers
+from holdfast.testing import Manual
+from holdfast.worker import locks
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.mark.contract("L4", "L7")
+@pytest.mark.parametrize("kind", ["thread", "async"])
+def test_code_that_blocks_past_the_lease_never_costs_it(url: str, kind: str) -> None:
+    """A blocked event loop or thread: the lease is renewed elsewhere."""
+
+    def thread() -> str:
+        time.sleep(1.8)
+        return "done"
+
+    async def asynchronous() -> str:
+        time.sleep(1.8)
+        return "done"
+
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        function: Any = asynchronous if kind == "async" else thread
+        work = hf.job(name="work")(function)
+        with Worker(hf), Worker(hf):
+            run = work.submit()
+            assert run.result(timeout=PATIENCE) == "done"
+        assert (run.snapshot.attempt, run.snapshot.takeovers) == (1, 0)
+
+
+@pytest.mark.contract("L6", "L7", "S3")
+def test_an_idle_worker_takes_over_what_a_lost_one_left(url: str, database: Database) -> None:
+    """It has nothing in hand, and is alive all the same: it beats, so it may judge."""
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+
+        @hf.job(name="work", key="{key}")
+        def work(key: str) -> str:
+            return "done"
+
+        @hf.job(name="unknown")
+        def unknown() -> None: ...
+
+        run, follower = work.submit("a"), work.submit("a")
+        [claim] = Manual(hf).worker("lost").claim()
+        assert claim.lease.run_id == run.id
+        with Worker(hf) as worker:
+            assert run.result(timeout=PATIENCE) == "done"
+            assert follower.result(timeout=PATIENCE) == "done"
+            time.sleep(1.5)
+            assert [one.id for one in hf.read(workers.live)] == [worker.id]
+        assert (run.snapshot.attempt, run.snapshot.takeovers) == (2, 1)
+        assert hf.read(workers.live) == []
+        assert hf.verify() == []
+
+
+@pytest.mark.contract("L7", "L5")
+def test_work_stops_by_itself_before_a_lease_that_can_not_be_renewed_runs_out(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped_at: list[datetime] = []
+    with Holdfast(url, tick=0.1, lease=3) as hf:
+
+        @hf.job(name="work")
+        def work(ctx: Context) -> None:
+            if ctx.attempt == 1:
+                while not ctx.cancelled:
+                    time.sleep(0.005)
+                stopped_at.append(hf.clock.now())
+                ctx.check()
+
+        worker = Worker(hf)
+        worker.start()
+        monkeypatch.setattr(worker._heartbeat, "beat", lambda: None)  # the network is gone
+        run = work.submit()
+        expires_at = until(lambda: run.refresh().snapshot.expires_at)
+        until(lambda: stopped_at)
+        assert stopped_at[0] < expires_at, "it ran on after someone else might have claimed it"
+        monkeypatch.undo()
+        assert run.result(timeout=PATIENCE) is None
+        worker.stop()
+        assert run.snapshot.attempt == 2
+
+
+@pytest.mark.contract("J2")
+def test_a_second_exclusive_worker_refuses_and_names_the_first(url: str) -> None:
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        with Worker(hf, exclusive="scheduler") as first:
+            with pytest.raises(WorkerExists, match="scheduler") as caught:
+                Worker(hf, exclusive="scheduler").start()
+            assert first.id in str(caught.value)
+            assert caught.value.code == "worker_exists"
+            with Worker(hf, exclusive="another"):
+                pass
+        with Worker(hf, exclusive="scheduler"):
+            pass
+
+
+@pytest.mark.contract("J2")
+def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, database: Database) -> None:
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        silent = Worker(hf, exclusive="scheduler")
+        locks.register(hf, silent)  # its process died right after
+        started = time.monotonic()
+        with Worker(hf, exclusive="scheduler") as successor:
+            assert time.monotonic() - started < 8, "it waits for one lease at most, not for ever"
+            assert [one.id for one in hf.read(workers.live)] == [successor.id]
+
+
+@pytest.mark.contract("J2")
+def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, database: Database) -> None:
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+
+        @hf.job(name="work")
+        def work() -> str:
+            return "done"
+
+        hf.queues.pause("default")
+        replaced = Worker(hf, exclusive="scheduler")
+        replaced.start()
+        database.run("update holdfast_workers set id = 'another'")
+        hf.queues.resume("default")
+        run = work.submit()
+        until(lambda: not replaced.alive)
+        with pytest.raises(WorkerExists):
+            replaced.join()
+        assert run.refresh().state == "queued"
+
+
+@pytest.mark.contract("P5")
+def test_a_solo_process_fails_at_start_up_what_a_crash_left_running(url: str, database: Database) -> None:
+    with Holdfast(url, tick=0.1, lease=1, solo=True) as crashed:
+
+        @crashed.job(name="work", key="{name}")
+        def work(name: str) -> None: ...
+
+        orphans = [work.submit(name) for name in "abc"]
+        waiting = work.submit("a")
+        assert work.options.policy.on_crash == "fail"
+        assert len(Manual(crashed).worker("crashed").claim(limit=3)) == 3
+
+    with Holdfast(url, tick=0.1, lease=1, solo=True) as hf:
+
+        @hf.job(name="work", key="{name}")
+        def again(name: str) -> str:
+            return name
+
+        with Worker(hf):
+            # At start-up, not after a lease: they are over before the worker has begun.
+            seen = [hf.snapshot(run.id) for run in orphans]
+            assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 3
+            assert hf.get(waiting.id).result(timeout=PATIENCE) == "a"
+            with pytest.raises(WorkerExists):
+                Worker(hf).start()
+        assert hf.verify() == []
