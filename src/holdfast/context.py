@@ -113,7 +113,7 @@ class Context(ABC):
         """
 
     @overload
-    def segments(self, values: Mapping[str, T]) -> dict[str, T]: ...
+    def segments(self, values: Mapping[str, T]) -> dict[str, T]: ...  # type: ignore[overload-overlap]
     @overload
     def segments(self, values: Iterable[T]) -> list[T]: ...
     def segments(self, values: Iterable[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:

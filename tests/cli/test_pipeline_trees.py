@@ -44,10 +44,10 @@ def test_a_pipeline_is_shown_as_a_tree_with_counts(holdfast: Invoke, url: str, e
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"film  {ended.id}  succeeded  took 0.0 s",
-        "└─ script         DONE  ████████████████████",
-        "   ├─ audio       DONE  ███████████████▒▒▒▒▒  3/4, 1 error",
-        "   │  └─ render   DONE  ████████████████████  after title, audio",
-        "   └─ title       DONE  ████████████████████",
+        "└─ script        DONE  ████████████████████",
+        "   ├─ audio      DONE  ███████████████▒▒▒▒▒  3/4, 1 error",
+        "   │  └─ render  DONE  ████████████████████  after title, audio",
+        "   └─ title      DONE  ████████████████████",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,7 +41,7 @@ def parent(hf: Holdfast, double: Any) -> Any:
     def parent(ctx: Context, numbers: list[int]) -> int:
         base = ctx.step("base", lambda: 1000)
         children = [ctx.submit_child(double, number) for number in numbers]
-        return base + sum(ctx.gather(*children))
+        return base + int(sum(ctx.gather(*children)))
 
     return parent
 
@@ -120,7 +121,7 @@ def test_waiting_is_not_swallowed_by_code_that_goes_on_after_any_error(
     @hf.job(name="stubborn")
     def stubborn(ctx: Context) -> int:
         try:
-            return ctx.gather(ctx.submit_child(double, 4))[0]
+            return int(ctx.gather(ctx.submit_child(double, 4))[0])
         except Exception:
             return -1
 
@@ -314,12 +315,13 @@ def test_bad_children_are_refused_and_nothing_is_written(hf: Holdfast, double: A
 
     @hf.job(name="wrong")
     def wrong(ctx: Context) -> None:
-        for expected, bad in [
+        attempts: list[tuple[type[Exception], Callable[[], object]]] = [
             (InvalidArguments, lambda: ctx.submit_child(double, "many")),
             (InvalidPolicy, lambda: ctx.submit_child(double.using(idempotency_key="1"), 1)),
             (InvalidPolicy, lambda: ctx.submit_child(double.using(connection=object()), 1)),
             (InvalidPolicy, lambda: ctx.gather("nothing")),  # type: ignore[call-overload]
-        ]:
+        ]
+        for expected, bad in attempts:
             with pytest.raises(expected):
                 bad()
             told.append(expected.__name__)

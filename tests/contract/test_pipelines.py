@@ -280,7 +280,7 @@ def test_what_makes_no_sense_is_refused_where_it_is_declared(hf: Holdfast, diamo
         ({"colour": "red"}, plain, "colour"),
     ]:
         with pytest.raises(InvalidPolicy, match=told):
-            diamond.stage(**options)(function)  # type: ignore[arg-type]
+            diamond.stage(**options)(function)  # type: ignore[arg-type, call-overload]
     assert list(hf.jobs) == known
     with pytest.raises(InvalidPolicy, match="has no stage"):
         other.submit()

@@ -303,7 +303,7 @@ def test_ten_thousand_segments_are_made_in_bounded_transactions(hf: Holdfast, ma
     worker = manual.worker()
     worker.work(worker.claim()[0])
     hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=1000))
-    made = []
+    made: list[int] = []
     while not made or made[-1]:
         made.append(hf.do(lambda tx: expand.stages(tx, limit=1000)))
     assert made == [1000] * 10 + [0]

@@ -107,7 +107,7 @@ def done(scene: Scene) -> None:
     holder_completes(scene)
 
 
-STATES = {
+STATES: dict[Callable[[Scene], None], str] = {
     new: "NEW",
     new_and_met: "NEW",
     ready: "READY",

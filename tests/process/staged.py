@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
-import marked
-from marked import mark
+from holdfast import Context, Holdfast
 
-from holdfast import Context
-
-hf = marked.hf
+hf = Holdfast(os.environ["HOLDFAST_URL"], tick=0.1, lease=2, kill_grace=0.5)
 film = hf.pipeline("film")
+MARKS = Path(os.environ["TEST_MARKS"])
+
+
+def mark(what: str, ctx: Context) -> None:
+    """One line, written at once: several processes append to one file."""
+    line = f"{time.clock_gettime(time.CLOCK_BOOTTIME)} {what} {ctx.run.id} {ctx.attempt} {os.getpid()}\n"
+    descriptor = os.open(MARKS / "marks.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
 
 
 @film.stage()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,8 @@ def here(request: pytest.FixtureRequest) -> str:
     return found
 
 
-@pytest.fixture(autouse=True)
-def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pipeline's module stands on another, which is imported anew with it."""
-    monkeypatch.delitem(sys.modules, "marked", raising=False)
+def done(folder: Path, count: int) -> bool:
+    return sum(mark.what == "end" for mark in marks(folder)) >= count
 
 
 @pytest.mark.contract("L7", "L9", "S3")
@@ -42,7 +40,7 @@ def test_killing_workers_in_the_middle_of_a_pipeline_changes_nothing_in_its_resu
     run = app.film.submit(count=30)
     killed: dict[int, float] = {}
     for ended in (8, 25, 45):
-        wait_for(lambda ended=ended: sum(mark.what == "end" for mark in marks(tmp_path)) >= ended, at_most=60)
+        wait_for(partial(done, tmp_path, ended), at_most=60)
         victim = workers.pop(0)
         victim.signal(signal.SIGKILL)
         killed[victim.pid] = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -74,7 +72,7 @@ def test_a_parent_in_its_own_process_gathers_the_same_children_after_a_kill(
     app = load("staged", here)
     victim = start_worker("staged", "2").ready()
     run = app.tree.submit(20)
-    wait_for(lambda: sum(mark.what == "end" for mark in marks(tmp_path)) >= 5, at_most=60)
+    wait_for(partial(done, tmp_path, 5), at_most=60)
     victim.signal(signal.SIGKILL)
     victim.process.wait()
     with Worker(app.hf, concurrency=4):

@@ -23,7 +23,7 @@ LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots"}
 # A look at the first row of a table is a scan by name only.
 FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
-SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open"}
+SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
 
@@ -103,6 +103,16 @@ HOT = [
     "delete_asks",
     "delete_asks_of",
     "set_needed",
+    "find_expansions",
+    "set_expansion",
+    "find_segments",
+    "find_segment_results",
+    "count_stages",
+    "insert_stops",
+    "find_open_children",
+    "request_cancels",
+    "find_child",
+    "list_pipelines",
 ]
 
 
@@ -134,6 +144,8 @@ def values(query: Query) -> dict[str, object]:
         "old_id": READY,
         "since_at": NOW,
         "id": LEASED,
+        "parent_id": LEASED,
+        "because": "it failed",
     }
     rows = [row, row | {"run_id": WAITING, "key": "hot"}]
     given: dict[str, object] = {
@@ -168,7 +180,15 @@ def values(query: Query) -> dict[str, object]:
         "scope": READY,
         "fingerprint": "f",
         "because": None,
+        "parent_id": run_id(400_001),
+        "stage": "audio",
+        "names": ["77", "78"],
+        "errand": None,
+        "count": 3,
+        "spare": None,
     }
+    if query.name == "set_expansion":
+        given |= {"first": 1}
     if query.name in ("find_ended", "delete_old_events"):
         given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
     if query.name in ("get_build", "invalidate_build"):
@@ -194,6 +214,14 @@ FILL: list[tuple[int, int, str]] = [
         410_000,
         "insert into holdfast_runs (id, job, queue, priority, args, policy, tags, again_of, kind, created_at) "
         "select {id}, 'video', 'default', 0, '[]', '{policy}', '[]', 'again' || {n}, 'pipeline', {now}",
+    ),
+    (
+        410_001,
+        430_000,
+        "insert into holdfast_runs "
+        "(id, job, queue, priority, args, policy, tags, kind, parent_id, stage, segment, created_at) "
+        "select {id}, 'video.audio', 'default', 0, '[]', '{policy}', '[]', 'segment', "
+        "'00000000000000000000' || (400001 + {n} % 100), 'audio', 's' || {n}, {now}",
     ),
     (
         1,

@@ -37,6 +37,7 @@ from holdfast_run as v
 inner join holdfast_runs as r on r.id = v.id
 where
     r.kind = 'pipeline'
+    and v.kind = 'pipeline'
     and r.id < :before
     and (cast(:state as varchar(20)) is null or v.state = :state)
     and (cast(:job as varchar(200)) is null or v.job = :job)

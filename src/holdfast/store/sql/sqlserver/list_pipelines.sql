@@ -37,6 +37,7 @@ from holdfast_runs as r with (readpast, readcommittedlock)
 inner join holdfast_run as v on v.id = r.id
 where
     r.kind = 'pipeline'
+    and v.kind = 'pipeline'
     and r.id < :before
     and (cast(:state as nvarchar(200)) is null or v.state = :state)
     and (cast(:job as nvarchar(1000)) is null or r.job = :job)
