@@ -21,7 +21,13 @@ def index(ctx: Context, document: str, pages: int = 1) -> int:
 async def fetch(url: str) -> bytes:
     return b""
 
+@hf.build()
+def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str:
+    return ""
+
 def right() -> None:
+    index.using(after=[environment.using(priority=1).of("c1", fingerprint="f")]).submit("a")
+    place: str = environment.submit("c1", "f").result()
     count: int = index.submit("a", pages=2).result()
     body: bytes = fetch.submit(url="x").result()
 
@@ -29,6 +35,7 @@ def wrong() -> None:
     index.submit(document=5)
     index.submit()
     fetch.submit(uri="x")
+    environment.of("c1")
 """
 
 
@@ -40,4 +47,4 @@ def test_a_wrong_argument_is_an_error_of_mypy(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, check=False)
     first = PROGRAM.splitlines().index("def wrong() -> None:") + 1
     found = sorted({int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line})
-    assert found == [first + 1, first + 2, first + 3], done.stdout
+    assert found == [first + 1, first + 2, first + 3, first + 4], done.stdout
