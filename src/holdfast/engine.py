@@ -19,7 +19,8 @@ from holdfast.doors.builds import Builds
 from holdfast.doors.keys import Keys
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
-from holdfast.doors.schedules import Schedules, Scheduling
+from holdfast.doors.schedules import Schedules
+from holdfast.doors.scheduling import Scheduling
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
 from holdfast.handles import Run

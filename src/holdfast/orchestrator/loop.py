@@ -115,7 +115,7 @@ class Orchestrator:
         if self._expired(pulse, now) and self._can_judge():
             moved += self._store.do(self._recover)
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
-        # After recovery: a run that is over its time and whose worker is gone has ended before the next slot is claimed.
+        # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
         moved += self._timetable.keep(self._clock.now())
         return moved > 0
 
