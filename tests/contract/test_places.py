@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import Database
 
-from holdfast import Holdfast, Run, Worker, leases
+from holdfast import Holdfast, Run, Worker
 from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater
 from holdfast.testing import FakeClock, Manual
 
@@ -89,8 +89,7 @@ def test_who_loses_the_race_for_a_place_gives_its_run_back_at_once(
     [late] = hf.jobs["work"].submit_many([{}])
     manual.worker("a", queues=["q"]).claim()
     monkeypatch.setattr(
-        leases.places,
-        "number",
+        "holdfast.places.number",
         lambda tx, tickets, limits: ({ticket.run_id: 1 for ticket in tickets}, []),  # what a stale look says
     )
     rung: set[str] = set()

@@ -232,8 +232,10 @@ def test_whatever_happens_no_window_has_too_many_starts_and_all_start_in_the_end
 
 @pytest.mark.parametrize(
     ("text", "count", "seconds"),
-    [("10/min", 10, 60), ("1/s", 1, 1), ("5 / sec", 5, 1), ("100/30s", 100, 30), ("3/day", 3, 86400)]
-    + [("250/min", 83, 20), ("1000/hour", 100, 360), ("7/2hour", 7, 7200)],
+    [
+        *(("10/min", 10, 60), ("1/s", 1, 1), ("5 / sec", 5, 1), ("100/30s", 100, 30), ("3/day", 3, 86400)),
+        *(("250/min", 83, 20), ("1000/hour", 100, 360), ("7/2hour", 7, 7200)),
+    ],
 )
 def test_a_rate_is_written_as_people_say_it(text: str, count: int, seconds: float) -> None:
     assert (rate(text).count, rate(text).period) == (count, timedelta(seconds=seconds))

@@ -1,0 +1,108 @@
+"""Queues and keys in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Invoke, told
+
+from holdfast import Holdfast, Worker
+from holdfast.testing import Manual
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    found = f"sqlite:///{tmp_path / 'work.db'}"
+    with Holdfast(found) as hf:
+        job = hf.job(name="work", queue="runs", key="doc")(lambda doc: None)
+        job.submit_many([{"doc": "a"}, {"doc": "a"}, {"doc": "b\x1b[31m"}])
+        Manual(hf).worker("worker-1", queues=["runs"]).claim()
+    return found
+
+
+def test_queues_are_listed_with_their_limits_and_pauses(holdfast: Invoke, url: str) -> None:
+    assert holdfast("queues", "limit", url, "runs", "--max-queued", "3", "--concurrency", "2").stdout == (
+        "runs: at most 3 queued or running, at most 2 at once\n"
+    )
+    assert holdfast("queues", "pause", url, "mail", "--note", "provider \x1b[2J down").stdout == "mail is paused\n"
+    shown = holdfast("queues", "list", url).stdout
+    [header, mail, runs] = shown.splitlines()
+    assert header.split() == ["QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT", "ONCE", "OLDEST", "NOTE"]
+    assert runs.split()[:7] == ["runs", "2", "1", "1", "3", "of", "3"]
+    assert "paused since" in mail
+    assert "\x1b" not in shown
+
+    [one, two] = told(holdfast("queues", "list", url, "--json"))["queues"]
+    assert (one["name"], one["note"]) == ("mail", "provider \x1b[2J down")
+    assert (two["queued"], two["ready"], two["running"], two["seats"]) == (2, 1, 1, 3)
+    assert (two["max_queued"], two["concurrency"]) == (3, 2)
+
+    assert holdfast("queues", "resume", url, "mail").stdout == "mail goes on\n"
+    assert "paused" not in holdfast("queues", "list", url).stdout
+    assert "any number queued" in holdfast("queues", "limit", url, "runs", "--max-queued", "none").stdout
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    "arguments",
+    [("runs",), ("runs", "--max-queued", "many"), ("runs", "--max-queued", "-1"), ("*", "--concurrency", "2")],
+)
+def test_a_limit_that_makes_no_sense_is_one_line_and_changes_nothing(
+    holdfast: Invoke, url: str, arguments: tuple[str, ...]
+) -> None:
+    before = holdfast("queues", "list", url, "--json").stdout
+    refused = holdfast("queues", "limit", url, *arguments)
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1
+    assert holdfast("queues", "list", url, "--json").stdout == before
+
+
+def test_keys_are_listed_with_who_holds_and_who_waits(holdfast: Invoke, url: str) -> None:
+    shown = holdfast("keys", "list", url).stdout
+    [header, first, second] = shown.splitlines()
+    assert header.split() == ["KEY", "LIMIT", "WAITING", "OLDEST", "HELD", "BY"]
+    assert first.split()[:3] == ["doc:a", "1", "1"]
+    assert first.endswith("on worker-1")
+    assert second.endswith("(ready, not started)")
+    assert "\x1b" not in shown
+
+    page = told(holdfast("keys", "list", url, "--limit", "1", "--json"))
+    assert [key["key"] for key in page["keys"]] == ["doc:a"]
+    rest = told(holdfast("keys", "list", url, "--after", page["next_after"], "--json"))
+    assert [(key["waiting"], key["limit"]) for key in rest["keys"]] == [(0, 1)]
+    assert rest["keys"][0]["holders"][0]["worker"] is None
+
+
+def test_where_there_is_nothing_it_says_so(holdfast: Invoke, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    with Holdfast(url) as hf:
+        hf.start()
+    assert holdfast("queues", "list", url).stdout == ""
+    assert "no queues yet" in holdfast("queues", "list", url).stderr
+    assert "no keys" in holdfast("keys", "list", url).stderr
+
+
+@pytest.mark.contract("Q8")
+def test_a_full_queue_is_one_line_with_its_code(holdfast: Invoke, url: str, tmp_path: Path) -> None:
+    holdfast("queues", "limit", url, "runs", "--max-queued", "3")
+    with Holdfast(url) as hf:
+        first = hf.list_runs()[-1].id
+    refused = holdfast("runs", "again", url, first)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(
+        "holdfast: queue_full: queue runs: 3 runs are queued or running, and 3 is the limit"
+    )
+
+
+@pytest.mark.timeout(60)
+def test_a_paused_queue_starts_nothing_until_it_goes_on(holdfast: Invoke, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    with Holdfast(url, tick=0.05) as hf:
+        job = hf.job(name="work")(lambda: None)
+        run = job.submit()
+        holdfast("queues", "pause", url, "default")
+        assert Manual(hf).worker("a").claim() == []
+        holdfast("queues", "resume", url, "default")
+        with Worker(hf):
+            assert run.result(timeout=30) is None
