@@ -1,9 +1,9 @@
--- What these runs have made others do: stages, segments, children; and how that stands.
+-- What these runs have made others do: stages, segments, children; and when that ended. The outcomes are looked up one
+-- by one: joined, the whole of their table may be read for one large family.
 select
     r.id,
     r.parent_id,
     r.audit,
-    o.finished_at
+    (select o.finished_at from holdfast_outcomes as o where o.run_id = r.id) as finished_at
 from holdfast_runs as r
-left join holdfast_outcomes as o on o.run_id = r.id
 where r.parent_id = any (array(select json_array_elements_text(cast(:ids as json))))
