@@ -37,4 +37,4 @@ def number(
 
 def fill(tx: Transaction, queue: str) -> None:
     """Number the leases that a queue has while it becomes limited."""
-    tx.put("number_places", queue=queue)
+    tx.put("give_places", queue=queue)

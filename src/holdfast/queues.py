@@ -92,7 +92,7 @@ def limit(tx: Transaction, name: str, limits: Limits, *, declared: bool = False)
     became_bounded = before["max_queued"] is None and max_queued is not None
     counted_at = tx.now + SETTLED if became_bounded else before["counted_at"]
     tx.put(
-        "limit_queue",
+        "set_limits",
         name=name,
         max_queued=max_queued,
         concurrency=concurrency,

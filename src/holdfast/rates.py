@@ -90,7 +90,7 @@ class Judgement:
                         {"name": meter.name, "number": number, "turn": start.turn, "started_at": start.started_at}
                     )
         if rows:
-            tx.put("update_rates", rows=sorted(rows, key=lambda row: (row["name"], row["number"])))
+            tx.put("set_rates", rows=sorted(rows, key=lambda row: (row["name"], row["number"])))
 
 
 def judge(tx: Transaction, runs: Sequence[tuple[Ticket, Policy]]) -> Judgement:

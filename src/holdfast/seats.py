@@ -81,12 +81,12 @@ def fill(tx: Transaction, queue: str) -> None:
 
     A run that moves in this very moment, or whose submission was not committed yet, may be missed: it is not counted.
     """
-    tx.put("fill_seats", queue=queue)
+    tx.put("insert_seats_of", queue=queue)
 
 
 def clear(tx: Transaction) -> None:
     """Remove the seats of queues that are bounded no more."""
-    tx.put("clear_seats")
+    tx.put("delete_unbounded_seats")
 
 
 def _with_every(queues: Iterable[str]) -> list[str]:

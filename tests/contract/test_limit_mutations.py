@@ -107,17 +107,17 @@ MUTANTS: list[tuple[str, str, str, Scenario]] = [
         "max_queued is null",
         a_bound_is_found,
     ),
-    ("fill_seats", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", only_the_runs_of_a_bounded_queue_are_seated),
-    ("fill_seats", r"<> 'build'", "<> 'x'", a_build_takes_no_seat),
+    ("insert_seats_of", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", only_the_runs_of_a_bounded_queue_are_seated),
+    ("insert_seats_of", r"<> 'build'", "<> 'x'", a_build_takes_no_seat),
     (
-        "clear_seats",
+        "delete_unbounded_seats",
         r"and queue not in \(select q\.name",
         "and '' not in (select q.name",
         a_bound_that_is_lifted_leaves_the_others,
     ),
-    ("clear_seats", r"q\.name = '\*'", "q.name = ''", a_bound_over_all_outlasts_that_of_a_queue),
+    ("delete_unbounded_seats", r"q\.name = '\*'", "q.name = ''", a_bound_over_all_outlasts_that_of_a_queue),
     ("replace_uniques", r"\w+\.run_id = r\.(?:value ->> 'old_id'|old_id)", "1 = 1", who_saw_another_run_replaces_none),
-    ("number_places", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", a_limit_numbers_only_what_runs_in_its_queue),
+    ("give_places", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", a_limit_numbers_only_what_runs_in_its_queue),
 ]
 SCENARIOS = list(dict.fromkeys([mutant[3] for mutant in MUTANTS] + [an_outcome_gives_back_its_own_seat_only]))
 
