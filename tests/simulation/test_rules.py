@@ -6,9 +6,9 @@ Where a rule is about what two open transactions do to each other, PostgreSQL sh
 Not here, because nothing can be undone in this design: 5 (outcome and hold change in one transaction: one verb does
 both), 10 (a deferred SQLite transaction: `test_joining`), 16 (a build is replaced by compare-and-swap: two open
 transactions again, as in `test_mutations`), 18 (seats are counted under a lock: the same), 25 (retention: a history is
-too short for it), 20 (`solo` and `exclusive` are locks of the operating system and of a row:
-`test_taking_over`), 22 (the order of tables: deadlocks need two open transactions, as in rule 21), 23 (no foreign keys: a
-matter of bytes), 24 (a floor for claims: a matter of speed).
+too short for it), 20 (`solo` and `exclusive` are locks of the operating system and of a row: `test_taking_over`), 22
+(the order of tables: deadlocks need two open transactions, as in rule 21), 23 (no foreign keys: a matter of bytes), 24
+(a floor for claims: a matter of speed).
 """
 
 from __future__ import annotations

@@ -205,7 +205,8 @@ FILL: list[tuple[int, int, str]] = [
     (
         1,
         301_200,
-        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, created_at) "
+        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, "
+        "created_at) "
         "select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
         "case when {n} <= 1000 then 'i' || {n} end, null, {now}",
     ),
@@ -236,7 +237,8 @@ FILL: list[tuple[int, int, str]] = [
     (
         130_001,
         170_000,
-        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'k' || ({n} % 10000), 0, 0, 0, 0, null, '', 0, {now}",
+        "insert into holdfast_waits {ticket}{waited}) "
+        "select {id}, {waiting}, 'k' || ({n} % 10000), 0, 0, 0, 0, null, '', 0, {now}",
     ),
     (
         170_001,
@@ -246,7 +248,8 @@ FILL: list[tuple[int, int, str]] = [
     (
         200_001,
         200_200,
-        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'n' || {n}, 0, 0, 0, 0, null, '', 1, {now}",
+        "insert into holdfast_waits {ticket}{waited}) "
+        "select {id}, {waiting}, 'n' || {n}, 0, 0, 0, 0, null, '', 1, {now}",
     ),
     (
         200_201,
