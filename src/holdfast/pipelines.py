@@ -106,6 +106,7 @@ class Pipeline(Job[..., Any]):
         )
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
+            fn = fn.fn if isinstance(fn, Job) else fn  # a job, or a stage of another pipeline, does its work here too
             stage = StageJob(
                 self,
                 fn,

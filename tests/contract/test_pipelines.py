@@ -382,6 +382,20 @@ def test_pipelines_are_listed_without_their_stages(hf: Holdfast, manual: Manual,
     assert hf.pipelines.list(name="none") == []
 
 
+def test_a_job_can_be_a_stage_of_several_pipelines(hf: Holdfast, manual: Manual) -> None:
+    first, second = hf.pipeline("first"), hf.pipeline("second")
+
+    @first.stage()
+    @second.stage(rate="100/s")
+    @hf.job(name="alone")
+    def one(number: int) -> int:
+        return number + 1
+
+    runs = [job.submit(number=1) for job in (first, second, hf.jobs["alone"])]
+    manual.run_all()
+    assert [run.result(timeout=1) for run in runs] == [2, 2, 2]
+
+
 def test_stages_go_to_their_own_queues(hf: Holdfast, manual: Manual) -> None:
     pipeline = hf.pipeline("queued", queue="slow", priority=3)
 

@@ -24,15 +24,15 @@ def children(tx: Transaction, *, limit: int) -> int:
             break
         ids = [child["id"] for child in tx.all("find_open_children", parent_id=row["parent_id"], limit=limit - moved)]
         if ids:
-            _stop(tx, ids, because=row["because"])
-            moved += len(ids)
+            moved += _stop(tx, ids, because=row["because"])
         else:
             tx.put("delete_stop", parent_id=row["parent_id"])
             moved += 1
     return moved
 
 
-def _stop(tx: Transaction, ids: list[str], *, because: str) -> None:
+def _stop(tx: Transaction, ids: list[str], *, because: str) -> int:
+    """How many could be; one that moved while we looked is found again."""
     asked = [row["run_id"] for row in tx.all("request_cancels", ids=ids, reason=because, now=tx.now)]
     if asked:
         data = {"reason": because}
@@ -43,3 +43,4 @@ def _stop(tx: Transaction, ids: list[str], *, because: str) -> None:
     gone = [*waits.remove(tx, left), *ready.remove(tx, left)]
     waits.need_nothing(tx, [ticket.run_id for ticket in gone])
     outcomes.end(tx, [Ending(ticket=ticket, outcome=Cancelled(because)) for ticket in gone])
+    return len(asked) + len(gone)
