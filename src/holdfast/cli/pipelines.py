@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+from collections.abc import Iterator
 from datetime import datetime
 
 import click
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from holdfast.cli import exits, screen, shapes, show, targets
 from holdfast.cli.runs import STATES, json_option
+from holdfast.engine import Holdfast
 from holdfast.stages import STATES as STAGE_STATES
 from holdfast.stages import PipelineInfo, StageInfo
 
@@ -72,29 +73,36 @@ def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
     holdfast pipelines show app:hf 01m2… --follow
     """
     with targets.either(target) as hf:
+        if not follow:
+            _tell(hf, hf.pipelines.show(run_id), as_json=as_json)
+            return exits.OK
+        if as_json or not screen.stdout().is_terminal:
+            for info in _changes(hf, run_id):
+                _tell(hf, info, as_json=as_json)
+        else:
+            with Live(console=screen.stdout(), auto_refresh=False) as live:
+                for info in _changes(hf, run_id):
+                    live.update(picture(info, now=hf.clock.now()), refresh=True)
+        return exits.OK if info.run.state == "succeeded" else exits.PROBLEM
+
+
+def _tell(hf: Holdfast, info: PipelineInfo, *, as_json: bool) -> None:
+    if as_json:
+        screen.document(shapes.pipeline(info))
+    else:
+        screen.show(picture(info, now=hf.clock.now()))
+
+
+def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
+    """The pipeline as it stands, and anew whenever it has changed, until it has ended."""
+    pause, told = threading.Event(), None
+    while told is None or not told.run.ended:
         info = hf.pipelines.show(run_id)
-        if as_json:
-            screen.document(shapes.pipeline(info))
-        elif not follow or info.run.ended or not sys.stdout.isatty():
-            screen.show(picture(info, now=hf.clock.now()))
-        if not follow or info.run.ended:
-            return _exit(info) if follow else exits.OK
-        pause, tick = threading.Event(), hf.settings.tick.total_seconds()
-        if as_json or not sys.stdout.isatty():
-            while not info.run.ended:
-                pause.wait(tick)
-                info, before = hf.pipelines.show(run_id), info
-                if info.stages != before.stages or info.run.ended:
-                    screen.document(shapes.pipeline(info)) if as_json else screen.show(
-                        picture(info, now=hf.clock.now())
-                    )
-            return _exit(info)
-        with Live(picture(info, now=hf.clock.now()), console=screen.stdout(), auto_refresh=False) as live:
-            while not info.run.ended:
-                pause.wait(tick)
-                info = hf.pipelines.show(run_id)
-                live.update(picture(info, now=hf.clock.now()), refresh=True)
-        return _exit(info)
+        if told is None or (info.stages, info.run.state) != (told.stages, told.run.state):
+            yield info
+        told = info
+        if not info.run.ended:
+            pause.wait(hf.settings.tick.total_seconds())
 
 
 @pipelines.command(short_help="Do it again, from a stage on.")
@@ -185,7 +193,3 @@ def _counts(stage: StageInfo) -> str:
     if stage.reused:
         notes.append("done before")
     return ", ".join(note for note in notes if note)
-
-
-def _exit(info: PipelineInfo) -> int:
-    return exits.OK if info.run.state == "succeeded" else exits.PROBLEM
