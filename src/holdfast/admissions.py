@@ -1,7 +1,7 @@
 """Admissions: which of some submissions become runs, judged before anything of them is written.
 
 A bounded queue that is full refuses; a submission that is to be the only one of its kind may be given the run that is
-there. Runs that the engine itself submits are counted and never refused.
+there. Stages, segments and children, which others wait for, are counted and never refused.
 """
 
 from __future__ import annotations

@@ -113,6 +113,15 @@ HOT = [
     "request_cancels",
     "find_child",
     "list_pipelines",
+    "lock_bounds",
+    "count_seats",
+    "find_places",
+    "find_placed",
+    "find_key_leases",
+    "lock_rates",
+    "set_rates",
+    "replace_uniques",
+    "find_drain",
 ]
 
 
@@ -146,6 +155,10 @@ def values(query: Query) -> dict[str, object]:
         "id": LEASED,
         "parent_id": LEASED,
         "because": "it failed",
+        "digest": "d",
+        "name": "job:work",
+        "turn": 1,
+        "started_at": NOW,
     }
     rows = [row, row | {"run_id": WAITING, "key": "hot"}]
     given: dict[str, object] = {
