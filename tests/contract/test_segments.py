@@ -56,6 +56,7 @@ def split(hf: Holdfast, **options: Any) -> Pipeline:
 def test_a_stage_falls_into_segments_and_the_next_starts_when_the_last_is_done(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values=[1, 2, 3])
     worker = manual.worker()
+    manual.orchestrate()
     worker.work(worker.claim()[0])
     assert counts(hf, run.id, "each") == {}
     manual.orchestrate()
@@ -189,7 +190,21 @@ def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_ar
     def last(segments: list[int]) -> None:
         reached.append(segments)
 
-    run = pipeline.submit()
+    run, worker = pipeline.submit(), manual.worker()
+    worker.work(worker.claim()[0])
+    manual.orchestrate()
+    bad, good = worker.claim(limit=2)
+    worker.work(good)
+    manual.orchestrate()
+    [follower] = worker.claim(limit=9)
+    worker.work(follower)
+    worker.work(bad)
+    whole = hf.pipelines.show(run.id).stages[2].run_id
+    ended = [bad.lease.run_id, follower.lease.run_id]
+    for _ in range(2):  # an orchestrator that hears of segments, and of whole stages only later
+        hf.do(lambda tx: promote.needs(tx, [*ended, *_skipped(hf)], limit=100))
+    assert hf.snapshot(whole).place == "waits"
+
     manual.run_all()
     assert (run.refresh().state, reached) == ("failed", [])
     assert (
@@ -197,6 +212,10 @@ def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_ar
         == "stage each failed: segment 0 failed: ZeroDivisionError: integer division or modulo by zero"
     )
     assert hf.verify() == []
+
+
+def _skipped(hf: Holdfast) -> list[str]:
+    return [one.id for one in hf.list_runs(limit=1000) if one.failure_type == "SKIPPED"]
 
 
 @pytest.mark.parametrize(("values", "ended"), [([1, -1, 3], "succeeded"), ([1, -1, -3], "failed")])
@@ -269,8 +288,11 @@ def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, ma
     assert hf.verify() == []
 
 
-def test_segments_that_end_while_others_are_made_are_counted(hf: Holdfast, manual: Manual) -> None:
-    run = split(hf, allow_failures=1).submit(values=[1, -1, *range(8)])
+@pytest.mark.parametrize(("bad", "state"), [(1, "succeeded"), (2, "failed")])
+def test_segments_that_end_while_others_are_made_are_counted(
+    hf: Holdfast, manual: Manual, bad: int, state: str
+) -> None:
+    run = split(hf, allow_failures=1).submit(values=[1, -1, *range(4), *([-1] * (bad - 1)), *range(4, 8)])
     worker = manual.worker()
     worker.work(worker.claim()[0])
     for _ in range(12):
@@ -279,7 +301,9 @@ def test_segments_that_end_while_others_are_made_are_counted(hf: Holdfast, manua
         for claim in worker.claim(limit=9):
             worker.work(claim)
     manual.run_all()
-    assert run.result(timeout=1)[0] == [2, *(number * 2 for number in range(8))]
+    assert run.refresh().state == state
+    if state == "succeeded":
+        assert run.result(timeout=1)[0] == [2, *(number * 2 for number in range(8))]
     assert hf.verify() == []
 
 
