@@ -140,6 +140,14 @@ def test_rates_of_a_batch_are_judged_one_by_one(hf: Holdfast, manual: Manual) ->
     assert sorted(claim.lease.ticket.job for claim in manual.worker("a").claim(limit=100)) == ["fast"] * 3 + ["slow"]
 
 
+def test_one_that_is_held_up_does_not_hold_up_the_others(hf: Holdfast, manual: Manual) -> None:
+    slow = hf.job(name="slow", rate="1/min")(lambda: None)
+    fast = hf.job(name="fast")(lambda: None)
+    slow.submit_many([{}] * 3)
+    fast.submit_many([{}] * 3)
+    assert manual.run_all() == 4
+
+
 def test_a_claim_that_came_back_short_rings_for_the_rest(hf: Holdfast, manual: Manual) -> None:
     slow = hf.job(name="slow", rate="1/min")(lambda: None)
     slow.submit_many([{}] * 3)
