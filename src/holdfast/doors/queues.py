@@ -50,7 +50,8 @@ class Queues:
         if not self._declared:
             return
         wanted = dict(self._declared)
-        for name in store.read(lambda tx: [name for name in sorted(wanted) if queues.is_news(tx, name, wanted[name])]):
+        news = store.read(lambda tx: [name for name in sorted(wanted) if queues.is_news(tx, name, wanted[name])])
+        for name in news:
             self._set(store, name, wanted[name], declared=True)
 
     def _set(self, store: Store, name: str, limits: Limits, *, declared: bool = False) -> None:
