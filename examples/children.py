@@ -1,4 +1,4 @@
-"""Children: a run submits others and goes on when they have ended. One worker with one place is enough for all of it."""
+"""Children: a run submits others and goes on when they have ended. One worker with one place is enough for all."""
 
 from __future__ import annotations
 
