@@ -18,18 +18,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from holdfast import codec
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
-from holdfast.jobs import (
-    MAX_KEY,
-    MAX_NAME,
-    Isolation,
-    Job,
-    KeySpec,
-    Options,
-    check_key,
-    isolation_of,
-    key_from,
-    name_of,
-)
+from holdfast.jobs import Isolation, Job, isolation_of, name_of
+from holdfast.options import MAX_KEY, MAX_NAME, KeySpec, Options, check_key, key_from
 from holdfast.submissions import Submission
 from holdfast.wishes import Wish
 

@@ -14,8 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from holdfast import leases, runs
 from holdfast.errors import HoldfastError, InvalidPolicy, RunFailed
-from holdfast.jobs import MAX_NAME, Job, Options
+from holdfast.jobs import Job
 from holdfast.leases import Lease
+from holdfast.options import MAX_NAME, Options
 from holdfast.plans import CHILD
 from holdfast.results import Result
 from holdfast.store.transaction import Transaction

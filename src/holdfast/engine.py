@@ -26,18 +26,8 @@ from holdfast.events import Event
 from holdfast.handles import Run
 from holdfast.ids import Ids
 from holdfast.inspections import Finding, Why
-from holdfast.jobs import (
-    Decorator,
-    Isolation,
-    Job,
-    KeySpec,
-    Options,
-    Registry,
-    as_duration,
-    checked_policy,
-    isolation_of,
-    name_of,
-)
+from holdfast.jobs import Decorator, Isolation, Job, Registry, isolation_of, name_of
+from holdfast.options import KeySpec, Options, as_duration, checked_policy
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits

@@ -11,7 +11,8 @@ from holdfast import codec
 from holdfast.errors import ResultTimeout, RunFailed, StoreUnavailable
 from holdfast.events import Event
 from holdfast.inspections import Why
-from holdfast.jobs import Job, as_duration
+from holdfast.jobs import Job
+from holdfast.options import as_duration
 from holdfast.runs import Snapshot
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from holdfast import codec, plans, stages
 from holdfast.arguments import Arguments
 from holdfast.errors import InvalidPolicy
-from holdfast.jobs import Decorator, Isolation, Job, Options, as_duration, checked_policy
+from holdfast.jobs import Decorator, Isolation, Job
+from holdfast.options import Options, as_duration, checked_policy
 from holdfast.plans import Plan
 from holdfast.policies import Policy
 from holdfast.retries import Retry

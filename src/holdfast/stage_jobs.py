@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import codec, plans, stages
 from holdfast.errors import InvalidPolicy
-from holdfast.jobs import Isolation, Job, Options, isolation_of
+from holdfast.jobs import Isolation, Job, isolation_of
+from holdfast.options import Options
 from holdfast.plans import Split, Stage
 from holdfast.submissions import Submission
 

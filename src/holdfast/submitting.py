@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast import joins, runs
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
-from holdfast.jobs import Job, Options
+from holdfast.jobs import Job
+from holdfast.options import Options
 from holdfast.submissions import Submission
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from holdfast import schedules
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
-from holdfast.jobs import Isolation, Job, as_duration
+from holdfast.jobs import Isolation, Job
+from holdfast.options import as_duration
 from holdfast.retries import Retry
 from holdfast.schedules import CatchUp, Overlap, Schedule
 from holdfast.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger

@@ -23,9 +23,11 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Transaction:
-    """`owned` says whether the engine began it, or a caller did and we have joined. `bounded` are the queues that this
-    process last saw bounded: a hint, shared by all transactions of a store. `again` says that the same was undone before,
-    to resolve a conflict."""
+    """`owned` says whether the engine began it, or a caller did and we have joined.
+
+    `bounded` are the queues that this process last saw bounded: a hint, shared by all transactions of a store. `again`
+    says that the same was undone before, to resolve a conflict.
+    """
 
     def __init__(
         self,
