@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError, IdempotencyConflict, RunNotFound, Unk
 from holdfast.events import Event
 from holdfast.outcomes import Ending
 from holdfast.policies import Policy
+from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import Submission, arguments_of, asks, settled, stored
 from holdfast.waits import Wait
@@ -91,16 +92,19 @@ def submit(
         accepted = asking = []
     admissions.settle(tx, asking, admission)
     accepted = [s for s in accepted if admission.admits(s.run_id)]
-    found = _settle(tx, accepted, first=first)
-    builds = {s.run_id: found[s.build].run_id for s in accepted if s.build is not None}
+    found, new = _settle(tx, accepted, first=first)
+    builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}
     accepted = [settled(s, found) for s in accepted if s.build is None]
-    rows = [stored(s, tx.now) for s in accepted]
+    rows = [stored(s, tx.now) for s in sorted(accepted, key=lambda s: s.run_id)]
     inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=1)} if rows else set()
+    if not new <= inserted:
+        # Someone came before us and has just committed: what we refuse must leave no build. Again, and we see it.
+        raise Conflict("a run that needs builds has just been submitted by someone else")
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
         tx.put("insert_runs", rows=[stored(s, tx.now) for s in family], counted=1)
-    new = [*family, *(s for s in accepted if s.run_id in inserted)]
-    place(tx, new, bounded=None if family else admission.bounded)
+    placed = [*family, *(s for s in accepted if s.run_id in inserted)]
+    place(tx, placed, bounded=None if family else admission.bounded)
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
     for index, submission in enumerate(submissions):
         if submission.run_id in inserted:
@@ -196,16 +200,20 @@ def snapshot(row: Row) -> Snapshot:
     return Snapshot(**values)
 
 
-def _settle(tx: Transaction, submissions: Sequence[Submission], *, first: bool) -> dict[Wish, Found]:
-    """Get or create the builds that new runs need; in a caller's transaction an orchestrator does it later."""
-    wishing = [s for s in submissions if s.wishes or s.build is not None]
+def _settle(tx: Transaction, submissions: Sequence[Submission], *, first: bool) -> tuple[dict[Wish, Found], set[str]]:
+    """Get or create the builds of new submissions; and those for which that was done, which must prove to be new.
+
+    In a caller's transaction an orchestrator does it later.
+    """
+    wishing = [s for s in submissions if s.wishes or s.build]
     if not wishing or not tx.owned:
-        return {}
+        return {}, set()
     doubtful = [s for s in wishing if s.idempotency_key is not None or not first]
-    repeated = _repeated(tx, doubtful) if doubtful else set()
-    wishes = [wish for s in wishing if s.run_id not in repeated for wish in s.wishes]
-    offered = {s.build: s.run_id for s in wishing if s.build is not None}
-    return settle(tx, [*wishes, *offered], make=make, offered=offered)
+    repeated = _repeated(tx, doubtful) | _later(submissions) if doubtful else set()
+    new = [s for s in wishing if s.run_id not in repeated]
+    offered = {s.build: s.run_id for s in new if s.build}
+    found = settle(tx, [*(wish for s in new for wish in s.wishes), *offered], make=make, offered=offered)
+    return found, {s.run_id for s in new if not s.build}
 
 
 def make(tx: Transaction, makings: Sequence[Making]) -> None:
@@ -247,6 +255,13 @@ def _repeated(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
     keys = [{"job": s.job, "idempotency_key": s.idempotency_key} for s in submissions if s.idempotency_key]
     used = {(row["job"], row["idempotency_key"]) for row in tx.all("find_idempotent", rows=keys)} if keys else set()
     return known | {s.run_id for s in submissions if (s.job, s.idempotency_key) in used}
+
+
+def _later(submissions: Sequence[Submission]) -> set[str]:
+    """Those that have an idempotency key of another one of them, which goes first because its id does."""
+    first: dict[tuple[str, str], str] = {}
+    keyed = sorted((s.run_id, (s.job, s.idempotency_key)) for s in submissions if s.idempotency_key)
+    return {run_id for run_id, key in keyed if first.setdefault(key, run_id) != run_id}
 
 
 def _unknown_needs(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:

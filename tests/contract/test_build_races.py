@@ -1,0 +1,109 @@
+"""Builds between two transactions: whoever is refused, repeated or too late leaves none behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from tests.contract.test_builds import App
+
+from holdfast import Holdfast, IdempotencyConflict, runs
+from holdfast.submissions import Submission
+from holdfast.testing import Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.fixture
+def app(hf: Holdfast) -> App:
+    hf.start()
+    return App(hf)
+
+
+def submission(app: App, document_id: str, **options: Any) -> Submission:
+    now = app.hf.clock.now()
+    return app.process.submission(
+        app.hf.ids.new(now), app.process.using(**options).options, (document_id,), {}, now=now
+    )
+
+
+def in_a_thread(verb: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
+    raised: list[BaseException] = []
+
+    def go() -> None:
+        try:
+            verb()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    return thread, raised
+
+
+@pytest.mark.contract("S4", "Q4")
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("document_id", ["a", "b"], ids=["the same arguments", "other arguments"])
+def test_who_loses_an_idempotency_key_to_an_open_transaction_leaves_no_build(
+    url: str, app: App, database: Database, document_id: str
+) -> None:
+    with psycopg.connect(url) as connection:
+        winner = app.process.using(connection=connection, idempotency_key="k").submit("a")
+        loser, raised = in_a_thread(lambda: app.ask(document_id, idempotency_key="k"))
+        loser.join(timeout=0.5)
+        assert loser.is_alive(), "it waits to see what becomes of the key"
+        connection.commit()
+    loser.join(timeout=30)
+    assert [type(error) for error in raised] == ([] if document_id == "a" else [IdempotencyConflict])
+    assert [run.id for run in app.hf.list_runs()] == [winner.id]
+    assert database.count("builds") == 0
+
+
+@pytest.mark.contract("S4", "Q4")
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_who_gets_an_idempotency_key_that_was_rolled_back_has_its_build(url: str, app: App, database: Database) -> None:
+    with psycopg.connect(url) as connection:
+        app.process.using(connection=connection, idempotency_key="k").submit("a")
+        other, raised = in_a_thread(lambda: app.ask("b", idempotency_key="k"))
+        other.join(timeout=0.5)
+        connection.rollback()
+    other.join(timeout=30)
+    assert raised == []
+    assert (database.count("runs"), database.count("builds"), database.count("needs")) == (2, 1, 1)
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("S4", "Q4")
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_one_idempotency_key_twice_in_one_commit_only_the_run_has_its_build(
+    hf: Holdfast, app: App, database: Database, backwards: bool
+) -> None:
+    both = [
+        submission(app, name, after=[app.of(fingerprint=name)], idempotency_key="k") for name in ("first", "second")
+    ]
+    both = both[::-1] if backwards else both
+    answers = dict(zip((one.run_id for one in both), hf.do(lambda tx: runs.submit(tx, both, first=True)), strict=True))
+    [run_id] = [answer for answer in answers.values() if isinstance(answer, str)]
+    assert isinstance(next(answer for answer in answers.values() if answer != run_id), IdempotencyConflict)
+    [build] = hf.builds.list()
+    assert hf.snapshot(run_id).needed == (build.run_id,)
+    assert (database.count("builds"), database.count("runs")) == (1, 2)
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S3", "Q4")
+def test_a_build_whose_reply_was_lost_is_not_made_twice_though_it_has_failed(
+    hf: Holdfast, manual: Manual, app: App
+) -> None:
+    app.fails = True
+    now, arguments = hf.clock.now(), {"configuration_id": "c1", "fingerprint": "f1"}
+    asked = app.environment.submission(hf.ids.new(now), app.environment.options, (), arguments, now=now)
+    [first] = hf.do(lambda tx: runs.submit(tx, [asked], first=True))
+    manual.run_all()
+    assert hf.do(lambda tx: runs.submit(tx, [asked])) == [first]
+    manual.run_all()
+    assert len(app.made) == 1
