@@ -11,6 +11,7 @@ import pytest
 from tests.contract.test_builds import App
 
 from holdfast import Holdfast, IdempotencyConflict, runs
+from holdfast.orchestrator import asks
 from holdfast.submissions import Submission
 from holdfast.testing import Manual
 
@@ -107,3 +108,24 @@ def test_a_build_whose_reply_was_lost_is_not_made_twice_though_it_has_failed(
     assert hf.do(lambda tx: runs.submit(tx, [asked])) == [first]
     manual.run_all()
     assert len(app.made) == 1
+
+
+@pytest.mark.contract("S2", "Q4")
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_two_orchestrators_that_give_a_run_its_builds_forget_none(
+    url: str, hf: Holdfast, manual: Manual, app: App
+) -> None:
+    with psycopg.connect(url) as connection:
+        run = app.process.using(connection=connection, after=[app.of("c1"), app.of("c2")]).submit("doc")
+        connection.commit()
+    with hf.store.transaction() as tx:
+        assert asks.settle(tx, limit=1) == 1
+        other, raised = in_a_thread(lambda: hf.do(lambda tx: asks.settle(tx, limit=10)))
+        other.join(timeout=0.5)
+        assert other.is_alive(), "it has read what the run needs, and waits for us"
+    other.join(timeout=30)
+    assert raised == []
+    assert run.refresh().snapshot.needed == tuple(hf.builds.get(app.of(one)).run_id for one in ("c1", "c2"))
+    manual.run_all()
+    assert str(run.result(timeout=1)).startswith("doc in /environments/c1/")
+    assert hf.verify() == []

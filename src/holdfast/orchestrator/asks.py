@@ -21,10 +21,12 @@ def settle(tx: Transaction, *, limit: int) -> int:
     asked = {(row["run_id"], row["number"]): row for row in rows if row["run_id"] in waiting}
     gone = tx.all("delete_asks", rows=[{"run_id": run_id, "number": number} for run_id, number in sorted(asked)])
     needs: dict[tuple[str, str], int] = {}
-    needed: dict[str, list[str | None]] = {}
+    # Read only now: another orchestrator may have given one of these runs a part of its builds while we waited for it.
+    asking = tx.all("get_submissions", ids=sorted({one["run_id"] for one in gone})) if gone else ()
+    needed: dict[str, list[str | None]] = {run["id"]: codec.load(run["needed"]) for run in asking}
     for row in (asked[one["run_id"], one["number"]] for one in gone):
         build = found[Wish.of(row)]
-        needed.setdefault(row["run_id"], codec.load(row["needed"]))[row["number"]] = build.run_id
+        needed[row["run_id"]][row["number"]] = build.run_id
         if not build.met:
             needs[build.run_id, row["run_id"]] = row["must_succeed"]
     if needed:

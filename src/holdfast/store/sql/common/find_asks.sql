@@ -1,16 +1,14 @@
--- Builds that an orchestrator has yet to get or create, with all that their runs need.
+-- Builds that an orchestrator has yet to get or create.
 select
-    a.run_id,
-    a.number,
-    a.job,
-    a.scope,
-    a.fingerprint,
-    a.must_succeed,
-    a.submission,
-    r.needed
-from holdfast_asks as a
-inner join holdfast_runs as r on r.id = a.run_id
+    run_id,
+    number,
+    job,
+    scope,
+    fingerprint,
+    must_succeed,
+    submission
+from holdfast_asks
 order by
-    a.run_id,
-    a.number
+    run_id,
+    number
 limit :limit
