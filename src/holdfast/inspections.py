@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from holdfast import builds, codec, events, outcomes, reruns, runs, slots, stages, steps, workers
-from holdfast.errors import InvalidPolicy, RunNotFound
+from holdfast.errors import InvalidArguments, InvalidPolicy, RunNotFound
 from holdfast.events import Event
 from holdfast.runs import Snapshot
 from holdfast.store.store import Store
@@ -16,6 +16,7 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import Submission
 
 FEW = 20  # of what a run needs, so many are told
+STATES = ("queued", "running", *get_args(outcomes.State))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,8 @@ def list_runs(
     limit: int,
     before: str | None,
 ) -> list[Snapshot]:
+    if state is not None and state not in STATES:
+        raise InvalidArguments(f"there is no state {state!r}; a run is {', '.join(STATES)}")
     rows = tx.all(
         "list_runs",
         state=state,

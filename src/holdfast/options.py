@@ -136,8 +136,9 @@ def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what:
                 key = f"{spec}:{values[spec]}"
             case function:
                 key = function(**values)
-    except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
-        raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from None
+    except Exception as error:
+        # A function of the user's own may raise anything.
+        raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from error
     if key is not None and not (0 < len(key) <= MAX_KEY and codec.storable(key)):
         raise InvalidArguments(
             f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"

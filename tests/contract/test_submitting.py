@@ -451,6 +451,8 @@ def test_runs_can_be_listed_and_filtered_newest_first(hf: Holdfast, manual: Manu
     assert [run.id for run in hf.list_runs()] == [waiting.id, failing.id, *(run.id for run in reversed(runs))]
     assert [run.id for run in hf.list_runs(state="failed")] == [failing.id]
     assert [run.id for run in hf.list_runs(state="queued")] == [waiting.id]
+    with pytest.raises(InvalidArguments, match="there is no state 'done'; a run is queued, running"):
+        hf.list_runs(state="done")
     assert [run.id for run in hf.list_runs(queue="other")] == [failing.id]
     assert [run.id for run in hf.list_runs(job="work", limit=2)] == [waiting.id, runs[4].id]
     assert [run.id for run in hf.list_runs(job="work", before=runs[2].id)] == [runs[1].id, runs[0].id]

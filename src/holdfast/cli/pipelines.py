@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import exits, screen, shapes, show, targets
-from holdfast.cli.runs import STATES, json_option
+from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
+from holdfast.inspections import STATES
 from holdfast.stages import STATES as STAGE_STATES
 from holdfast.stages import PipelineInfo, StageInfo
 

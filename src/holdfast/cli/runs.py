@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import click
 
 from holdfast.cli import exits, screen, shapes, show, targets
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
-from holdfast.outcomes import State
-
-STATES = ("queued", "running", *get_args(State))
+from holdfast.inspections import STATES
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 
