@@ -559,6 +559,20 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     assert "removed 1 run" in caplog.text
 
 
+def test_a_depot_that_can_not_be_opened_is_told_once_an_hour(
+    hf: Holdfast, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def depot() -> Any:
+        raise InvalidSetting("artifacts: nowhere names no object storage")
+
+    retainer = Retainer(hf.store, hf.settings, clock, depot=depot, seed="a")
+    clock.advance(timedelta(hours=1))
+    for _ in range(10):
+        retainer.tick()
+        clock.advance(hf.settings.tick)
+    assert caplog.text.count("nowhere names no object storage") == 1
+
+
 @pytest.mark.contract("P8")
 def test_two_passes_at_once_do_no_harm(url: str, tmp_path: Path, clock: FakeClock) -> None:
     with Holdfast(url, clock=clock, artifacts=tmp_path / "artifacts") as hf:

@@ -46,10 +46,8 @@ class Retainer:
         if self._clock.elapsed() < self._next:
             return
         self._next = self._clock.elapsed() + self._settings.tick.total_seconds()
-        if self._pass is None:
-            self._begin()
         try:
-            assert self._pass is not None
+            self._pass = self._pass or self._begin()
             self._removed += next(self._pass)
         except StopIteration:
             self._end()
@@ -58,13 +56,13 @@ class Retainer:
             self._cursors.clear()
             self._end()
 
-    def _begin(self) -> None:
+    def _begin(self) -> Iterator[Removed]:
         if self._clock.elapsed() >= self._round_ends:
             self._round_ends = self._clock.elapsed() + ROUND.total_seconds()
             self._cursors = {}
         self._removed = Removed()
         limits = retention.limits(self._settings, self._clock.now())
-        self._pass = clearing.steps(self._store, self._depot(), limits, cursors=self._cursors)
+        return clearing.steps(self._store, self._depot(), limits, cursors=self._cursors)
 
     def _end(self) -> None:
         self._pass = None
