@@ -120,8 +120,9 @@ def of(tx: Transaction, depot: Depot, run_id: str) -> list[Artifact]:
 
 def within(tx: Transaction, depot: Depot, place: str, *, below: bool = False) -> list[Artifact]:
     """What lies at a place, or in all the places below it."""
-    # Texts that begin with the place and go on sort behind it: '/' is followed by '0', and no name has a control.
-    first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}\x01")
+    # Texts that begin with the place and go on sort behind it: '/' is followed by '0', and no place goes on with '!' or
+    # less. (Nothing below a blank: SQL Server compares texts as if the shorter one ended in blanks.)
+    first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}!")
     return [Artifact(**row).at(depot) for row in tx.all("find_artifacts", first=first, last=last)]
 
 
@@ -199,7 +200,7 @@ def part_of(lease: Lease) -> str:
 def _owner(part: str) -> tuple[str, int] | None:
     run_id, _, rest = part.partition(".")
     attempt = rest.partition(".")[0]
-    return (run_id, int(attempt)) if len(run_id) == 26 and attempt.isdigit() else None
+    return (run_id, int(attempt)) if len(run_id) == 26 and attempt.isdecimal() else None
 
 
 def _folder(text: str | None) -> str:

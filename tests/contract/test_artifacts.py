@@ -10,7 +10,7 @@ import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -268,16 +268,22 @@ def test_what_is_too_large_is_refused_and_leaves_nothing(
 def test_content_that_is_none_is_refused_with_what_to_do(hf: Holdfast, manual: Manual, tmp_path: Path) -> None:
     @hf.job(name="work")
     def work(ctx: Context, what: str) -> None:
-        content: Any = {"number": 7, "nothing written": lambda path: None, "missing": tmp_path / "missing"}[what]
-        ctx.artifact("out.txt", content)
+        contents: dict[str, Any] = {
+            "number": 7,
+            "nothing written": lambda path: None,
+            "a link": lambda path: path.symlink_to(__file__),
+            "missing": tmp_path / "missing",
+        }
+        ctx.artifact("out.txt", contents[what])
 
     said = {}
-    for what in ("number", "nothing written", "missing"):
+    for what in ("number", "nothing written", "a link", "missing"):
         run = work.submit(what)
         manual.run_all()
         said[what] = str(run.refresh().snapshot.error)
     assert "not int" in said["number"]
     assert "wrote no file" in said["nothing written"]
+    assert "wrote no file" in said["a link"], "it would change, or go, with what it leads to"
     assert "FileNotFoundError" in said["missing"]
     assert lying_in(hf) == set()
 
@@ -409,6 +415,41 @@ def test_parts_that_a_lost_worker_left_are_swept_and_those_of_a_living_one_are_n
     hands.orchestrate()
     keeping.retain()
     assert lying_in(keeping) == set()
+
+
+@pytest.mark.contract("L8", "S4")
+def test_what_is_no_part_of_ours_is_left_alone_and_a_folder_that_is_none_is_a_clear_error(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    parts = tmp_path / "artifacts" / PARTS
+    parts.mkdir(parents=True)
+    for name in ("notes.txt", f"{'0' * 26}.²", f"{'0' * 26}.x.1"):
+        (parts / name).write_bytes(b"")
+    hf.retain()
+    assert len(lying_in(hf)) == 3
+    for file in parts.iterdir():
+        file.unlink()
+    parts.rmdir()
+    parts.write_bytes(b"")
+    with pytest.raises(DepotUnavailable, match="can't be listed: Not a directory"):
+        hf.retain()
+
+
+@pytest.mark.contract("L8")
+def test_a_place_is_found_by_a_database_that_pads_texts_with_blanks() -> None:
+    """SQL Server compares 'a' with 'ab' as if it were 'a ': the range of a place has to hold it like that too."""
+    asked: dict[str, str] = {}
+
+    class Asked:
+        def all(self, name: str, **values: str) -> list[Any]:
+            asked.update(values)
+            return []
+
+    place, tx = "0" * 26, cast("Any", Asked())
+    artifacts.within(tx, open_depot("artifacts"), place)
+    assert asked["first"].ljust(30) <= place.ljust(30) < asked["last"].ljust(30) <= f"{place}/stage@~/~"
+    artifacts.within(tx, open_depot("artifacts"), place, below=True)
+    assert place.ljust(30) < asked["first"].ljust(30) <= f"{place}/stage@~/~" < asked["last"].ljust(30)
 
 
 @pytest.mark.contract("L8")

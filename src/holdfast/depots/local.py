@@ -63,9 +63,12 @@ class LocalDepot(Depot):
             (self._parts / part).unlink()
 
     def parts(self, limit: int) -> list[str]:
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._parts) as found:
-            return [entry.name for entry in islice(found, limit)]
-        return []
+        with _told(f"{self._parts} can't be listed"):
+            try:
+                with os.scandir(self._parts) as found:
+                    return [entry.name for entry in islice(found, limit)]
+            except FileNotFoundError:
+                return []
 
     def size(self, address: str) -> int | None:
         try:

@@ -70,6 +70,6 @@ async def _amake(maker: Maker, name: str, write: Callable[[Path], Any]) -> Artif
 
 
 def _written(path: Path, name: str) -> Path:
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise InvalidArguments(f"artifact {name!r}: its function wrote no file to the path that it was given")
     return path
