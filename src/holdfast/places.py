@@ -7,7 +7,8 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from holdfast.store.transaction import Transaction
 from holdfast.tickets import Ticket
@@ -24,7 +25,7 @@ def number(
     taken: dict[str, set[int]] = {queue: set() for queue in limits}
     for row in tx.all("find_places", queues=sorted(limits)):
         taken[row["queue"]].add(row["place"])
-    free = {queue: iter([n for n in range(1, limit + 1) if n not in taken[queue]]) for queue, limit in limits.items()}
+    free = {queue: _free(taken[queue], limit) for queue, limit in limits.items()}
     for ticket in tickets:
         if ticket.queue in limits:
             place = next(free[ticket.queue], None)
@@ -38,3 +39,8 @@ def number(
 def fill(tx: Transaction, queue: str) -> None:
     """Number the leases that a queue has while it becomes limited."""
     tx.put("give_places", queue=queue)
+
+
+def _free(taken: set[int], limit: int) -> Iterator[int]:
+    """The lowest places that are free. One beyond a limit that was lowered counts until its run has ended."""
+    return islice((place for place in range(1, limit + 1) if place not in taken), max(0, limit - len(taken)))

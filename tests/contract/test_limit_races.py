@@ -1,0 +1,55 @@
+"""Limits between two transactions: what was seen a statement ago may be otherwise now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, ready
+from holdfast.testing import Manual
+
+
+def before_places_are_numbered(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Let something be committed after the next claim has taken its runs."""
+    take, done = ready.take, []
+
+    def take_and_then(*args: Any, **options: Any) -> list[ready.Taken]:
+        taken = take(*args, **options)
+        if not done:
+            done.append(True)
+            meanwhile()
+        return taken
+
+    monkeypatch.setattr("holdfast.ready.take", take_and_then)
+
+
+@pytest.mark.contract("Q9")
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_a_claim_counts_the_places_beyond_a_limit_that_was_lowered(
+    hf: Holdfast, manual: Manual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf.queue("q", concurrency=5)
+    job = hf.job(name="work", queue="q")(lambda: None)
+    job.submit_many([{}] * 9)
+    worker, other = manual.worker("a", queues=["q"]), manual.worker("b", queues=["q"])
+    running = worker.claim(limit=5)
+    hf.queues.limit("q", concurrency=2)
+    for claim in running[:4]:
+        worker.finish(claim)
+    started: list[Any] = []
+    before_places_are_numbered(monkeypatch, lambda: started.extend(other.claim()))
+
+    started += worker.claim()
+
+    assert [claim.lease.place for claim in started] == [1]
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q9")
+@pytest.mark.timeout(30)
+def test_a_limit_may_be_any_number(hf: Holdfast, manual: Manual) -> None:
+    hf.queue("q", concurrency=2**31 - 1)
+    hf.job(name="work", queue="q")(lambda: None).submit_many([{}] * 3)
+    assert [claim.lease.place for claim in manual.worker("a", queues=["q"]).claim(limit=5)] == [1, 2, 3]
