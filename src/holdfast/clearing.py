@@ -26,9 +26,9 @@ def steps(
     store: Store, depot: Depot, limits: dict[State, datetime], *, cursors: dict[State, Cursor], dry_run: bool = False
 ) -> Iterator[Removed]:
     """Remove all that may go, and say after each transaction what it removed."""
-    for state, before in limits.items():
+    for state in limits:
         going: list[str] = []
-        for families in _due(store, state, before, cursors):
+        for families in _due(store, state, limits, cursors):
             going += families
             while len(going) >= RUNS:
                 yield from _batch(store, depot, going[:RUNS], dry_run=dry_run)
@@ -48,23 +48,25 @@ def steps(
         yield Removed()
 
 
-def _due(store: Store, state: State, before: datetime, cursors: dict[State, Cursor]) -> Iterator[list[str]]:
+def _due(
+    store: Store, state: State, limits: dict[State, datetime], cursors: dict[State, Cursor]
+) -> Iterator[list[str]]:
     """Runs that may go, page by page, each family in the order in which it must go."""
     while True:
         cursor = cursors.get(state, Cursor())
-        page = store.read(lambda tx: retention.page(tx, state, cursor, before=before, limit=PAGE))  # noqa: B023
+        page = store.read(lambda tx: retention.page(tx, state, cursor, before=limits[state], limit=PAGE))  # noqa: B023
         heads = store.read(lambda tx: retention.heads(tx, page)) if page else []  # noqa: B023
         for first in range(0, len(heads), HEADS):
-            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], before=before))  # noqa: B023
+            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], limits))  # noqa: B023
         if page:
             cursors[state] = Cursor(page[-1].finished_at, page[-1].run_id)
         if len(page) < PAGE:
             return
 
 
-def _free(tx: Transaction, heads: Sequence[str], *, before: datetime) -> list[str]:
+def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime]) -> list[str]:
     """The families of these heads, without those of which someone names a member."""
-    families = retention.families(tx, heads, before=before)
+    families = retention.families(tx, heads, limits)
     members = [member for family in families.values() for member in family]
     named: set[str] = set()
     for first in range(0, len(members), PAGE):

@@ -9,7 +9,7 @@ A family (a run, its stages, segments and children) goes together, and only when
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import get_args
@@ -87,7 +87,7 @@ def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:
     return [one.run_id for one in ended if not one.audit and one.parent_id not in living]
 
 
-def families(tx: Transaction, run_ids: Sequence[str], *, before: datetime) -> dict[str, list[str]]:
+def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, datetime]) -> dict[str, list[str]]:
     """For each of these heads its family, the youngest generation first and the head last; those that may not go are
     left out."""
     head = {run_id: run_id for run_id in run_ids}
@@ -99,14 +99,15 @@ def families(tx: Transaction, run_ids: Sequence[str], *, before: datetime) -> di
             first = head[child["id"]] = head[child["parent_id"]]
             if first in found:
                 found[first].append(child["id"])
-            if _stays(child, before):
+            if _stays(child, limits):
                 found.pop(first, None)
         generation = [child["id"] for child in children if head[child["id"]] in found]
     return {first: members[::-1] for first, members in found.items()}
 
 
-def _stays(child: Row, before: datetime) -> bool:
-    return bool(child["audit"]) or child["finished_at"] is None or child["finished_at"] >= before
+def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:
+    before = limits.get(child["state"])
+    return bool(child["audit"]) or before is None or child["finished_at"] >= before
 
 
 def named(tx: Transaction, run_ids: Iterable[str]) -> set[str]:

@@ -260,6 +260,20 @@ def test_a_family_goes_together_when_all_of_it_has_ended_long_ago(
 
 
 @pytest.mark.contract("P8")
+def test_one_that_failed_keeps_its_family_as_long_as_any_that_failed_is_kept(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    parent = a_run(hf)
+    a_run(hf, parent_id=parent, stage="child", segment="1")
+    hf.cancel(a_run(hf, parent_id=parent, stage="child", segment="2", due_at=clock.now() + DAY))
+    manual.run_all()
+    clock.advance(89 * DAY)
+    assert hf.retain() == Removed()
+    clock.advance(2 * DAY)
+    assert hf.retain().runs == 3
+
+
+@pytest.mark.contract("P8")
 @pytest.mark.parametrize("why", ["audit", "needed"])
 def test_a_family_of_which_one_must_stay_stays(
     hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, why: str

@@ -3,6 +3,7 @@ select
     r.id,
     r.parent_id,
     r.audit,
+    o.state,
     o.finished_at
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id

@@ -3,6 +3,7 @@ select
     r.id,
     r.parent_id,
     r.audit,
+    o.state,
     o.finished_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.parent_id = k.id collate latin1_general_100_bin2
