@@ -55,6 +55,11 @@ class Ids:
             tail = self._random.getrandbits(40)
         return f"{socket.gethostname()[:60]}:{os.getpid()}:{name[:40]}:{tail:010x}"
 
+    @staticmethod
+    def name_of(holder: str) -> str:
+        """The name in a holder."""
+        return holder.rpartition(":")[0].split(":", 2)[-1]
+
     def token(self) -> str:
         with self._lock:
             return f"{self._random.getrandbits(64):016x}"

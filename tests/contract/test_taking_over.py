@@ -117,6 +117,37 @@ def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, databa
             assert [one.id for one in hf.read(workers.live)] == [successor.id]
 
 
+@pytest.mark.contract("J2", "J9")
+def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_starts_anything(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        begun: list[str] = []
+
+        @hf.job(name="ingest", on_crash="fail", key=lambda: "ingest")
+        def ingest() -> None:
+            begun.append(orphan.refresh().state)
+
+        orphan = ingest.submit()
+        dead = Worker(hf, exclusive="scheduler")
+        locks.register(hf, dead)
+        assert len(Manual(hf).worker(dead.id).claim()) == 1  # its process died right after
+        other = hf.job(name="other")(lambda: None).submit()
+        beside = Manual(hf).worker("host:1:another:0123456789")
+        assert [claim.lease.run_id for claim in beside.claim()] == [other.id]
+        next_one = ingest.submit()
+
+        with Worker(hf, exclusive="scheduler"):
+            assert orphan.refresh().state == "failed", "it is over when start returns"
+            next_one.result(timeout=PATIENCE)
+
+        assert orphan.snapshot.failure_type == "PROCESS_TERMINATED"
+        assert "worker_startup_recovery" in (orphan.snapshot.error or "")
+        assert begun == ["failed"]
+        assert hf.verify() == []
+        assert "worker_startup_recovery: 1 runs" in caplog.text
+
+
 @pytest.mark.contract("J2")
 def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, database: Database) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf:

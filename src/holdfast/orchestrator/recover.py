@@ -42,7 +42,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
         # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
         lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
-        decision = decide(tx, lease, policy)
+        decision = decide(tx, lease, policy, because=because)
         diagnostics.append(_diagnostic(lease, because, decision))
         match decision:
             case TryLater(error, after, key_order):
@@ -61,7 +61,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
     return len(gone)
 
 
-def decide(tx: Transaction, lease: Lease, policy: Policy) -> Final | TryLater | None:
+def decide(tx: Transaction, lease: Lease, policy: Policy, *, because: str) -> Final | TryLater | None:
     """What the loss of its worker means for a run; None is: let it be claimed again at once."""
     if lease.cancel_requested_at is not None:
         return Cancelled(lease.cancel_reason or "cancelled")
@@ -70,7 +70,7 @@ def decide(tx: Transaction, lease: Lease, policy: Policy) -> Final | TryLater | 
         if policy.on_timeout == "retry":
             return _retry_or(tx, lease, policy, error, TimedOut(error))
         return TimedOut(error)
-    error = f"its worker {lease.holder} was lost"
+    error = f"its worker {lease.holder} was lost: {because}"
     match policy.on_crash:
         case "fail":
             return Failed("PROCESS_TERMINATED", error)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import workers
 from holdfast.engine import Holdfast
 from holdfast.errors import WorkerExists
+from holdfast.ids import Ids
 from holdfast.orchestrator import recover
 from holdfast.store.transaction import Transaction
 from holdfast.version import VERSION
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.worker.worker import Worker
 
 log = logging.getLogger("holdfast.worker")
+
+STARTUP = "worker_startup_recovery"
 
 
 class Lock:
@@ -42,6 +45,8 @@ def take(hf: Holdfast, worker: Worker) -> Lock:
         register(hf, worker, take_over=file is not None)
         if solo:
             _end_orphans(hf)
+        elif worker.exclusive is not None:
+            _end_predecessors(hf, worker)
     except BaseException:
         if file is not None:
             file.close()
@@ -108,6 +113,32 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
             )
         log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
         pause.wait(hf.settings.tick.total_seconds() / 2)
+
+
+def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
+    """What earlier workers of our name left running ends before we start anything, once its lease has run out."""
+    name = Ids.name_of(worker.id)
+    pause = threading.Event()
+    give_up_at = hf.clock.elapsed() + 2 * hf.settings.lease.total_seconds()
+    total = 0
+
+    def left_behind(holder: str) -> bool:
+        return holder != worker.id and Ids.name_of(holder) == name
+
+    def end(tx: Transaction) -> tuple[int, bool]:
+        over = [row for row in tx.all("find_expired", now=tx.now, limit=1000) if left_behind(row["holder"])]
+        ended = recover.take_away(tx, over, because=STARTUP)
+        return ended, any(left_behind(row["holder"]) for row in tx.all("count_leases"))
+
+    while True:
+        ended, more = hf.do(end)
+        total += ended
+        if not more or hf.clock.elapsed() > give_up_at:
+            break
+        if not ended:
+            pause.wait(hf.settings.tick.total_seconds() / 2)
+    if total:
+        log.warning("%s: %d runs that an earlier worker of this name left behind were recovered", STARTUP, total)
 
 
 def _end_orphans(hf: Holdfast) -> None:
