@@ -1,16 +1,16 @@
 """Rates: how many starts there may be in any window of one period.
 
-A rate that allows N starts a period has N numbered rows; each start takes one whose last start lies a period back, so
-that no window has more than N, whoever claims. Starts have turns: 1, 2, 3 … A run that can't start now is given the
-next turn and waits until that turn's time: the rows say when the starts before it can be. Only starts count: retries
-and takeovers take a new turn each; a turn whose run never comes is passed over at its time.
+A rate that allows N starts a period has N numbered rows; a start takes the oldest, if the last but N lies a period back:
+so no window has more than N, whoever claims. Starts have turns: 1, 2, 3 … A run that can't start now is given the next
+turn and waits until that turn's time: the rows say when the starts before it can be. Only starts count: retries and
+takeovers take a new turn each; a turn whose run never comes is passed over at its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from holdfast import periods
 from holdfast.periods import Rate
@@ -19,6 +19,7 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,31 +39,33 @@ class _Start:
 
 @dataclass(slots=True)
 class _Meter:
-    """One rate: `given` is the last turn that was given to anyone, `made` the last one that has started."""
+    """The starts counted under one name: `given` is the last turn that was given to anyone, `changed` says by whom."""
 
     name: str
-    rate: Rate
     given: int
     starts: dict[int, _Start]
     late: int = 0
-    changed: dict[int, str] = field(default_factory=dict)
+    changed: dict[int, str | None] = field(default_factory=dict)
 
     @property
     def made(self) -> int:
+        """The last turn that has started."""
         return max(start.turn for start in self.starts.values())
 
-    def ask(self, run_id: str, reserved: int | None, *, now: datetime) -> tuple[int, datetime | None]:
+    def ask(self, run_id: str, reserved: int | None, rate: Rate, *, now: datetime) -> tuple[int, datetime | None]:
         """The run's turn, and when it comes if that is not now."""
         if reserved is None:
             self.given += 1
         turn = self.given if reserved is None else reserved
-        free = sorted((start.started_at + self.rate.period, number) for number, start in self.starts.items())
+        starts = sorted((start.started_at, number) for number, start in self.starts.items())
+        # Its own rate may be lower than that of others under this name: the latest starts are those that count.
+        free = [started_at + rate.period for started_at, _ in starts[-rate.count :]]
         # Those with an earlier turn go first, whether they are here or not; who has missed its own goes next.
         ahead = max(turn - self.made - 1, self.late)
         round_, place = divmod(ahead, len(free))
-        due_at = free[place][0] + round_ * self.rate.period
+        due_at = free[place] + round_ * rate.period
         if due_at <= now:
-            number = free[0][1]
+            number = starts[0][1]
             self.starts[number] = _Start(max(turn, self.made), now)
             self.changed[number] = run_id
             return turn, None
@@ -84,7 +87,7 @@ class Judgement:
         for meter in self._meters:
             rows.append({"name": meter.name, "number": 0, "turn": meter.given, "started_at": None})
             for number, run_id in meter.changed.items():
-                if run_id in started:
+                if run_id is None or run_id in started:
                     start = meter.starts[number]
                     rows.append(
                         {"name": meter.name, "number": number, "turn": start.turn, "started_at": start.started_at}
@@ -99,11 +102,12 @@ def judge(tx: Transaction, runs: Sequence[tuple[Ticket, Policy]]) -> Judgement:
     rated = [(ticket, policy) for ticket, policy in runs if policy.rate is not None]
     if not rated:
         return judgement
-    meters = _lock(tx, {name_of(ticket, policy): periods.rate(policy.rate or "") for ticket, policy in rated})
+    asked = [(name_of(ticket, policy), periods.rate(policy.rate or "")) for ticket, policy in rated]
+    meters = _lock(tx, asked)
     judgement._meters = list(meters.values())
-    for ticket, policy in rated:
-        meter = meters[name_of(ticket, policy)]
-        turn, due_at = meter.ask(ticket.run_id, ticket.reserved, now=tx.now)
+    for (ticket, policy), (name, rate) in zip(rated, asked, strict=True):
+        meter = meters[name]
+        turn, due_at = meter.ask(ticket.run_id, ticket.reserved, rate, now=tx.now)
         judgement.turns[ticket.run_id] = turn
         if due_at is not None:
             because = f"rate {policy.rate} of {meter.name.partition(':')[2]}"
@@ -116,23 +120,23 @@ def name_of(ticket: Ticket, policy: Policy) -> str:
     return f"job:{ticket.job}" if policy.rate_name is None else f"key:{policy.rate_name}"
 
 
-def _lock(tx: Transaction, wanted: dict[str, Rate]) -> dict[str, _Meter]:
-    rows = tx.all("lock_rates", names=sorted(wanted))
+def _lock(tx: Transaction, asked: Sequence[tuple[str, Rate]]) -> dict[str, _Meter]:
+    names = sorted({name for name, _ in asked})
+    rows = tx.all("lock_rates", names=names)
     known = {(row["name"], row["number"]) for row in rows}
-    new = [
-        {"name": name, "number": number}
-        for name, rate in sorted(wanted.items())
-        for number in range(rate.count + 1)
-        if (name, number) not in known
-    ]
-    if new:
-        tx.put("insert_rates", rows=new)
-        rows = tx.all("lock_rates", names=sorted(wanted))
-    meters = {name: _Meter(name, rate, 0, {}) for name, rate in wanted.items()}
+    wanted = {(name, number) for name, rate in set(asked) for number in range(rate.count + 1)}
+    if new := sorted(wanted - known):
+        tx.put("insert_rates", rows=[{"name": name, "number": number} for name, number in new])
+        rows = tx.all("lock_rates", names=names)
+    meters = {name: _Meter(name, 0, {}) for name in names}
     for row in rows:
-        meter = meters[row["name"]]
-        if row["number"] == 0:
+        meter, number = meters[row["name"]], row["number"]
+        if number == 0:
             meter.given = row["turn"]
-        elif row["number"] <= meter.rate.count:
-            meter.starts[row["number"]] = _Start(row["turn"], row["started_at"] or LONG_AGO)
+            continue
+        meter.starts[number] = _Start(row["turn"], row["started_at"] or LONG_AGO)
+        if meter.starts[number].started_at > tx.now + SET_BACK:
+            # The clock was set back: we can't know when that was, but it was not in the future.
+            meter.starts[number].started_at = tx.now
+            meter.changed[number] = None
     return meters

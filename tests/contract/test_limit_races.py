@@ -13,7 +13,8 @@ from holdfast.testing import Manual
 
 def before_places_are_numbered(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
     """Let something be committed after the next claim has taken its runs."""
-    take, done = ready.take, []
+    take = ready.take
+    done: list[bool] = []
 
     def take_and_then(*args: Any, **options: Any) -> list[ready.Taken]:
         taken = take(*args, **options)

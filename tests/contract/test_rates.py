@@ -261,3 +261,51 @@ def test_what_is_no_rate_is_refused_when_the_job_is_made(hf: Holdfast, text: Any
 def test_a_rate_key_names_a_parameter(hf: Holdfast) -> None:
     with pytest.raises(InvalidPolicy, match="rate_key"):
         hf.job(name="x", rate="1/s", rate_key="nobody")(lambda tenant: None)
+
+
+def test_a_rate_that_was_lowered_goes_on_at_its_pace(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    job = hf.job(name="mail", rate="100/min")(lambda: None)
+    job.submit_many([{}] * 150)
+    for _ in range(3):
+        work(manual)
+        clock.advance(60)
+    slow = job.using(rate="1/min").submit_many([{}] * 3)
+    started = []
+    for _ in slow:
+        started += [claim.lease.run_id for claim in work(manual)]
+        clock.advance(60)
+    assert started == [run.id for run in slow]
+
+
+def test_starts_under_a_higher_rate_count_for_a_lower_one(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    job = hf.job(name="mail", rate="6/min")(lambda: None)
+    for _ in range(6):
+        job.submit()
+        work(manual)
+        clock.advance(10)
+    job.using(rate="3/min").submit_many([{}] * 6)
+    starts: list[int] = []
+    for _ in range(10):
+        starts.append(len(work(manual)))
+        clock.advance(10)
+    assert starts == [0, 0, 0, 1, 1, 1, 0, 0, 0, 1], "at first there are three starts in the last minute"
+
+
+def test_each_run_of_a_batch_keeps_to_its_own_rate(hf: Holdfast, manual: Manual) -> None:
+    """Queued runs have the rate of the code that submitted them; new code may say another."""
+    job = hf.job(name="mail", rate="2/min")(lambda: None)
+    old = job.submit_many([{}] * 4)
+    new = job.using(rate="5/min").submit_many([{}] * 4)
+    started = {claim.lease.run_id for claim in work(manual)}
+    assert started == {run.id for run in [*old[:2], *new[:3]]}
+
+
+def test_a_clock_that_is_set_back_does_not_stop_a_rate(job: Any, manual: Manual, clock: FakeClock) -> None:
+    clock.step(timedelta(days=1))
+    job.submit_many([{}] * 3)
+    assert len(work(manual)) == 3
+    clock.step(timedelta(days=-1))
+    later = job.submit_many([{}] * 3)
+    assert work(manual) == []
+    clock.advance(60)
+    assert [claim.lease.run_id for claim in work(manual)] == [run.id for run in later]
