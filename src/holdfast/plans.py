@@ -182,7 +182,10 @@ def _needs(plan: Plan, stage: Stage) -> dict[str, int]:
     if split is None:
         return {plan[name].run_id: _must(plan[name]) for name in stage.after}
     whole = [plan[name] for name in stage.after if name not in split.follows]
-    return {one.run_id: _must(one) for one in whole} | {plan[split.source].run_id: 1}
+    # And what those wait for whose segments it follows: an orchestrator could do nothing for it before.
+    followed = [_needs(plan, plan[name]).items() for name in split.follows]
+    own = {one.run_id: _must(one) for one in whole} | {plan[split.source].run_id: 1}
+    return dict(need for needs in followed for need in needs) | own
 
 
 def _must(stage: Stage) -> int:

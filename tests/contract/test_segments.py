@@ -270,6 +270,22 @@ def test_an_orchestrator_without_the_code_makes_the_segments(
     assert counts(hf, run.id, "each") == {"READY": 2}
 
 
+def test_stages_that_can_not_be_split_yet_are_in_no_ones_way(hf: Holdfast, manual: Manual) -> None:
+    slow = hf.pipeline("slow")
+    listed = slow.stage(name="listed")(lambda: [1])
+    late = slow.stage(name="late", queue="unserved")(lambda: None)
+    each = slow.stage(name="each", after=[listed, late], each="value")(lambda value: value)
+    slow.stage(name="then", after=each, each="value")(lambda value, each: each)
+    slow.submit_many({} for _ in range(expand.STAGES))
+    run = split(hf).submit(values=[1])
+    worker = manual.worker()
+    manual.orchestrate()
+    for claim in worker.claim(limit=2 * expand.STAGES):
+        worker.work(claim)
+    manual.orchestrate()
+    assert counts(hf, run.id, "each") == {"READY": 1}
+
+
 def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values=list(range(50)))
     manual.worker().work(manual.worker().claim()[0])
