@@ -49,7 +49,7 @@ class Pipeline(Job[..., Any]):
         options = Options(queue=queue or "default", priority=priority)
         super().__init__(hf, concluded, name=name, options=options, isolation="thread")
         self._queue_given = queue is not None
-        self._given: dict[str, inspect.Parameter] = {}
+        self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
         self.arguments = Arguments(_signed({}), job=name)
 
@@ -142,7 +142,7 @@ class Pipeline(Job[..., Any]):
         return {"result": codec.load(text)["result"]}
 
     def _add(self, stage: StageJob) -> None:
-        given = dict(self._given)
+        given = dict(self.given)
         for name, parameter in stage.given.items():
             before = given.get(name)
             if before is not None and _type(before) != _type(parameter):
@@ -156,7 +156,7 @@ class Pipeline(Job[..., Any]):
         self.hf.jobs.add(stage)
         if stage.each is not None:
             self.hf.jobs.add(Collector(stage))
-        self._given, self.arguments, self.stages[stage.stage] = given, arguments, stage
+        self.given, self.arguments, self.stages[stage.stage] = given, arguments, stage
 
 
 def _listed(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
