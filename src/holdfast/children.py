@@ -8,7 +8,7 @@ A child is known by its parent and its name, or by its number where it has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -45,13 +45,13 @@ class Waiting(BaseException):
         self.run_ids = tuple(run_ids)
 
 
-def named(options: Options, number: int) -> tuple[str, Options]:
-    """What a child is called, and its options without what names it."""
+def named(options: Options, numbers: Iterator[int]) -> tuple[str, Options]:
+    """What a child is called, and its options without what names it. Only one without a name takes a number."""
     if options.connection is not None:
         raise InvalidPolicy("a child is submitted in a transaction of its own; it can't join another")
     name = options.idempotency_key
     if name is None:
-        return str(number), options
+        return str(next(numbers)), options
     if name.isdigit() or len(name) > MAX_NAME:
         raise InvalidPolicy(f"{name!r} can't name a child: children without a name have numbers")
     return name, replace(options, idempotency_key=None)

@@ -150,6 +150,25 @@ def test_a_later_attempt_gets_the_same_children(hf: Holdfast, manual: Manual, cl
     assert hf.get(ids[0]).snapshot.segment == "only"
 
 
+def test_a_named_child_takes_no_number_from_the_others(
+    hf: Holdfast, manual: Manual, clock: FakeClock, double: Any
+) -> None:
+    @hf.job(name="moody", max_attempts=2, retry=Retry(delay=1, jitter=0))
+    def moody(ctx: Context) -> list[int]:
+        if ctx.attempt > 1:
+            ctx.submit_child(double.using(idempotency_key="late"), 50)
+        children = [ctx.submit_child(double, number) for number in (1, 2)]
+        if ctx.attempt == 1:
+            raise OSError("again")
+        return ctx.gather(*children)
+
+    run = moody.submit()
+    manual.run_all()
+    clock.advance(5)
+    manual.run_all()
+    assert run.result(timeout=1) == [2, 4]
+
+
 def test_a_child_that_changed_its_job_is_refused(hf: Holdfast, manual: Manual, clock: FakeClock, double: Any) -> None:
     other = hf.job(name="other")(lambda: None)
 
