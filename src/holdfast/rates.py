@@ -1,9 +1,10 @@
 """Rates: how many starts there may be in any window of one period.
 
-A rate that allows N starts a period has N numbered rows; a start takes the oldest, if the last but N lies a period back:
+A rate that allows N starts a period has N numbered rows; a start takes the oldest, if the last but N is a period old:
 so no window has more than N, whoever claims. Starts have turns: 1, 2, 3 … A run that can't start now is given the next
 turn and waits until that turn's time: the rows say when the starts before it can be. Only starts count: retries and
-takeovers take a new turn each; a turn whose run never comes is passed over at its time.
+takeovers take a new turn each; a turn whose run never comes is passed over at its time. Row 0 has the last turn that
+was given and the time from when on all of this says nothing any more: then the rows go.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+KEPT = timedelta(days=1)
 SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
 
 
@@ -43,6 +45,7 @@ class _Meter:
 
     name: str
     given: int
+    idle_at: datetime
     starts: dict[int, _Start]
     late: int = 0
     changed: dict[int, str | None] = field(default_factory=dict)
@@ -55,7 +58,7 @@ class _Meter:
     def ask(self, run_id: str, reserved: int | None, rate: Rate, *, now: datetime) -> tuple[int, datetime | None]:
         """The run's turn, and when it comes if that is not now."""
         if reserved is None:
-            self.given += 1
+            self.given = max(self.given, self.made) + 1
         turn = self.given if reserved is None else reserved
         starts = sorted((start.started_at, number) for number, start in self.starts.items())
         # Its own rate may be lower than that of others under this name: the latest starts are those that count.
@@ -64,6 +67,7 @@ class _Meter:
         ahead = max(turn - self.made - 1, self.late)
         round_, place = divmod(ahead, len(free))
         due_at = free[place] + round_ * rate.period
+        self.idle_at = max(self.idle_at, max(due_at, now) + rate.period)
         if due_at <= now:
             number = starts[0][1]
             self.starts[number] = _Start(max(turn, self.made), now)
@@ -85,7 +89,7 @@ class Judgement:
         """Write down the starts of those runs that really started, and the turns that were given."""
         rows: list[Row] = []
         for meter in self._meters:
-            rows.append({"name": meter.name, "number": 0, "turn": meter.given, "started_at": None})
+            rows.append({"name": meter.name, "number": 0, "turn": meter.given, "started_at": meter.idle_at})
             for number, run_id in meter.changed.items():
                 if run_id is None or run_id in started:
                     start = meter.starts[number]
@@ -115,6 +119,11 @@ def judge(tx: Transaction, runs: Sequence[tuple[Ticket, Policy]]) -> Judgement:
     return judgement
 
 
+def forget(tx: Transaction, *, limit: int) -> int:
+    """Remove rates that no one has used for long: there may be one for each value of a rate key. How many rows went."""
+    return tx.run("delete_idle_rates", before=tx.now - KEPT, limit=limit)
+
+
 def name_of(ticket: Ticket, policy: Policy) -> str:
     """What the run's starts are counted under: its rate's own name, or its job."""
     return f"job:{ticket.job}" if policy.rate_name is None else f"key:{policy.rate_name}"
@@ -128,11 +137,11 @@ def _lock(tx: Transaction, asked: Sequence[tuple[str, Rate]]) -> dict[str, _Mete
     if new := sorted(wanted - known):
         tx.put("insert_rates", rows=[{"name": name, "number": number} for name, number in new])
         rows = tx.all("lock_rates", names=names)
-    meters = {name: _Meter(name, 0, {}) for name in names}
+    meters = {name: _Meter(name, 0, LONG_AGO, {}) for name in names}
     for row in rows:
         meter, number = meters[row["name"]], row["number"]
         if number == 0:
-            meter.given = row["turn"]
+            meter.given, meter.idle_at = row["turn"], row["started_at"] or LONG_AGO
             continue
         meter.starts[number] = _Start(row["turn"], row["started_at"] or LONG_AGO)
         if meter.starts[number].started_at > tx.now + SET_BACK:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, ready
-from holdfast.testing import Manual
+from holdfast import Holdfast, leases, rates, ready
+from holdfast.testing import FakeClock, Manual
+
+MINUTE = timedelta(minutes=1)
 
 
 def before_places_are_numbered(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
@@ -54,3 +57,22 @@ def test_a_limit_may_be_any_number(hf: Holdfast, manual: Manual) -> None:
     hf.queue("q", concurrency=2**31 - 1)
     hf.job(name="work", queue="q")(lambda: None).submit_many([{}] * 3)
     assert [claim.lease.place for claim in manual.worker("a", queues=["q"]).claim(limit=5)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_a_rate_that_a_claim_has_just_judged_by_is_not_forgotten(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    job = hf.job(name="mail", rate="1/min")(lambda: None)
+    job.submit()
+    [claim] = manual.worker("a").claim()
+    manual.worker("a").finish(claim)
+    clock.advance(timedelta(days=3))
+    job.submit_many([{}] * 2)
+    with hf.store.transaction() as tx:
+        claims = leases.claim(
+            tx, ["default"], jobs=["mail"], holder="a", limit=1, lease_for=10 * MINUTE, kill_grace=MINUTE
+        )
+        assert len(claims) == 1
+        assert hf.store.do(lambda other: rates.forget(other, limit=9)) == 0
+    assert manual.worker("b").claim() == [], "one start in the last minute"

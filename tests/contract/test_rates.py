@@ -164,7 +164,7 @@ def test_a_lost_race_for_a_place_uses_up_no_start(hf: Holdfast, manual: Manual, 
     job.submit_many([{}] * 2)
     [claim] = manual.worker("a", queues=["q"]).claim(limit=5)
     assert manual.worker("b", queues=["q"]).claim(limit=5) == []
-    assert database.all("select count(*) from holdfast_rates where started_at is not null") == [(1,)]
+    assert database.all("select count(*) from holdfast_rates where number > 0 and started_at is not null") == [(1,)]
     manual.worker("a", queues=["q"]).finish(claim)
     assert len(manual.worker("b", queues=["q"]).claim(limit=5)) == 1
 
@@ -309,3 +309,54 @@ def test_a_clock_that_is_set_back_does_not_stop_a_rate(job: Any, manual: Manual,
     assert work(manual) == []
     clock.advance(60)
     assert [claim.lease.run_id for claim in work(manual)] == [run.id for run in later]
+
+
+def test_a_rate_that_no_one_uses_any_more_is_forgotten(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    """There is one for each value of a rate key."""
+    job = hf.job(name="sync", rate="2/min", rate_key="tenant")(lambda tenant: None)
+    job.submit_many([{"tenant": str(number)} for number in range(60)])
+    assert len(work(manual)) == 60
+    clock.advance(86400)
+    hf.retain()
+    assert database.count("rates") == 180
+    job.submit(tenant="7")
+    work(manual)
+    clock.advance(61)
+    hf.retain()
+    assert database.count("rates") == 3
+
+
+def test_a_rate_is_not_forgotten_before_its_turns_have_come(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    job = hf.job(name="mail", rate="1/day")(lambda: None)
+    job.submit_many([{}] * 5)
+    for _ in range(5):
+        assert len(work(manual)) == 1
+        clock.advance(86400)
+        hf.retain()
+        assert database.count("rates") == 2
+
+
+def test_a_run_whose_rate_was_forgotten_starts_in_its_turn(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    job = hf.job(name="mail", rate="1/min", queue="q")(lambda: None)
+    early = job.submit_many([{}] * 3)
+    claims = manual.worker("a", queues=["q"]).claim(limit=3)
+    assert [claim.lease.run_id for claim in claims] == [early[0].id]
+    manual.worker("a", queues=["q"]).finish(claims[0])
+    hf.queues.pause("q")
+    manual.orchestrate()
+    clock.advance(timedelta(days=3))
+    hf.retain()
+    hf.queues.resume("q")
+    late = job.submit_many([{}] * 2)
+    started = []
+    for _ in range(4):
+        manual.orchestrate()
+        for claim in manual.worker("a", queues=["q"]).claim(limit=9):
+            started.append(claim.lease.run_id)
+            manual.worker("a", queues=["q"]).finish(claim)
+        clock.advance(60)
+    assert started == [run.id for run in [*early[1:], *late]]

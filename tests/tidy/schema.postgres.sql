@@ -148,6 +148,7 @@ column holdfast_rates.turn bigint not null
 column holdfast_rates.started_at timestamp with time zone
 options holdfast_rates (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_rates_pkey PRIMARY KEY (name, number)
+CREATE INDEX holdfast_ix_rates_idle ON public.holdfast_rates USING btree (started_at) WHERE (number = 0)
 CREATE UNIQUE INDEX holdfast_rates_pkey ON public.holdfast_rates USING btree (name, number)
 column holdfast_ready.run_id text collate "C" not null
 column holdfast_ready.job text collate "C" not null

@@ -164,6 +164,8 @@ CREATE TABLE holdfast_rates (
     primary key (name, number)
 ) without rowid;
 
+CREATE INDEX holdfast_ix_rates_idle on holdfast_rates (started_at) where number = 0;
+
 CREATE TABLE holdfast_ready (
     run_id text not null primary key,
     job text not null,

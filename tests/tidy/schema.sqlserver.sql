@@ -420,7 +420,7 @@ go
 create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
 go
 -- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
--- for the rate: how many starts have been made or set aside.
+-- for the rate: how many starts have been made or set aside, and when it may be forgotten.
 create table holdfast_rates (
     name nvarchar(404) collate latin1_general_100_bin2 not null,
     number int not null,
@@ -428,6 +428,8 @@ create table holdfast_rates (
     started_at datetime2(6) null,
     primary key (name, number)
 )
+go
+create index holdfast_ix_rates_idle on holdfast_rates (started_at) where number = 0
 go
 -- What is made once: the run that makes it, for whoever asks.
 create table holdfast_builds (

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(180)
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 # Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
-LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots"}
+LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}
 # A look at the first row of a table is a scan by name only.
 FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
@@ -120,6 +120,7 @@ HOT = [
     "find_key_leases",
     "lock_rates",
     "set_rates",
+    "delete_idle_rates",
     "replace_uniques",
     "find_drain",
 ]
@@ -202,7 +203,7 @@ def values(query: Query) -> dict[str, object]:
     }
     if query.name == "set_expansion":
         given |= {"first": 1}
-    if query.name in ("find_ended", "delete_old_events"):
+    if query.name in ("find_ended", "delete_old_events", "delete_idle_rates"):
         given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
     if query.name in ("get_build", "invalidate_build"):
         given |= {"job": "build"}
@@ -294,6 +295,8 @@ FILL: list[tuple[int, int, str]] = [
     (1, 20_000, "insert into holdfast_artifacts select {id}, {id}, 'out.txt', 1, 1, 'x', {now}"),
     (1, 20_000, "insert into holdfast_uniques select 'work', {id}, {id}"),
     (1, 20_000, "insert into holdfast_builds select 'build', {id}, 'f', {id}, null, null, {now}"),
+    (1, 20_000, "insert into holdfast_rates select {id}, 0, 1, {then}"),
+    (1, 20_000, "insert into holdfast_rates select {id}, 1, 1, {now}"),
     (1, 20_000, "insert into holdfast_slots select 'work', {then}, 'ran', {id}, null, null, 0, {now}"),
 ]
 

@@ -173,7 +173,7 @@ go
 create index holdfast_ix_uniques_run on holdfast_uniques (run_id)
 go
 -- The starts that a rate allows in one period: when each was last made, and as the how-manieth of all. Number 0 stands
--- for the rate: how many starts have been made or set aside.
+-- for the rate: how many starts have been made or set aside, and when it may be forgotten.
 create table holdfast_rates (
     name text not null,
     number integer not null,
@@ -181,6 +181,8 @@ create table holdfast_rates (
     started_at text,
     primary key (name, number)
 ) without rowid
+go
+create index holdfast_ix_rates_idle on holdfast_rates (started_at) where number = 0
 go
 -- What is made once: the run that makes it, for whoever asks.
 create table holdfast_builds (
