@@ -60,18 +60,18 @@ def _due(
         page = store.read(lambda tx: retention.page(tx, state, cursor, before=limits[state], limit=PAGE))  # noqa: B023
         heads = store.read(lambda tx: retention.heads(tx, page)) if page else []  # noqa: B023
         for first in range(0, len(heads), HEADS):
-            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], limits))  # noqa: B023
+            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], limits, state))  # noqa: B023
         if page:
             cursors[state] = Cursor(page[-1].finished_at, page[-1].run_id)
         if len(page) < PAGE:
             return
 
 
-def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime]) -> list[str]:
+def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime], state: State) -> list[str]:
     """The families of these heads, without those of which someone names a member."""
     families = retention.families(tx, heads, limits)
     members = [member for family in families.values() for member in family]
-    named: set[str] = set()
+    named = retention.served(tx, heads, since=limits[state]) if state == "succeeded" else set()
     for first in range(0, len(members), PAGE):
         named |= retention.named(tx, members[first : first + PAGE])
     return [member for family in families.values() if named.isdisjoint(family) for member in family]

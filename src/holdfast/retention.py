@@ -3,7 +3,8 @@
     ended ── retain ──▶ [ artifacts ] ──▶ [ events ] ──▶ [ steps, slots, outcome, run ]
 
 Each bracket is a transaction; the run's own row goes last, so that whatever a crash leaves is found again. What someone
-names stays: a need, a build, a slot that its schedule may look at again. What is marked as audit log stays for ever.
+names stays: a need, a build, a slot that its schedule may look at again; the time of what made a build begins when that
+is good no more. What is marked as audit log stays for ever.
 A family (a run, its stages, segments and children) goes together, and only when all of it has ended long ago.
 """
 
@@ -108,6 +109,11 @@ def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, dat
 def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:
     before = limits.get(child["state"])
     return bool(child["audit"]) or before is None or child["finished_at"] >= before
+
+
+def served(tx: Transaction, run_ids: Iterable[str], *, since: datetime) -> set[str]:
+    """Those of these runs that made what was good until then or later: a run that was given it may still use it."""
+    return {row["id"] for row in tx.all("find_served", ids=sorted(run_ids), since=since)}
 
 
 def named(tx: Transaction, run_ids: Iterable[str]) -> set[str]:

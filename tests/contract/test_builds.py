@@ -6,11 +6,22 @@ import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import BuildNotFound, Context, Holdfast, InvalidArguments, InvalidPolicy, QueueFull, RunFailed, Wish
+from holdfast import (
+    BuildNotFound,
+    Context,
+    Holdfast,
+    InvalidArguments,
+    InvalidPolicy,
+    QueueFull,
+    RunFailed,
+    RunNotFound,
+    Wish,
+)
 from holdfast.orchestrator import promote
 from holdfast.testing import FakeClock, Manual
 
@@ -519,6 +530,29 @@ def test_builds_asked_for_in_every_order_while_they_fail_and_go_stale_hold_no_on
                 assert [hf.snapshot(build).state for build in run.snapshot.needed] == ["succeeded"] * 6
         assert len(hf.builds.list()) == 6
         assert hf.verify() == []
+
+
+@pytest.mark.contract("Q1", "S3")
+@pytest.mark.parametrize("outdated", ["stale", "made anew"])
+def test_retention_takes_nothing_from_a_run_that_was_given_a_build(
+    hf: Holdfast, manual: Manual, clock: FakeClock, app: App, outdated: str
+) -> None:
+    old = app.environment.submit(configuration_id="c1", fingerprint="f1")
+    manual.run_all()
+    clock.advance(timedelta(days=40))
+    run = app.ask()
+    if outdated == "stale":
+        hf.builds.invalidate(app.of())
+    else:
+        hf.builds.rebuild(app.of())
+    assert hf.retain().runs == 0
+    manual.run_all()
+    assert run.result(timeout=1) == "doc in /environments/c1/1"
+    clock.advance(timedelta(days=31))
+    hf.retain()
+    with pytest.raises(RunNotFound):
+        old.refresh()
+    assert hf.verify() == []
 
 
 def test_retention_keeps_what_is_ready_and_lets_go_of_what_no_one_would_get(

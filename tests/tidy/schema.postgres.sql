@@ -246,7 +246,7 @@ column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
 constraint holdfast_runs_pkey PRIMARY KEY (id)
-CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE ((again_of IS NOT NULL) AND (kind = 'pipeline'::text))
+CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
 CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id) WHERE (kind = 'pipeline'::text)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)

@@ -242,7 +242,7 @@ CREATE TABLE holdfast_runs (
     created_at text not null
 , kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0) without rowid;
 
-CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null and kind = 'pipeline';
+CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
 
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
 

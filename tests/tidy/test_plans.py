@@ -81,6 +81,7 @@ HOT = [
     "find_offspring",
     "lock_ended",
     "find_spared",
+    "find_served",
     "count_belongings",
     "delete_events_of",
     "delete_old_events",

@@ -14,7 +14,7 @@ alter table holdfast_runs add column audit integer not null default 0
 go
 create unique index holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null
 go
-create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null and kind = 'pipeline'
+create index holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null
 go
 create index holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline'
 go
