@@ -92,6 +92,7 @@ def again(tx: Transaction, run_id: str) -> str:
         policy=old.policy,
         tags=row["tags"],
         again_of=old.id,
+        needed=old.needed,
     )
     answer = runs.submit(tx, [new])[0]
     if not isinstance(answer, str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast import plans, results, runs, stages
 from holdfast.errors import HoldfastError, InvalidArguments, StageNotDone
 from holdfast.plans import Plan
@@ -24,7 +26,10 @@ def rerun(tx: Transaction, pipeline_id: str, *, from_stage: str | None = None) -
         tags=plans.tags(old.tags),
         again_of=old.id,
     )
-    [answer] = runs.submit(tx, [plans.submission(plan, new, new_id=lambda: tx.ids.new(tx.now), renew=renew)])
+    # What it waited for was given to its first stages; a new run does not wait, but may ask what came of that.
+    roots = replace(new, needed=runs.get(tx, plan.stages[0].run_id).needed)
+    again = plans.submission(plan, new, new_id=lambda: tx.ids.new(tx.now), renew=renew, roots=roots)
+    [answer] = runs.submit(tx, [again])
     if isinstance(answer, HoldfastError):
         raise answer
     return answer

@@ -50,3 +50,17 @@ def test_threads_and_the_event_loop_read_what_they_needed_alike(live: Holdfast) 
     waiting = [job.using(after=[needed]).submit() for job in (plain, in_loop)]
     with live.worker():
         assert [run.result(timeout=20) for run in waiting] == [[1, 2], [1, 2]]
+
+
+def test_a_run_that_is_done_again_reads_what_the_first_needed(hf: Holdfast, manual: Manual) -> None:
+    part = hf.job(name="part")(lambda: 5)
+
+    @hf.job(name="whole")
+    def whole(ctx: Context) -> list[int]:
+        return list(ctx.needed)
+
+    run = whole.using(after=[part.submit()]).submit()
+    manual.run_all()
+    again = run.again()
+    manual.run_all()
+    assert again.result(timeout=1) == run.result(timeout=1) == [5]

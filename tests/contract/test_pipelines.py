@@ -271,7 +271,7 @@ def test_what_makes_no_sense_is_refused_where_it_is_declared(hf: Holdfast, diamo
         ({"version": ""}, plain, "version"),
         ({"name": "a"}, plain, "already"),
         ({"name": "two words"}, plain, "can't be the name"),
-        ({"name": "number"}, plain, "takes an argument of that name"),
+        ({"name": "number"}, plain, "takes an argument"),
         ({}, child, "can't be the name"),
         ({}, of_b, "does not come after"),
         ({}, of_text, "is int in one stage and str"),
@@ -343,6 +343,25 @@ def test_a_rerun_from_a_stage_uses_what_was_done_before(hf: Holdfast, manual: Ma
     assert fourth.result(timeout=1) == "xxyyb"
     assert sorted(done) == ["beside", "each x", "each y", "last", "listed"]
     assert hf.verify() == []
+
+
+def test_a_rerun_is_given_what_the_first_was_given_to_wait_for(hf: Holdfast, manual: Manual) -> None:
+    before = hf.job(name="before")(lambda: "ready")
+    needy = hf.pipeline("needy")
+
+    @needy.stage()
+    def first(ctx: Context) -> list[Any]:
+        return list(ctx.needed)
+
+    @needy.stage(after=first)
+    def last(ctx: Context, first: list[str]) -> list[str]:
+        return first
+
+    run = needy.using(after=[before.submit()]).submit()
+    manual.run_all()
+    again = [run.again(), hf.pipelines.rerun(run.id, from_stage="first"), hf.pipelines.rerun(run.id, from_stage="last")]
+    manual.run_all()
+    assert [one.result(timeout=1) for one in again] == [["ready"]] * 3
 
 
 def test_a_pipeline_is_done_again_without_its_code(
