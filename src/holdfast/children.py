@@ -49,6 +49,8 @@ def named(options: Options, numbers: Iterator[int]) -> tuple[str, Options]:
     """What a child is called, and its options without what names it. Only one without a name takes a number."""
     if options.connection is not None:
         raise InvalidPolicy("a child is submitted in a transaction of its own; it can't join another")
+    # Not unique: given another's run, a later attempt would find no child of its own and submit one more.
+    options = replace(options, unique=None)
     name = options.idempotency_key
     if name is None:
         return str(next(numbers)), options

@@ -169,6 +169,23 @@ def test_a_named_child_takes_no_number_from_the_others(
     assert run.result(timeout=1) == [2, 4]
 
 
+def test_a_child_is_its_parents_own_though_its_job_is_unique(hf: Holdfast, manual: Manual, double: Any) -> None:
+    only = double.using(unique="active")
+
+    @hf.job(name="two")
+    def two(ctx: Context) -> list[int]:
+        return ctx.gather(ctx.submit_child(only, 7), ctx.submit_child(only, 7))
+
+    run = two.submit()
+    worker = manual.worker()
+    worker.work(worker.claim()[0])
+    other = only.submit(7)
+    manual.run_all()
+    assert run.result(timeout=1) == [14, 14]
+    found = [(one.id == other.id, one.parent_id) for one in hf.list_runs() if one.job == "double"]
+    assert sorted(found, key=str) == [(False, run.id), (False, run.id), (True, None)]
+
+
 def test_a_child_that_changed_its_job_is_refused(hf: Holdfast, manual: Manual, clock: FakeClock, double: Any) -> None:
     other = hf.job(name="other")(lambda: None)
 
