@@ -108,11 +108,12 @@ def take(tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, 
         return []
     ours = {row["slot_at"] for row in tx.all("insert_slots", rows=rows)}
     claimed = [(at, run_id) for at, (_, run_id) in wanted.items() if at in ours and run_id is not None]
-    if claimed and schedule.overlap == "cancel":
-        _cancel_active(tx, schedule, claimed[-1][0])
+    under_way = active(tx, schedule) if claimed and schedule.overlap == "cancel" else []
     refused = _submit(tx, schedule, claimed, at_once=manual)
     if manual and refused:
         raise next(iter(refused.values()))
+    for slot_at in [at for at, _ in claimed if at not in refused][-1:]:
+        _cancel(tx, under_way, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
     return [
         _refused(schedule, one, refused[at]) if at in refused else _written(schedule, one, run_id, manual=manual)
         for at, (one, run_id) in wanted.items()
@@ -199,9 +200,10 @@ def _checked(given: datetime, *, now: datetime) -> datetime:
     return given.astimezone(UTC)
 
 
-def _cancel_active(tx: Transaction, schedule: Schedule, slot_at: datetime) -> None:
-    for one in active(tx, schedule):
-        runs.cancel(tx, one.run_id, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
+def _cancel(tx: Transaction, under_way: Iterable[Active], *, reason: str) -> None:
+    """After the submission: a slot that is refused cancels no one, and queues are locked before runs."""
+    for one in under_way:
+        runs.cancel(tx, one.run_id, reason=reason)
 
 
 def _submit(

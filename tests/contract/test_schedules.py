@@ -368,6 +368,21 @@ def test_a_slot_may_cancel_the_run_of_the_one_before_and_starts_when_that_has_st
 
 
 @pytest.mark.contract("J7")
+def test_a_slot_that_is_refused_cancels_no_one(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    hf.queues.limit("slow", max_queued=1)
+    scheduled(hf, manual, overlap="cancel", max_runtime=DAY, queue="slow")
+    clock.advance(QUARTER)
+    manual.schedule()
+    worker = manual.worker(queues=["slow"])
+    [first] = worker.claim()
+    keep(worker, first, clock, QUARTER)
+    manual.schedule()
+    assert told(hf) == ["00:15 running", "00:30 skipped"]
+    assert hf.snapshot(first.lease.run_id).cancel_requested_at is None
+
+
+
+@pytest.mark.contract("J7")
 def test_a_run_submitted_by_hand_does_not_overlap_either(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
