@@ -7,9 +7,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from holdfast import Holdfast, HoldfastError, IdempotencyConflict, UnknownNeed
+from holdfast.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -119,6 +121,24 @@ def test_a_member_that_the_database_itself_refuses_fails_alone(
     assert [n for n, answer in enumerate(answers) if isinstance(answer, Exception)] == [13]
     assert database.count("runs") == 39
     assert hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_an_error_in_one_transaction_spoils_no_later_one(postgres_url: str) -> None:
+    """What stands behind an error in a pipeline is passed over, and must not count as prepared afterwards."""
+    with Holdfast(postgres_url) as hf:
+        hf.start()
+
+        def refused(tx: Transaction) -> None:
+            tx.put("insert_ready", rows=[{}])  # no column of it may be null
+            tx.put("ensure_queue", name="q")
+            tx.put("resume_queue", name="q")
+
+        for _ in range(12):  # a statement is prepared when it is said for the sixth time
+            with pytest.raises(psycopg.errors.NotNullViolation):
+                hf.do(refused)
+            hf.do(lambda tx: tx.put("ensure_queue", name="q"))
+            hf.queues.resume("q")
 
 
 @pytest.mark.contract("S3")

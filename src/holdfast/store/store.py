@@ -209,7 +209,7 @@ class Store:
                 raise
             raise translated from error
         finally:
-            if connection is not None:
+            if connection is not None and self.dialect.is_open(connection):
                 if alone:
                     self._writer = connection
                 else:

@@ -95,6 +95,10 @@ class Dialect(ABC):
     def rollback(self, connection: Any) -> None:
         connection.rollback()
 
+    def is_open(self, connection: Any) -> bool:
+        """Whether it can be used again; one that a rollback has closed can't."""
+        return True
+
     def close(self, connection: Any) -> None:
         connection.close()
 

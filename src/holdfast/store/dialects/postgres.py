@@ -51,6 +51,7 @@ class PostgresDialect(Dialect):
             if self._is_pooled(connection):
                 connection.prepare_threshold = None
             else:
+                connection.prepared_max = 500  # all of our statements: none has to go for another
                 for name, limit in self._limits.items():
                     connection.execute(f"set {name} = {_milliseconds(limit)}")
             return connection
@@ -90,8 +91,18 @@ class PostgresDialect(Dialect):
 
     def rollback(self, connection: Connection) -> None:
         self._leave_pipeline(connection)
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            connection.execute("rollback")
+        match connection.info.transaction_status:
+            case psycopg.pq.TransactionStatus.IDLE:
+                return
+            case psycopg.pq.TransactionStatus.INTRANS:
+                connection.execute("rollback")
+            case _:
+                # What stood behind the error in the pipeline was passed over, and psycopg believes some of it prepared:
+                # the next who says it on this connection would be told that there is no such statement.
+                connection.close()
+
+    def is_open(self, connection: Connection) -> bool:
+        return not connection.closed
 
     def close(self, connection: Connection) -> None:
         self._leave_pipeline(connection)
