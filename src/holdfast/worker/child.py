@@ -185,8 +185,12 @@ class PipeDesk:
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
         if isinstance(content, bytes):
             part, path = self.scratch()
-            path.write_bytes(content)
-            content = path
+            try:
+                path.write_bytes(content)
+                return self.keep(name, path, part=part)
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink()  # if it was refused, or was not written whole
         kept = self._ask("keep", name=name, path=str(content.absolute()), part=part)
         return wire.artifact_from_wire(kept).at(self._depot)
 

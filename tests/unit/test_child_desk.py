@@ -1,0 +1,48 @@
+"""The desk in a run's own process, with a worker at the other end that says what a test wants."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast import TooLarge
+from holdfast.worker import wire
+from holdfast.worker.child import PipeDesk
+from holdfast.worker.supervisor import Lines, line
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.mark.contract("L8", "S4")
+def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
+    """An object storage has the parts of runs in a folder of the worker's, where no one sweeps."""
+    ours, theirs = socket.socketpair()
+    sizes: list[int] = []
+
+    def answer() -> None:
+        lines = Lines()
+        while piece := theirs.recv(1 << 16):
+            for told in lines.feed(piece):
+                if told["ask"] == "scratch":
+                    reply = {"answer": ["part", str(tmp_path / "part")]}
+                else:
+                    sizes.append(Path(told["path"]).stat().st_size)
+                    reply = wire.error_to_wire(TooLarge("larger than allowed"))
+                theirs.sendall(line({"number": told["number"], **reply}))
+
+    worker = threading.Thread(target=answer, daemon=True)
+    worker.start()
+    try:
+        desk = PipeDesk(ours, offset=0.0, artifacts=str(tmp_path / "artifacts"))
+        with pytest.raises(TooLarge):
+            desk.keep("large.bin", b"x" * 1000)
+        assert sizes == [1000]
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        ours.shutdown(socket.SHUT_RDWR)
+        worker.join(timeout=10)
+        ours.close()
+        theirs.close()
