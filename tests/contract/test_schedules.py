@@ -381,7 +381,6 @@ def test_a_slot_that_is_refused_cancels_no_one(hf: Holdfast, manual: Manual, clo
     assert hf.snapshot(first.lease.run_id).cancel_requested_at is None
 
 
-
 @pytest.mark.contract("J7")
 def test_a_run_submitted_by_hand_does_not_overlap_either(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
