@@ -643,6 +643,24 @@ def test_a_changed_expression_is_taken_over_and_older_code_leaves_it_alone(
     assert told(hf) == ["00:30 queued"]
 
 
+@pytest.mark.contract("J5")
+def test_a_changed_expression_counts_from_then_on(url: str, hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    """What was due before is due by the expression of then; no slot that no one ever waited for is run or missed."""
+    scheduled(hf, manual, "0 3 * * *", catch_up="latest")
+    clock.advance(3 * HOUR)
+    manual.run_all()
+    clock.advance(12 * HOUR)
+    with another(url, clock, when="0 6 * * *", catch_up="latest") as newer:
+        assert newer.keep(clock.now()) == 0
+        clock.advance(15 * HOUR)
+        assert newer.keep(clock.now()) == 1
+    assert told(hf) == ["03:00 ran", "06:00 queued"]
+    clock.advance(DAY)
+    with another(url, clock, seed=8, when="0 9 * * *", catch_up="latest") as newest:
+        assert newest.keep(clock.now()) == 1, "due by the expression before, while no one was there"
+    assert told(hf) == ["03:00 ran", "06:00 queued", "06:00 queued"]
+
+
 @pytest.mark.contract("J5", "S3")
 def test_older_code_goes_on_when_the_newer_is_gone(url: str, hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
     scheduled(hf, manual, "0 * * * *", overlap="wait")

@@ -97,10 +97,14 @@ def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> int:
     if since > tx.now + SET_BACK:
         # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.
         since = tx.now - SET_BACK
-    due, more = ([], False) if standing.paused_at else triggers.between(schedule.trigger, since, tx.now, most=MOST)
+    # What came due before this code started was due by what the row says; its own counts from now on.
+    replaced = take_over and triggers.dump(schedule.trigger) != triggers.dump(standing.schedule.trigger)
+    trigger = standing.schedule.trigger if replaced else schedule.trigger
+    due, more = ([], False) if standing.paused_at else triggers.between(trigger, since, tx.now, most=MOST)
     if not due:
-        if spec != standing.spec or since != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
-            schedules.decided(tx, schedule, until=since)
+        until = tx.now if replaced and not standing.paused_at else since
+        if spec != standing.spec or until != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
+            schedules.decided(tx, schedule, until=until)
         return 0
     if more:
         _sum_up(tx, schedule, since, due[0])
