@@ -131,6 +131,26 @@ def test_an_ask_for_a_build_that_ended_badly_has_it_made_once_more(
     assert hf.verify() == []
 
 
+@pytest.mark.contract("Q11", "S2")
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_build_that_is_named_twice_must_succeed_if_one_of_them_says_so(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, joined: bool
+) -> None:
+    build = app.environment.submit(configuration_id="c1", fingerprint="f1")
+    asking = app.process.using(after={build: False, of(app): True})
+    if joined:
+        with caller() as connection:
+            run = asking.using(connection=connection).submit("doc")
+            connection.execute("commit")
+    else:
+        run = asking.submit("doc")
+    manual.orchestrate()
+    build.cancel()
+    manual.run_all()
+    assert run.refresh().snapshot.failure_type == "BUILD_FAILED"
+    assert hf.verify() == []
+
+
 @pytest.mark.contract("Q15", "S3")
 def test_a_run_that_is_cancelled_or_fails_asks_for_nothing_any_more(
     hf: Holdfast, manual: Manual, app: Any, caller: Caller, database: Database

@@ -102,6 +102,7 @@ HOT = [
     "find_needs_of",
     "find_asks_of",
     "delete_asks",
+    "set_must_succeed",
     "delete_asks_of",
     "set_needed",
     "find_expansions",

@@ -41,4 +41,7 @@ def _need(tx: Transaction, needs: dict[tuple[str, str], int]) -> list[tuple[str,
     if not needs:
         return []
     rows = [{"needed": one, "run_id": run_id, "must_succeed": must} for (one, run_id), must in sorted(needs.items())]
-    return [(row["needed"], row["run_id"]) for row in tx.all("insert_new_needs", rows=rows)]
+    new = [(row["needed"], row["run_id"]) for row in tx.all("insert_new_needs", rows=rows)]
+    if twice := [row for row in rows if row["must_succeed"] and (row["needed"], row["run_id"]) not in new]:
+        tx.put("set_must_succeed", rows=twice)
+    return new
