@@ -286,6 +286,16 @@ def test_stages_that_can_not_be_split_yet_are_in_no_ones_way(hf: Holdfast, manua
     assert counts(hf, run.id, "each") == {"READY": 1}
 
 
+def test_a_source_that_ends_while_its_stage_is_looked_at_is_seen_by_the_next_look(hf: Holdfast, manual: Manual) -> None:
+    split(hf).submit(values=[1])
+    hf.do(lambda tx: promote.looks(tx, limit=100))
+    worker = manual.worker()
+    worker.work(worker.claim()[0])
+    hf.do(lambda tx: promote.seen(tx, limit=100))
+    hf.do(lambda tx: promote.looks(tx, limit=100))
+    assert len(hf.do(lambda tx: tx.all("find_expansions", limit=100))) == 2
+
+
 def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values=list(range(50)))
     manual.worker().work(manual.worker().claim()[0])

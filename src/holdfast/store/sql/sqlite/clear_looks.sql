@@ -25,5 +25,5 @@ where
                 where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
             )
         )
-        or errand is not null
+        or (errand is not null and missing <= 0)
     )

@@ -26,6 +26,6 @@ where
                 where h.[key] = w.[key] and h.number <= w.key_limit and h.run_id is not null
             )
         )
-        or w.errand is not null
+        or (w.errand is not null and w.missing <= 0)
     )
 option (force order, loop join)
