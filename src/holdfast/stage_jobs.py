@@ -48,7 +48,7 @@ class StageJob(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {pipeline.name} has a stage {stage!r} already; give this one name=…")
         if stage in pipeline.given:
             raise InvalidPolicy(
-                f"pipeline {pipeline.name}: a stage takes an argument {stage!r}; give the stage of that name another: name=…"
+                f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…"
             )
         if not isinstance(version, str) or not 0 < len(version) <= MAX_STAGE or not codec.storable(version):
             raise InvalidPolicy(f"stage {name}: version is text of 1 to {MAX_STAGE} characters")

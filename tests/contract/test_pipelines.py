@@ -271,7 +271,7 @@ def test_what_makes_no_sense_is_refused_where_it_is_declared(hf: Holdfast, diamo
         ({"version": ""}, plain, "version"),
         ({"name": "a"}, plain, "already"),
         ({"name": "two words"}, plain, "can't be the name"),
-        ({"name": "number"}, plain, "takes an argument"),
+        ({"name": "number"}, plain, "is an argument of a stage"),
         ({}, child, "can't be the name"),
         ({}, of_b, "does not come after"),
         ({}, of_text, "is int in one stage and str"),
