@@ -38,8 +38,10 @@ class Asking(Protocol):
 
 @dataclass(slots=True)
 class Admission:
-    """`bounded` are the bounds that count here; `refused` and `given` say by run why it is none, or which it is."""
+    """`bounded` are the bounds that count, if they were `counted`; `refused` and `given` say by run why it is none, or
+    which it is."""
 
+    counted: bool
     bounded: Mapping[str, int]
     refused: dict[str, QueueFull] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
@@ -51,7 +53,9 @@ class Admission:
 
 def judge(tx: Transaction, asking: Sequence[Asking], *, repeated: Callable[[], set[str]]) -> Admission:
     """Who may come in. `repeated` says which are there already: they need no seat."""
-    admission = Admission(seats.bounds(tx, [seat_of(one) for one in asking]) if asking else {})
+    # In a caller's transaction what the database refuses could not be done again.
+    counted = not tx.owned or seats.expected(tx, [one.queue for one in asking])
+    admission = Admission(counted, seats.bounds(tx, [seat_of(one) for one in asking]) if asking and counted else {})
     onlies = _onlies(asking)
     admission.same = uniques.same(onlies)
     if admission.bounded:

@@ -96,7 +96,8 @@ def submit(
     builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}
     accepted = [settled(s, found) for s in accepted if s.build is None]
     rows = [stored(s, tx.now) for s in sorted(accepted, key=lambda s: s.run_id)]
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=1)} if rows else set()
+    counted = int(admission.counted)
+    inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=counted)} if rows else set()
     if not new <= inserted:
         # Someone came before us and has just committed: what we refuse must leave no build. Again, and we see it.
         raise Conflict("a run that needs builds has just been submitted by someone else")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidPolicy, QueueFull, Run, Worker
+from holdfast import seats as taking
+from holdfast.ids import Ids
 from holdfast.outcomes import HandBack, TryLater
+from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock, Manual
 
 
@@ -219,6 +223,38 @@ def test_every_process_obeys_a_bound_whatever_code_it_has(job: Any, url: str, cl
         same.using(queue="free").submit()  # it has seen no bound, and sees one when it comes upon it
         with pytest.raises(QueueFull):
             same.submit()
+
+
+@pytest.mark.contract("Q8")
+@pytest.mark.parametrize("how", ["plain", "idempotency_key", "unique", "after"])
+def test_a_process_that_knows_no_bound_asks_for_none_and_obeys_it(
+    hf: Holdfast, url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    other: Any = hf.job(name="other")(lambda number: None)
+    options: dict[str, Any] = {
+        "plain": {},
+        "unique": {"unique": "queued"},
+        "after": {"after": [other.submit(number=0)]},
+    }
+    asked: list[str] = []
+    bounds = taking.bounds
+
+    def ask(tx: Transaction, wanted: Sequence[taking.Seat]) -> dict[str, int]:
+        asked.extend(seat.queue for seat in wanted)
+        return bounds(tx, wanted)
+
+    monkeypatch.setattr(taking, "bounds", ask)
+
+    def submit(number: int) -> None:
+        other.using(queue="q", **options.get(how, {how: str(number)})).submit(number=number)
+
+    submit(1)
+    assert asked == []
+
+    with Holdfast(url, clock=clock, ids=Ids(seed=2)) as someone:
+        someone.queues.limit("q", max_queued=1)
+    with pytest.raises(QueueFull):
+        submit(2)
 
 
 @pytest.mark.contract("Q8")
