@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from holdfast import plans, results, runs, stages
 from holdfast.errors import HoldfastError, InvalidArguments, StageNotDone
-from holdfast.plans import Plan
+from holdfast.plans import Plan, Stage
 from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
 
@@ -42,12 +42,19 @@ def _from(tx: Transaction, plan: Plan, name: str) -> set[str]:
         raise InvalidArguments(f"the pipeline has no stage {name!r}; there are {known}")
     renew = plan.below(name)
     kept = [stage for stage in plan.stages if stage.name not in renew]
-    ended = {result.run_id: result.state for result in results.of(tx, [stage.run_id for stage in kept])}
+    ended = {result.run_id: result for result in results.of(tx, [stage.run_id for stage in kept])}
     for stage in kept:
-        state = ended.get(stage.run_id)
-        if state != "succeeded" and not (state is not None and stage.may_fail):
+        result = ended.get(stage.run_id)
+        if result is None or (result.state != "succeeded" and not stage.may_fail):
             raise StageNotDone(
-                f"stage {stage.name} {'has not ended' if state is None else f'ended {state}'}, so its result can't be "
-                f"used again; rerun from {stage.name}, or all of it"
+                f"stage {stage.name} {'has not ended' if result is None else f'ended {result.state}'}, so its result "
+                f"can't be used again; rerun from {stage.name}, or all of it"
             )
+        if stage.split is not None and _segments(tx, stage) < result.value["segments"]:
+            raise StageNotDone(f"stage {stage.name} is too old: some of its segments are gone; rerun all of it")
     return renew
+
+
+def _segments(tx: Transaction, stage: Stage) -> int:
+    """How many there are; retention may be on its way through them, and leaves these now."""
+    return len(tx.all("share_segments", parent_id=stage.pipeline_id, stage=stage.name))

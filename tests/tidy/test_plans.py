@@ -108,6 +108,7 @@ HOT = [
     "find_expansions",
     "set_expansion",
     "find_segments",
+    "share_segments",
     "find_segment_results",
     "count_stages",
     "insert_stops",

@@ -11,6 +11,7 @@ where
         or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
         or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
         or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.kind = 'pipeline')
+        or exists (select 1 from holdfast_runs as a where a.again_of = r.parent_id and a.kind = 'pipeline')
         or exists (
             select 1
             from holdfast_slots as t

@@ -16,6 +16,11 @@ where
     )
     or exists (
         select 1
+        from holdfast_runs as a
+        where a.again_of = r.parent_id and a.again_of is not null and a.kind = 'pipeline'
+    )
+    or exists (
+        select 1
         from holdfast_slots as t
         inner join holdfast_schedules as c on c.name = t.job
         where t.run_id = r.id and t.slot_at > c.considered_at

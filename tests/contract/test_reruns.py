@@ -1,0 +1,56 @@
+"""Reruns against retention: what a rerun uses again stays, and what has begun to go is not used again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, Run, StageNotDone, reruns, retention
+from holdfast.testing import Manual
+
+
+@pytest.fixture
+def run(hf: Holdfast, manual: Manual) -> Run[Any]:
+    """A pipeline that has ended: listed → each, of three segments → last."""
+    pipeline = hf.pipeline("split")
+    listed = pipeline.stage(name="listed")(lambda: [1, 2, 3])
+    each = pipeline.stage(name="each", after=listed, each="value")(lambda value: value)
+    pipeline.stage(name="last", after=each)(lambda segments: sum(segments))
+    run = pipeline.submit()
+    manual.run_all()
+    return run
+
+
+def segments(hf: Holdfast) -> list[str]:
+    return [one.id for one in hf.list_runs() if one.kind == "segment"]
+
+
+@pytest.mark.contract("P8")
+def test_a_pass_under_way_leaves_the_segments_that_a_rerun_uses_again(
+    hf: Holdfast, manual: Manual, run: Run[Any]
+) -> None:
+    going = segments(hf)
+    assert len(hf.do(lambda tx: retention.held(tx, going))) == 3
+    again = hf.pipelines.rerun(run.id, from_stage="last")
+    assert hf.do(lambda tx: retention.held(tx, going)) == []
+    manual.run_all()
+    assert again.result(timeout=1) == 6
+
+
+@pytest.mark.contract("P8")
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_segments_are_not_removed_while_a_rerun_is_being_submitted(hf: Holdfast, run: Run[Any]) -> None:
+    going = segments(hf)
+    with hf.store.transaction() as tx:
+        reruns.rerun(tx, run.id, from_stage="last")
+        assert hf.do(lambda other: retention.remove(other, going)) == 0
+
+
+@pytest.mark.contract("P8", "S4")
+def test_a_stage_of_which_segments_are_gone_is_not_used_again(hf: Holdfast, run: Run[Any]) -> None:
+    hf.do(lambda tx: retention.remove(tx, segments(hf)[:1]))
+    before = len(hf.list_runs())
+    with pytest.raises(StageNotDone, match="gone"):
+        hf.pipelines.rerun(run.id, from_stage="last")
+    assert len(hf.list_runs()) == before
