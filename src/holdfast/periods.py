@@ -13,13 +13,16 @@ MAX_ROWS = 100
 LONGEST = timedelta(days=366)
 
 _UNITS = {
-    "s": timedelta(seconds=1),
-    "sec": timedelta(seconds=1),
-    "min": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
+    spelling: timedelta(**{unit: 1})
+    for unit, spellings in {
+        "seconds": ("s", "sec", "second", "seconds"),
+        "minutes": ("m", "min", "minute", "minutes"),
+        "hours": ("h", "hour", "hours"),
+        "days": ("d", "day", "days"),
+    }.items()
+    for spelling in spellings
 }
-_RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,6})?\s*(s|sec|min|hour|day)")
+_RATE = re.compile(rf"(\d{{1,9}})\s*/\s*(\d{{1,6}})?\s*({'|'.join(_UNITS)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def rate(text: str) -> Rate:
     """
     found = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
-        raise InvalidPolicy(f"{text!r} is no rate: write 10/min, 1/s (or sec, hour, day), or 100/30s")
+        raise InvalidPolicy(f"{text!r} is no rate: write 10/min, 1/s (or h, d), or 100/30s")
     count, period = int(found[1]), int(found[2] or 1) * _UNITS[found[3]]
     if count < 1 or not timedelta(0) < period <= LONGEST:
         raise InvalidPolicy(f"rate {text!r}: at least one start, in a period of at most {LONGEST.days} days")

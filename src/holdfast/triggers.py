@@ -22,6 +22,17 @@ SECOND, DAY, WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
 FAR = 50  # years without a slot after which there is none
 CHAIN = 100_000  # how far a trigger that only knows the next one is followed
 
+# What cron calls its own nicknames, as the fields they stand for.
+NICKNAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
 
 class Trigger(Protocol):
     def after(self, instant: datetime) -> datetime | None:
@@ -50,12 +61,12 @@ class Every:
         return EPOCH + ((instant - EPOCH) // self.interval + 1) * self.interval
 
     def __str__(self) -> str:
-        return f"every {self.interval}"
+        return f"every {_words(self.interval)}"
 
 
 @dataclass(frozen=True)
 class Cron:
-    """Five fields of cron (or six, with seconds first), by the wall clock of a time zone.
+    """Five fields of cron (or six, with seconds first; or a nickname like @daily), by the wall clock of a time zone.
 
     When clocks change, cron's own rule holds. A schedule at fixed times (minute and hour both without a star) comes
     once: a time that is skipped comes when the clocks have been put forward, a time that is repeated comes the first
@@ -67,6 +78,8 @@ class Cron:
     tz: str = "UTC"
 
     def __post_init__(self) -> None:
+        if self.expression.strip().startswith("@"):
+            object.__setattr__(self, "expression", _fields_of(self.expression))
         try:
             next(CronSim(self.expression, datetime(2000, 1, 1)))  # noqa: DTZ001 - a wall clock without a zone
         except (CronSimError, ValueError, AttributeError, AssertionError) as error:
@@ -216,6 +229,24 @@ def _forward(trigger: Trigger, after: datetime, until: datetime) -> Iterator[dat
     while slot is not None and slot <= until:
         yield slot
         slot = trigger.after(slot)
+
+
+def _fields_of(nickname: str) -> str:
+    try:
+        return NICKNAMES[nickname.strip().lower()]
+    except KeyError:
+        raise InvalidPolicy(
+            f"{nickname!r} is no nickname of cron: write {', '.join(NICKNAMES)}, or five fields"
+        ) from None
+
+
+def _words(interval: timedelta) -> str:
+    """5 s, 1 min 30 s, 2 h, 1 d: all of it, as an interval is exact."""
+    minutes, seconds = divmod(interval.total_seconds(), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s"))
+    return " ".join(f"{value:g} {unit}" for value, unit in parts if value)
 
 
 def dump(trigger: Trigger) -> dict[str, Any]:

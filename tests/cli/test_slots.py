@@ -42,7 +42,7 @@ def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invo
     shown = holdfast("schedules", "list", url)
     lines = shown.stdout.splitlines()
     assert lines[0].split() == ["NAME", "WHEN", "NEXT", "LAST", "OUTCOME", "NOTE"]
-    assert lines[1].split()[:4] == ["cleanup", "every", "1:00:00", "paused"]
+    assert lines[1].split()[:5] == ["cleanup", "every", "1", "h", "paused"]
     assert "since 2026-01-01 00:46:00: [red]holiday[/red]\\x1b[2J" in lines[1]
     assert "*/15 * * * * Europe/Berlin" in lines[2]
     assert "2026-01-01 00:45:00  failed" in lines[2]

@@ -360,3 +360,17 @@ def test_a_run_whose_rate_was_forgotten_starts_in_its_turn(hf: Holdfast, manual:
             manual.worker("a", queues=["q"]).finish(claim)
         clock.advance(60)
     assert started == [run.id for run in [*early[1:], *late]]
+
+
+@pytest.mark.parametrize(
+    ("written", "period"),
+    [
+        *(("10/" + unit, SECOND) for unit in ("s", "sec", "second")),
+        *(("10/" + unit, MINUTE) for unit in ("m", "min", "minute")),
+        *(("10/" + unit, 60 * MINUTE) for unit in ("h", "hour")),
+        *(("10/" + unit, 24 * 60 * MINUTE) for unit in ("d", "day")),
+        ("10/2minutes", 2 * MINUTE),
+    ],
+)
+def test_a_period_is_spelled_as_people_do(written: str, period: timedelta) -> None:
+    assert (rate(written).count, rate(written).period) == (10, period)

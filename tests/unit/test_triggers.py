@@ -316,3 +316,23 @@ def test_a_stored_trigger_that_is_code_comes_back_as_its_description() -> None:
     assert described == Described("date[2026-01-01 09:30:00 UTC]")
     assert described.after(at("2020-01-01 00:00")) is None
     assert isinstance(triggers.load({"cron": "bad", "tz": "UTC"}), Described)
+
+
+@pytest.mark.parametrize(
+    ("nickname", "fields"), [("@hourly", "0 * * * *"), (" @Daily ", "0 0 * * *"), ("@weekly", "0 0 * * 0")]
+)
+def test_a_nickname_of_cron_is_its_fields(nickname: str, fields: str) -> None:
+    assert Cron(nickname, "Europe/Berlin") == Cron(fields, "Europe/Berlin")
+    assert triggers.dump(Cron(nickname)) == {"cron": fields, "tz": "UTC"}
+
+
+def test_a_nickname_that_names_no_time_is_answered_with_those_that_do() -> None:
+    with pytest.raises(InvalidPolicy, match="'@reboot' is no nickname of cron: write @yearly, .*, or five fields"):
+        Cron("@reboot")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "5 s"), (1.5, "1.5 s"), (90, "1 min 30 s"), (3600, "1 h"), (90_000, "1 d 1 h")]
+)
+def test_an_interval_is_written_as_people_say_it(seconds: float, words: str) -> None:
+    assert str(Every(timedelta(seconds=seconds))) == f"every {words}"

@@ -49,7 +49,7 @@ class Starter:
             desk.interrupted()
             self._settle(
                 running,
-                self._told(running, "its thread was told to stop and may linger; it can write no more"),
+                self._told(running, "its thread was told to stop, and can write no more even if it does not listen"),
             )
 
         def work() -> None:
