@@ -185,3 +185,36 @@ def test_a_draining_worker_does_all_that_can_be_done_now_and_stops_by_itself(liv
     assert worker.join(timeout=PATIENCE) == "drained"
     assert [run.result(timeout=0) for run in runs] == list(range(11))
     assert later.refresh().state == "queued"
+
+
+@pytest.mark.contract("S5")
+def test_a_worker_that_shuts_down_claims_no_slots(live: Holdfast) -> None:
+    began, let_go = threading.Event(), threading.Event()
+
+    @live.job(name="work")
+    def work() -> None:
+        began.set()
+        let_go.wait(PATIENCE)
+
+    @live.schedule(every=1, name="ingest")
+    def ingest() -> None: ...
+
+    def claimed() -> int:
+        return len(live.schedules.slots("ingest", next=0))
+
+    worker = live.worker()
+    worker.start()
+    work.submit()
+    assert began.wait(PATIENCE)
+    until(claimed)
+    worker.request_stop()
+    begun = claimed()
+    # Its orchestrator goes on for the others: when this one is ready, the seconds of two more slots have come.
+    later = work.using(delay=2.5).submit()
+    until(lambda: later.refresh().snapshot.place == "ready")
+    stopped_with = claimed()
+    let_go.set()
+    worker.join()
+
+    # One slot may have been on its way as the stop was asked for.
+    assert stopped_with - begun <= 1

@@ -39,7 +39,11 @@ class Timetable:
         self._next: dict[str, datetime] = {}
         self._met: set[str] = set()
         self._looked_at: datetime | None = None
-        self._changed = False
+        self._changed = self._closed = False
+
+    def close(self) -> None:
+        """Claim no more slots, from now on: they are for those who go on."""
+        self._closed = True
 
     def forget(self) -> None:
         """Something was changed by hand: look at every schedule the next time."""
@@ -54,10 +58,12 @@ class Timetable:
         self._looked_at = now
         due = [one for name, one in list(self._known.items()) if self._next.get(name, now) <= now]
         due.sort(key=lambda one: self._next.get(one.name, EPOCH))
-        return sum(self._keep(schedule, now) for schedule in due[:AT_ONCE])
+        return sum(self._keep(schedule, now) for schedule in due[:AT_ONCE] if not self._closed)
 
     def next_at(self) -> datetime | None:
         """When the next schedule has to be looked at, if any is known."""
+        if self._closed:
+            return None
         return min((self._next.get(name, EPOCH) for name in list(self._known)), default=None)
 
     def _keep(self, schedule: Schedule, now: datetime) -> int:

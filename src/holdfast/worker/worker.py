@@ -84,6 +84,7 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
+        self._timetable = Timetable(store, hf.schedules.known, guard=self._guard)
         self._orchestrator = Orchestrator(
             store,
             hf.settings,
@@ -100,7 +101,7 @@ class Worker:
             on_pulse=self._on_pulse,
             # At a moment of the hour that differs from worker to worker.
             chore=Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id).tick,
-            timetable=Timetable(store, hf.schedules.known, guard=self._guard),
+            timetable=self._timetable,
         )
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
         self._run_log = RunLog(
@@ -129,8 +130,9 @@ class Worker:
         return self.join()
 
     def request_stop(self) -> None:
-        """Claim no more."""
+        """Claim no more, neither runs nor slots."""
         self._stopping.set()
+        self._timetable.close()
         self._cycle.stop_claiming()
 
     def join(self, timeout: float | None = None) -> Ended:
@@ -218,6 +220,7 @@ class Worker:
         return not self.alive
 
     def _close(self) -> None:
+        self._timetable.close()
         for running in self.hand.all():  # only where an error stopped us
             running.stop("lost", "its worker has stopped")
         self._stopped.set()
