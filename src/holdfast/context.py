@@ -122,7 +122,9 @@ class Context(ABC):
             named = dict(values)
             for name in named:
                 if not is_segment_name(name):
-                    raise InvalidArguments(f"{name!r} can't name a segment: a name is text of 1 to 200 characters")
+                    raise InvalidArguments(
+                        f"{name!r} can't name a segment: a name has 1 to 200 characters, the last no space"
+                    )
             return named
         if isinstance(values, str | bytes):
             raise InvalidArguments("segments are a list or a mapping of values, not text")
@@ -149,5 +151,5 @@ class Context(ABC):
 
 
 def is_segment_name(name: object) -> bool:
-    """Whether a segment may be called that."""
-    return isinstance(name, str) and 0 < len(name) <= 200 and codec.storable(name)
+    """Whether a segment may be called that; with a space at the end, SQL Server would take it for the one without."""
+    return isinstance(name, str) and 0 < len(name) <= 200 and codec.storable(name) and not name.endswith(" ")

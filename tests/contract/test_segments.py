@@ -227,7 +227,7 @@ def test_so_many_segments_may_fail_and_no_more(hf: Holdfast, manual: Manual, val
 
 
 @pytest.mark.contract("S4")
-@pytest.mark.parametrize("returned", [None, "text", 3, {"": 1}, {"x" * 201: 1}])
+@pytest.mark.parametrize("returned", [None, "text", 3, {"": 1}, {"x" * 201: 1}, {"a ": 1}])
 def test_what_is_no_list_of_segments_fails_the_stage_with_a_reason(hf: Holdfast, manual: Manual, returned: Any) -> None:
     pipeline = hf.pipeline("wrong")
 
@@ -247,7 +247,7 @@ def test_what_is_no_list_of_segments_fails_the_stage_with_a_reason(hf: Holdfast,
 
 
 @pytest.mark.contract("S4")
-@pytest.mark.parametrize("values", ["text", b"bytes", {"": 1}, {3: 1}])
+@pytest.mark.parametrize("values", ["text", b"bytes", {"": 1}, {3: 1}, {"a ": 1}])
 def test_segments_are_checked_where_they_are_made(hf: Holdfast, values: Any) -> None:
     pipeline = hf.pipeline("checked")
 

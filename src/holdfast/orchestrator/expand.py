@@ -76,7 +76,10 @@ def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
             return [(str(number), value) for number, value in enumerate(values)]
         case dict() as named:
             if wrong := [name for name in named if not is_segment_name(name)]:
-                raise NotSegments(f"stage {source.name} named a segment {wrong[0]!r}: a name has 1 to 200 characters")
+                raise NotSegments(
+                    f"stage {source.name} named a segment {wrong[0]!r}: "
+                    "a name has 1 to 200 characters, the last no space"
+                )
             return list(named.items())
     raise NotSegments(f"stage {source.name} returned no list or mapping of segments")
 
