@@ -31,6 +31,8 @@ class Asking(Protocol):
     @property
     def kind(self) -> str | None: ...
     @property
+    def parent_id(self) -> str | None: ...
+    @property
     def unique(self) -> str | None: ...
     @property
     def digest(self) -> str: ...
@@ -73,7 +75,7 @@ def settle(tx: Transaction, asking: Sequence[Asking], admission: Admission) -> N
 
 
 def seat_of(one: Asking) -> Seat:
-    return Seat(one.run_id, one.queue, refusable=one.kind in REFUSABLE)
+    return Seat(one.run_id, one.queue, refusable=one.kind in REFUSABLE and one.parent_id is None)
 
 
 def _onlies(asking: Sequence[Asking]) -> list[Only]:

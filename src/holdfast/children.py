@@ -32,6 +32,7 @@ class Child(Generic[R]):
     id: str
     name: str
     job: Job[..., R] = field(repr=False, compare=False)
+    key: str | None = field(default=None, repr=False, compare=False)
 
 
 class Waiting(BaseException):
@@ -82,9 +83,19 @@ def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str) 
     return answer
 
 
-def gathered(children: Sequence[Child[Any]], found: Sequence[Result], *, return_exceptions: bool) -> list[Any]:
-    """What the children came to, in order; Waiting if some have not ended, RunFailed for the first that failed."""
+def gathered(
+    children: Sequence[Child[Any]], found: Sequence[Result], *, return_exceptions: bool, kept: str | None
+) -> list[Any]:
+    """What the children came to, in order; Waiting if some have not ended, RunFailed for the first that failed.
+
+    `kept` is the key that no one else can have while we wait.
+    """
     by_id = {result.run_id: result for result in found}
+    if kept is not None and (stuck := [child for child in children if child.key == kept and child.id not in by_id]):
+        raise InvalidPolicy(
+            f"child {stuck[0].name} can't start before this run lets key {kept} go, and with key_order='strict' it "
+            "keeps the key while it waits"
+        )
     if len(by_id) < len({child.id for child in children}):
         raise Waiting(list(dict.fromkeys(child.id for child in children)))
     answers = [_answer(child, by_id[child.id]) for child in children]

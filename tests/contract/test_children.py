@@ -310,6 +310,37 @@ def test_a_waiting_run_lets_its_key_go_unless_it_is_strict(
     assert hf.verify() == []
 
 
+@pytest.mark.parametrize("kind", ["job", "pipeline"])
+def test_a_full_queue_refuses_no_child(hf: Holdfast, manual: Manual, kind: str) -> None:
+    pipeline = hf.pipeline("one")
+    pipeline.stage(name="only")(lambda: 1)
+    child = pipeline if kind == "pipeline" else hf.job(name="work")(lambda: 1)
+
+    @hf.job(name="busy")
+    def busy(ctx: Context) -> list[int]:
+        return ctx.gather(ctx.submit_child(child))
+
+    hf.queue("default", max_queued=1)
+    run = busy.submit()
+    manual.run_all()
+    assert run.result(timeout=1) == [1]
+    assert hf.verify() == []
+
+
+def test_a_run_that_keeps_its_key_does_not_wait_for_a_child_of_the_same_key(hf: Holdfast, manual: Manual) -> None:
+    child = hf.job(name="child", key="{name}")(lambda name: name)
+
+    @hf.job(name="keeper", key="{name}", key_order="strict")
+    def keeper(ctx: Context, name: str, others: list[str]) -> list[str]:
+        return ctx.gather(*[ctx.submit_child(child, other) for other in others])
+
+    stuck, fine = keeper.submit("a", ["b", "a"]), keeper.submit("c", ["d"])
+    manual.run_all()
+    assert fine.result(timeout=1) == ["d"]
+    assert "child 2 can't start before this run lets key a go" in str(stuck.refresh().snapshot.error)
+    assert {one.state for one in hf.list_runs() if one.parent_id == stuck.id} == {"cancelled"}
+
+
 def test_a_pipeline_can_be_a_child(hf: Holdfast, manual: Manual) -> None:
     pipeline = hf.pipeline("inner")
 

@@ -105,12 +105,14 @@ class RunContext(Context):
         name, options = children.named(job.options, self._numbers)
         now = self._desk.now()
         submission = job.submission(job.hf.ids.new(now), options, args, kwargs, now=now)
-        return Child(self._desk.submit_child(submission, name), name, job)
+        return Child(self._desk.submit_child(submission, name), name, job, submission.key)
 
     def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
         children.checked(children_)
         found = self._desk.results([child.id for child in children_])
-        return children.gathered(children_, found, return_exceptions=return_exceptions)
+        policy, ticket = self._claim.policy, self._claim.lease.ticket
+        kept = ticket.key if policy.key_order == "strict" and policy.key_limit == 1 else None
+        return children.gathered(children_, found, return_exceptions=return_exceptions, kept=kept)
 
     @property
     def cancelled(self) -> bool:
