@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from holdfast.store.transaction import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A run that has a hold on a key; without a worker it is ready and has not started."""
+    """A run that has a hold on a key.
+
+    state   running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that
+            it has submitted) and keeps the key meanwhile, as key_order='strict' says
+    """
 
     run_id: str
+    state: Literal["running", "ready", "waits"]
     worker: str | None
+    due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +44,12 @@ def _key(tx: Transaction, row: Row) -> Key:
     return Key(
         key=row["key"],
         limit=row["key_limit"] or 1,
-        holders=tuple(Holder(run_id=hold["run_id"], worker=hold["holder"]) for hold in held),
+        holders=tuple(_holder(hold) for hold in held),
         waiting=row["waiting"],
         oldest_at=row["oldest_at"],
     )
+
+
+def _holder(hold: Row) -> Holder:
+    state: Literal["running", "ready", "waits"] = "running" if hold["holder"] else "waits" if hold["waits"] else "ready"
+    return Holder(run_id=hold["run_id"], state=state, worker=hold["holder"], due_at=hold["due_at"])

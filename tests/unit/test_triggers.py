@@ -327,7 +327,7 @@ def test_a_nickname_of_cron_is_its_fields(nickname: str, fields: str) -> None:
 
 
 def test_a_nickname_that_names_no_time_is_answered_with_those_that_do() -> None:
-    with pytest.raises(InvalidPolicy, match="'@reboot' is no nickname of cron: write @yearly, .*, or five fields"):
+    with pytest.raises(InvalidPolicy, match=r"'@reboot' is no nickname of cron: write @yearly, .*, or five fields"):
         Cron("@reboot")
 
 

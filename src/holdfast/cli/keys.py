@@ -32,7 +32,7 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
     """Keys that someone holds or waits for, in their order.
 
     LIMIT is how many may hold a key at once, WAITING how many wait for it, OLDEST how long the oldest of these has been
-    there.
+    there. Times are UTC.
 
     \b
     holdfast keys list app:hf
@@ -64,4 +64,10 @@ def _row(key: Key, now: datetime) -> tuple[str, ...]:
 
 
 def _holder(holder: Holder) -> str:
-    return f"{holder.run_id} " + (f"on {holder.worker}" if holder.worker else "(ready, not started)")
+    match holder.state:
+        case "running":
+            return f"{holder.run_id} on {holder.worker}"
+        case "ready":
+            return f"{holder.run_id} (ready, not started)"
+    meanwhile = "for what it needs" if holder.due_at is None else f"until {screen.instant(holder.due_at)}"
+    return f"{holder.run_id} (waits {meanwhile}, keeps the key)"

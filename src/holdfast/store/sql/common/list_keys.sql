@@ -19,11 +19,26 @@ select
             select max(h.number) as key_limit from holdfast_holds as h where h.key = p.key
         ) as each
     ) as key_limit,
-    (select count(*) from holdfast_waits as w where w.key = p.key and w.missing = 0) as waiting,
+    (
+        select count(*)
+        from holdfast_waits as w
+        where
+            w.key = p.key
+            and w.missing = 0
+            and not exists (select 1 from holdfast_holds as h where h.key = w.key and h.run_id = w.run_id)
+    ) as waiting,
     (
         select min(r.created_at)
         from holdfast_runs as r
-        where r.id = (select min(w.run_id) from holdfast_waits as w where w.key = p.key and w.missing = 0)
+        where
+            r.id = (
+                select min(w.run_id)
+                from holdfast_waits as w
+                where
+                    w.key = p.key
+                    and w.missing = 0
+                    and not exists (select 1 from holdfast_holds as h where h.key = w.key and h.run_id = w.run_id)
+            )
     ) as oldest_at
 from page as p
 order by p.key

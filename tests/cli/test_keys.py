@@ -1,0 +1,31 @@
+"""holdfast keys, on every store, by the database's URL."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.cli.conftest import Invoke
+
+from holdfast import Holdfast
+from holdfast.outcomes import TryAgain
+from holdfast.testing import Manual
+
+
+def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(
+    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual
+) -> None:
+    strict = hf.job(name="strict", key="doc", key_order="strict", max_attempts=2)(lambda doc: None)
+    first = strict.submit(doc="a")
+    worker = manual.worker("worker-1")
+    [claim] = worker.claim()
+    worker.finish(claim, TryAgain("no", timedelta(minutes=4)))
+    [key] = hf.keys.list()
+    assert (key.waiting, key.oldest_at) == (0, None)
+    [holder] = key.holders
+    assert (holder.run_id, holder.state, holder.worker) == (first.id, "waits", None)
+    assert holder.due_at == hf.clock.now() + timedelta(minutes=4)
+
+    strict.submit(doc="a")
+    [_, line] = holdfast("keys", "list", url).stdout.splitlines()
+    assert line.split()[:3] == ["doc:a", "1", "1"]
+    assert line.endswith(f"{first.id} (waits until 2026-01-01 00:04:00, keeps the key)")
