@@ -13,8 +13,8 @@ from holdfast.store.transaction import Row, Transaction
 class Holder:
     """A run that has a hold on a key.
 
-    state   running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that
-            it has submitted) and keeps the key meanwhile, as key_order='strict' says
+    state  running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that
+           it has submitted) and keeps the key meanwhile, as key_order='strict' says
     """
 
     run_id: str

@@ -7,7 +7,7 @@ from datetime import timedelta
 from tests.cli.conftest import Invoke
 
 from holdfast import Holdfast
-from holdfast.outcomes import TryAgain
+from holdfast.outcomes import TryLater
 from holdfast.testing import Manual
 
 
@@ -18,7 +18,7 @@ def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(
     first = strict.submit(doc="a")
     worker = manual.worker("worker-1")
     [claim] = worker.claim()
-    worker.finish(claim, TryAgain("no", timedelta(minutes=4)))
+    worker.finish(claim, TryLater("no", timedelta(minutes=4), key_order="strict"))
     [key] = hf.keys.list()
     assert (key.waiting, key.oldest_at) == (0, None)
     [holder] = key.holders
