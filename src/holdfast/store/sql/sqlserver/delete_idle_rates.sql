@@ -2,7 +2,7 @@
 delete r
 from (
     select top (:limit) i.name
-    from holdfast_rates as i with (updlock, readpast, readcommittedlock, rowlock)
+    from holdfast_rates as i with (updlock, readpast, readcommittedlock)
     where i.number = 0 and i.started_at < :before
     order by i.started_at
 ) as idle
