@@ -100,7 +100,9 @@ def limit(tx: Transaction, name: str, limits: Limits, *, declared: bool = False)
         declared=limits.text if declared else before["declared"],
     )
     if became_bounded:
-        seats.fill(tx, name)
+        after: str | None = ""
+        while after is not None:
+            after = seats.fill(tx, name, after=after)
     elif before["max_queued"] is not None and max_queued is None:
         seats.clear(tx)
     if before["concurrency"] is None and concurrency is not None:

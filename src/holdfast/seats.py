@@ -15,6 +15,7 @@ from holdfast.errors import QueueFull
 from holdfast.store.transaction import Transaction
 
 EVERY_QUEUE = "*"
+PAGE = 1000
 RECENT = timedelta(minutes=5)
 SOONEST, LATEST, UNKNOWN = timedelta(seconds=1), timedelta(hours=1), timedelta(seconds=30)
 
@@ -76,12 +77,16 @@ def take(tx: Transaction, bounded: Mapping[str, int], seats: Iterable[Seat]) -> 
         tx.put("insert_seats", rows=rows)
 
 
-def fill(tx: Transaction, queue: str) -> None:
-    """Seat the runs that a queue (or every one) has while it becomes bounded.
+def fill(tx: Transaction, queue: str, *, after: str = "") -> str | None:
+    """Seat some of the runs that a queue (or every one) has while it becomes bounded; the last one, if there may be
+    more after it.
 
     A run that moves in this very moment, or whose submission was not committed yet, may be missed: it is not counted.
     """
-    tx.put("insert_seats_of", queue=queue)
+    page = [row["run_id"] for row in tx.all("find_unseated", queue=queue, after=after, limit=PAGE)]
+    if page:
+        tx.put("insert_seats_of", ids=page)
+    return page[-1] if len(page) == PAGE else None
 
 
 def clear(tx: Transaction) -> None:

@@ -216,6 +216,24 @@ def test_a_bound_that_is_set_on_a_full_queue_counts_what_is_there(
 
 
 @pytest.mark.contract("Q8")
+def test_what_is_there_is_counted_in_small_transactions(
+    hf: Holdfast, manual: Manual, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs is not held still while all that waits is counted."""
+    monkeypatch.setattr(taking, "PAGE", 2)
+    job = hf.job(name="work", queue="q")(lambda: None)
+    job.submit_many([{}] * 5)
+    job.using(delay=60).submit_many([{}] * 4)
+    job.using(queue="other").submit_many([{}] * 3)
+    manual.worker(queues=["q"]).claim(limit=2)
+    before = hf.store.commits
+    hf.queues.limit("q", max_queued=10)
+    assert seats(database) == 9
+    assert hf.store.commits - before > 4
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q8")
 def test_every_process_obeys_a_bound_whatever_code_it_has(job: Any, url: str, clock: FakeClock) -> None:
     job.submit_many([{}, {}, {}])
     with Holdfast(url, clock=clock) as other:

@@ -107,8 +107,8 @@ MUTANTS: list[tuple[str, str, str, Scenario]] = [
         "max_queued is null",
         a_bound_is_found,
     ),
-    ("insert_seats_of", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", only_the_runs_of_a_bounded_queue_are_seated),
-    ("insert_seats_of", r"<> 'build'", "<> 'x'", a_build_takes_no_seat),
+    ("find_unseated", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", only_the_runs_of_a_bounded_queue_are_seated),
+    ("find_unseated", r"<> 'build'", "<> 'x'", a_build_takes_no_seat),
     (
         "delete_unbounded_seats",
         r"and queue not in \(select q\.name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast import queues, seats
@@ -55,7 +56,16 @@ class Queues:
             self._set(store, name, wanted[name], declared=True)
 
     def _set(self, store: Store, name: str, limits: Limits, *, declared: bool = False) -> None:
+        bounds = isinstance(limits.max_queued, int)
+        if bounds:
+            # Before, in small pieces: what runs must not be held still while all that waits is counted.
+            self._fill(store, name)
         store.do(lambda tx: queues.limit(tx, name, limits, declared=declared))
-        if isinstance(limits.max_queued, int):
+        if bounds:
             # Again, for runs that moved from place to place just then.
-            store.do(lambda tx: seats.fill(tx, name))
+            self._fill(store, name)
+
+    def _fill(self, store: Store, name: str) -> None:
+        after: str | None = ""
+        while after is not None:
+            after = store.do(partial(seats.fill, queue=name, after=after))

@@ -1,15 +1,14 @@
--- Seat the runs of a queue (* is every one) that becomes bounded.
+-- Seat runs that are there while their queue becomes bounded.
 insert into holdfast_seats (run_id, queue)
 select
     p.run_id,
     p.queue
 from (
-    select run_id, queue from holdfast_leases
+    select run_id, queue from holdfast_leases where run_id in (select value from json_each(:ids))
     union all
-    select run_id, queue from holdfast_waits
+    select run_id, queue from holdfast_waits where run_id in (select value from json_each(:ids))
     union all
-    select run_id, queue from holdfast_ready
+    select run_id, queue from holdfast_ready where run_id in (select value from json_each(:ids))
 ) as p
-inner join holdfast_runs as r on r.id = p.run_id
-where (p.queue = :queue or :queue = '*') and coalesce(r.kind, '') <> 'build'
+where true
 on conflict do nothing
