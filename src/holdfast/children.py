@@ -46,6 +46,17 @@ class Waiting(BaseException):
         self.run_ids = tuple(run_ids)
 
 
+def waited_for(error: BaseException) -> tuple[str, ...]:
+    """The runs for which an attempt ended here, if that is all that it ended for; a task group may have several."""
+    match error:
+        case Waiting():
+            return error.run_ids
+        case BaseExceptionGroup():
+            parts = [waited_for(one) for one in error.exceptions]
+            return tuple(dict.fromkeys(run_id for part in parts for run_id in part)) if all(parts) else ()
+    return ()
+
+
 def named(options: Options, numbers: Iterator[int]) -> tuple[str, Options]:
     """What a child is called, and its options without what names it. Only one without a name takes a number."""
     if options.connection is not None:

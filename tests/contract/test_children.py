@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -416,6 +417,30 @@ def test_called_inline_children_run_at_once(hf: Holdfast, parent: Any, double: A
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.parametrize("bad", [False, True])
+def test_tasks_of_a_group_wait_together_unless_one_fails(hf: Holdfast, manual: Manual, double: Any, bad: bool) -> None:
+    @hf.job(name="grouped")
+    def grouped(ctx: Context) -> list[int]:
+        async def one(number: int) -> list[int]:
+            if number < 0:
+                raise ValueError("bad")
+            return ctx.gather(ctx.submit_child(double, number))
+
+        async def both() -> list[int]:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(number)) for number in (1, -2 if bad else 2)]
+            return [number for task in tasks for number in task.result()]
+
+        return asyncio.run(both())
+
+    run = grouped.submit()
+    manual.run_all()
+    if bad:
+        assert "ValueError: bad" in str(run.refresh().snapshot.error)
+    else:
+        assert run.result(timeout=1) == [2, 4]
+
+
 def test_a_worker_with_one_place_serves_parents_and_children(live: Holdfast) -> None:
     @live.job(name="leaf")
     def leaf(number: int) -> int:

@@ -75,11 +75,11 @@ class Judge:
             return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
     def failure(self, job: Job[..., Any], claim: Claim, error: BaseException) -> Outcome:
+        if run_ids := children.waited_for(error):
+            return WaitFor(run_ids, key_order=claim.policy.key_order)
         match error:
             case ArgumentsChanged():
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
-            case children.Waiting():
-                return WaitFor(error.run_ids, key_order=claim.policy.key_order)
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
         text = self._redactor.error(error)
