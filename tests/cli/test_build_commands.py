@@ -50,7 +50,7 @@ def test_builds_are_listed_with_who_waits_and_what_is_wrong(
     assert lines[0].endswith(" 1"), "one run waits for it"
     assert lines[1].split()[0] == broken.id
     assert lines[1].endswith("ValueError: no-such-package")
-    assert lines[2].split()[3:5] == ["configuration_id:c1", "ffffffffffff…"]
+    assert lines[2].split()[3:5] == ["configuration_id:c1", "f" * 64]
 
     failed = holdfast("builds", "list", url, "--state", "failed", "--job", "environment")
     assert [line.split()[0] for line in failed.stdout.splitlines()[1:]] == [broken.id]

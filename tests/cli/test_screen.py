@@ -82,6 +82,10 @@ def test_a_pipe_gets_whole_lines_without_colour(shell: Shell, run_id: str) -> No
     assert row.split()[:3] == [run_id, "queued", "app.echo"]
     assert header == header.rstrip()
 
+    shell("submit", "app:hf", "fail", f"text={'long ' * 40}")
+    shell("worker", "app:hf", "--drain")
+    assert f"ValueError: {'long ' * 40}".strip() in shell("runs", "list", "app:hf").stdout
+
 
 def test_an_ascii_terminal_breaks_nothing(shell: Shell, run_id: str) -> None:
     done = shell("runs", "show", "app:hf", run_id, PYTHONIOENCODING="ascii")
@@ -167,6 +171,11 @@ def test_plain_spells_out_what_steers_and_leaves_words_alone() -> None:
     assert screen.plain("a\nb\tc") == "a\\nb\\tc"
     assert screen.plain("a\nb\tc", lines=True) == "a\nb\tc"
     assert screen.plain("\ud800\x1b\x9b\u202e\ufeff") == "\\ud800\\x1b\\x9b\\u202e\\ufeff"
+
+
+def test_a_cell_is_shortened_at_a_terminal_and_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert screen.short("x" * 50, 10) == "x" * 50
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
     assert screen.short("x" * 50, 10) == "x" * 9 + "…"
 
 

@@ -39,9 +39,9 @@ def plain(text: object, *, lines: bool = False) -> str:
 
 
 def short(text: object, limit: int) -> str:
-    """One line of at most `limit` characters."""
+    """One line, at a terminal of at most `limit` characters; into a pipe nothing is cut."""
     shown = plain(text)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return shown if len(shown) <= limit or not stdout().is_terminal else shown[: limit - 1] + "…"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, spare: Sequence[str] = ()) -> Table:
