@@ -90,7 +90,10 @@ def submit(
     admission = admissions.judge(tx, asking, repeated=lambda: _repeated(tx, asking))
     if whole and (admission.refused or len(accepted) < len(submissions)):
         accepted = asking = []
-    admissions.settle(tx, asking, admission)
+    # What is there already by its idempotency key makes no run, so it must not stand for one.
+    both = [s for s in asking if s.unique and s.idempotency_key]
+    there = _repeated(tx, both) if both else set()
+    admissions.settle(tx, [s for s in asking if s.run_id not in there], admission)
     accepted = [s for s in accepted if admission.admits(s.run_id)]
     found, new = _settle(tx, accepted, first=first)
     builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}

@@ -156,3 +156,15 @@ def test_a_lost_reply_gives_the_same_run_once_more(hf: Holdfast, job: Any, clock
     [first] = hf.do(lambda tx: runs.submit(tx, [submission]))
     [again] = hf.do(lambda tx: runs.submit(tx, [submission]))
     assert first == again == submission.run_id
+
+
+@pytest.mark.contract("S4")
+def test_a_repeated_submission_stands_for_no_run(hf: Holdfast, manual: Manual, database: Database) -> None:
+    job = hf.job(name="once", unique="queued")(lambda page: None)
+    first = job.using(idempotency_key="event 1").submit(page="a")
+    manual.run_all()
+    assert job.using(idempotency_key="event 1").submit(page="a").id == first.id
+    assert database.all("select run_id from holdfast_uniques") == [(first.id,)]
+    second = job.using(idempotency_key="event 2").submit(page="a")
+    assert job.using(idempotency_key="event 1").submit(page="a").id == first.id
+    assert job.submit(page="a").id == second.id
