@@ -901,6 +901,10 @@ def test_a_job_that_a_slot_can_not_fill_is_refused(hf: Holdfast) -> None:
         with pytest.raises(InvalidPolicy, match="can't be scheduled"):
             hf.schedule(every=60)(fn)
     keyed = hf.job(name="keyed", key=lambda: "x")(lambda: None)
+    pipeline = hf.pipeline("pipeline")
+    for more in (pipeline, pipeline.stage(name="stage")(lambda: None)):
+        with pytest.raises(InvalidPolicy, match="can't be scheduled"):
+            hf.schedule("* * * * *")(more)
     with pytest.raises(InvalidPolicy, match="key of its own"):
         hf.schedule(every=60)(keyed)
     once = hf.schedule(every=60)(hf.job(name="once")(lambda: None))

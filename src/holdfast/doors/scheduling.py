@@ -112,6 +112,11 @@ class Scheduling:
             raise InvalidPolicy(f"job {job.name} belongs to another Holdfast")
         if given:
             raise InvalidPolicy(f"job {job.name}: say {', '.join(given)} where the job is defined")
+        if type(job) is not Job:
+            # A slot is a run of its own, with no plan, no fingerprint and no place in a pipeline.
+            raise InvalidPolicy(
+                f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
+            )
         if job.name in self._hf.schedules.known:
             raise InvalidPolicy(f"job {job.name} has a schedule already; a second one needs a job of its own")
         if job.options.key is not None:
