@@ -296,6 +296,18 @@ def test_a_source_that_ends_while_its_stage_is_looked_at_is_seen_by_the_next_loo
     assert len(hf.do(lambda tx: tx.all("find_expansions", limit=100))) == 2
 
 
+def test_a_plan_of_another_version_stops_no_orchestrator(hf: Holdfast, manual: Manual, database: Database) -> None:
+    pipeline = split(hf)
+    strange, run = pipeline.submit(values=[1]), pipeline.submit(values=[2])
+    worker = manual.worker()
+    for claim in worker.claim(limit=2):
+        worker.work(claim)
+    database.run(f"update holdfast_runs set args = replace(args, 'follows', 'novelty') where id = '{strange.id}'")
+    manual.run_all()
+    assert run.result(timeout=1) == [[4], ["2→4"]]
+    assert strange.refresh().state == "queued"
+
+
 def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values=list(range(50)))
     manual.worker().work(manual.worker().claim()[0])

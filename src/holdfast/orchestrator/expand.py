@@ -32,14 +32,17 @@ def stages(tx: Transaction, *, limit: int) -> int:
         if moved >= limit:
             break
         try:
-            moved += _expand(tx, row, limit=limit - moved)
+            plan = plans.load(row["args"])
+        except (KeyError, TypeError, ValueError):
+            continue  # of another version of ours: whoever can read it makes the segments
+        try:
+            moved += _expand(tx, row, plan, limit=limit - moved)
         except NotSegments as error:
             moved += _fail(tx, row, str(error))
     return moved
 
 
-def _expand(tx: Transaction, row: Row, *, limit: int) -> int:
-    plan = plans.load(row["args"])
+def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
     stage = plan[row["stage"]]
     assert stage.split is not None
     begin = int(row["errand"].partition(":")[2] or 0)
