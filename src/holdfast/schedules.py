@@ -13,7 +13,7 @@ from holdfast import codec, policies, triggers
 from holdfast.errors import InvalidPolicy, ScheduleNotFound
 from holdfast.policies import Policy
 from holdfast.store.transaction import Row, Transaction
-from holdfast.triggers import Trigger
+from holdfast.triggers import Cron, Every, Trigger
 
 CatchUp = Literal["none", "latest"] | timedelta
 Overlap = Literal["skip", "wait", "cancel"]
@@ -53,6 +53,8 @@ class Schedule:
         for name in ("misfire_grace", "jitter", "catch_up"):
             if isinstance(value := getattr(self, name), timedelta) and value <= timedelta(0):
                 raise InvalidPolicy(f"{name} must be positive")
+        if self.jitter is not None and isinstance(self.trigger, Every) and self.jitter > self.trigger.interval:
+            raise InvalidPolicy(f"jitter={self.jitter} is more than the interval, {self.trigger.interval}")
 
     @property
     def key(self) -> str:
@@ -109,12 +111,22 @@ class Standing:
 
     def next_slots(self, count: int, *, now: datetime) -> list[datetime]:
         """The next slots that are due, as far as they can be told without the trigger's code."""
-        found: list[datetime] = []
-        at: datetime | None = max(self.considered_at, now)
-        while at is not None and len(found) < count:
-            at = self.schedule.trigger.after(at)
-            found += [] if at is None else [at]
-        return found
+        return next_slots(self.schedule.trigger, count, after=max(self.considered_at, now))
+
+
+def next_slots(trigger: Trigger, count: int, *, after: datetime) -> list[datetime]:
+    """Its next slots after an instant, at most so many."""
+    found: list[datetime] = []
+    at: datetime | None = after
+    while at is not None and len(found) < count:
+        at = trigger.after(at)
+        found += [] if at is None else [at]
+    return found
+
+
+def zone_of(schedule: Schedule) -> str | None:
+    """The time zone by whose clock it goes, if it goes by one."""
+    return schedule.trigger.tz if isinstance(schedule.trigger, Cron) else None
 
 
 def key_of(name: str) -> str:

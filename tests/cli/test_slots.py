@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from click.testing import Result
-from tests.cli.conftest import Invoke, told
+from tests.cli.conftest import Invoke, Shell, told
 
 from holdfast import Holdfast
 from holdfast.testing import FakeClock, Manual
@@ -41,7 +41,7 @@ def ingest(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
 def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invoke, url: str, ingest: None) -> None:
     shown = holdfast("schedules", "list", url)
     lines = shown.stdout.splitlines()
-    assert lines[0].split() == ["NAME", "WHEN", "NEXT", "LAST", "OUTCOME", "NOTE"]
+    assert lines[0].split() == ["NAME", "WHEN", "NEXT", "LOCAL", "LAST", "OUTCOME", "NOTE"]
     assert lines[1].split()[:5] == ["cleanup", "every", "1", "h", "paused"]
     assert "since 2026-01-01 00:46:00: [red]holiday[/red]\\x1b[2J" in lines[1]
     assert "*/15 * * * * Europe/Berlin" in lines[2]
@@ -55,11 +55,11 @@ def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invo
 
 def test_slots_say_what_became_of_them(holdfast: Invoke, url: str, ingest: None) -> None:
     lines = holdfast("schedules", "slots", url, "ingest", "--next", "0").stdout.splitlines()
-    assert lines[0].split() == ["SLOT", "OUTCOME", "RUN", "TOOK", "NOTE"]
-    assert [line[:19] + " " + line[21:].split()[0] for line in lines[1:]] == [
-        "2026-01-01 00:15:00 missed",
-        "2026-01-01 00:30:00 ran",
-        "2026-01-01 00:45:00 failed",
+    assert lines[0].split() == ["SLOT", "LOCAL", "OUTCOME", "RUN", "TOOK", "NOTE"]
+    assert [" ".join(line.split()[:6]) for line in lines[1:]] == [
+        "2026-01-01 00:15:00 Thu 01:15 CET missed",
+        "2026-01-01 00:30:00 Thu 01:30 CET ran",
+        "2026-01-01 00:45:00 Thu 01:45 CET failed",
     ]
     assert "it was 0:16:00 late; misfire_grace is 0:05:00" in lines[1]
     assert "at all" in lines[3]
@@ -106,3 +106,40 @@ def test_an_unknown_schedule_is_not_found(holdfast: Invoke, url: str, ingest: No
 def test_without_schedules_the_list_says_where_they_come_from(holdfast: Invoke, hf: Holdfast, url: str) -> None:
     hf.start()
     assert "a worker writes those of its code down" in refused(holdfast("schedules", "list", url), 0)
+
+
+def test_the_slots_of_a_paused_schedule_say_that_it_is(holdfast: Invoke, url: str, ingest: None) -> None:
+    shown = holdfast("schedules", "slots", url, "cleanup")
+    assert "upcoming" not in shown.stdout
+    assert shown.stderr.strip().endswith(
+        "paused since 2026-01-01 00:46:00: [red]holiday[/red]\\x1b[2J; no slot comes before 'schedules resume'"
+    )
+    assert told(holdfast("schedules", "slots", url, "cleanup", "--json"))["paused_at"].startswith("2026-01-01T00:46:00")
+
+
+def test_a_slot_that_was_triggered_before_its_time_is_not_the_next_one(
+    holdfast: Invoke, hf: Holdfast, url: str, ingest: None
+) -> None:
+    next_at = hf.schedules.get("ingest").next_at
+    assert next_at is not None
+    holdfast("schedules", "trigger", url, "ingest", next_at.isoformat())
+    assert hf.schedules.get("ingest").next_at == next_at + timedelta(minutes=15)
+    [upcoming] = hf.schedules.slots("ingest", last=0, next=1)
+    assert upcoming.scheduled_for == next_at + timedelta(minutes=15)
+
+
+def test_schedules_of_the_code_are_listed_before_a_worker_has_started(inside: Invoke, shell: Shell) -> None:
+    (shell.folder / "clocks.py").write_text(
+        "from holdfast import Holdfast\n"
+        "hf = Holdfast()\n"
+        "@hf.schedule('@daily', name='nightly', tz='Asia/Tokyo')\n"
+        "def nightly() -> None: ...\n"
+    )
+    [_, line] = inside("schedules", "list", "clocks:hf").stdout.splitlines()
+    assert line.startswith("nightly  0 0 * * * Asia/Tokyo  ")
+    assert " 00:00 JST " in line
+    assert line.endswith("no worker has started with it yet")
+    slots = inside("schedules", "slots", "clocks:hf", "nightly", "--next", "3").stdout.splitlines()[1:]
+    assert [line.split()[5] for line in slots] == ["upcoming"] * 3
+    [info] = told(inside("schedules", "list", "clocks:hf", "--json"))["schedules"]
+    assert (info["seen_at"], info["considered_at"], info["tz"]) == (None, None, "Asia/Tokyo")

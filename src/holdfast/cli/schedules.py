@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import click
 from rich.text import Text
@@ -42,7 +43,8 @@ def schedules() -> None:
 @targets.target_argument()
 @json_option
 def list_(target: str, as_json: bool) -> int:
-    """Every schedule that a worker has written down, with its last slot and its next. Times are UTC.
+    """Every schedule of the application, and every one that a worker has written down, with its last slot and its next.
+    Times are UTC; LOCAL is the next slot by the schedule's own clock.
 
     \b
     holdfast schedules list app:hf
@@ -53,9 +55,9 @@ def list_(target: str, as_json: bool) -> int:
         if as_json:
             screen.document({"schedules": [asdict(info) for info in found]})
         elif found:
-            columns = ("NAME", "WHEN", "NEXT", "LAST", "OUTCOME", "NOTE")
+            columns = ("NAME", "WHEN", "NEXT", "LOCAL", "LAST", "OUTCOME", "NOTE")
             rows = [_schedule_row(info, hf.clock.now()) for info in found]
-            screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "WHEN")))
+            screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN")))
         else:
             screen.note("no schedules yet: a worker writes those of its code down when it starts")
         return exits.OK
@@ -68,22 +70,27 @@ def list_(target: str, as_json: bool) -> int:
 @click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
 @json_option
 def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
-    """The last slots of a schedule and what became of each, then the next ones. Times are UTC.
+    """The last slots of a schedule and what became of each, then the next ones. Times are UTC; LOCAL is by the
+    schedule's own clock.
 
     \b
     holdfast schedules slots app:hf rss_ingestion
     holdfast schedules slots app:hf rss_ingestion --last 100 --next 0 --json
     """
     with targets.either(target) as hf:
-        found = hf.schedules.slots(name, last=last, next=coming)
+        info, found = hf.schedules.get(name), hf.schedules.slots(name, last=last, next=coming)
         if as_json:
-            screen.document({"schedule": name, "slots": [asdict(slot) for slot in found]})
-        elif found:
-            columns = ("SLOT", "OUTCOME", "RUN", "TOOK", "NOTE")
-            rows = [_slot_row(slot, hf.clock.now()) for slot in found]
-            screen.show(screen.table(columns, rows, spare=("TOOK",)))
+            slots = [asdict(slot) for slot in found]
+            screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": slots})
+            return exits.OK
+        if found:
+            columns = ("SLOT", "LOCAL", "OUTCOME", "RUN", "TOOK", "NOTE")
+            rows = [_slot_row(slot, info, hf.clock.now()) for slot in found]
+            screen.show(screen.table(columns, rows, spare=("TOOK", "LOCAL")))
         else:
             screen.note("no slots")
+        if info.paused_at is not None:
+            screen.note(f"paused {_schedule_note(info, hf.clock.now())}; no slot comes before 'schedules resume'")
         return exits.OK
 
 
@@ -168,6 +175,7 @@ def _schedule_row(info: ScheduleInfo, now: datetime) -> list[str | Text]:
         screen.short(info.name, 40),
         screen.short(info.trigger, 40),
         Text("paused", style="yellow") if info.paused_at else screen.instant(info.next_at),
+        _local(info.next_at, info),
         screen.instant(info.last.scheduled_for) if info.last else "",
         _outcome(info.last.outcome) if info.last else "",
         screen.short(_schedule_note(info, now), 60),
@@ -177,15 +185,26 @@ def _schedule_row(info: ScheduleInfo, now: datetime) -> list[str | Text]:
 def _schedule_note(info: ScheduleInfo, now: datetime) -> str:
     if info.paused_at is not None:
         return f"since {screen.instant(info.paused_at)}" + (f": {info.note}" if info.note else "")
+    if info.seen_at is None:
+        return "no worker has started with it yet"
     if now - info.seen_at > UNSEEN:
         return f"no code has known it since {screen.instant(info.seen_at)}"
     return ""
 
 
-def _slot_row(slot: Slot, now: datetime) -> list[str | Text]:
+def _local(at: datetime | None, info: ScheduleInfo) -> str:
+    """Thu 01:15 CET: a slot by the schedule's own clock, where that is not UTC."""
+    if at is None or info.tz in (None, "UTC"):
+        return ""
+    there = at.astimezone(ZoneInfo(info.tz))
+    return there.strftime("%a %H:%M:%S %Z" if there.second else "%a %H:%M %Z")
+
+
+def _slot_row(slot: Slot, info: ScheduleInfo, now: datetime) -> list[str | Text]:
     took = screen.duration((slot.finished_at or now) - slot.started_at) if slot.started_at is not None else ""
     return [
         screen.instant(slot.scheduled_for),
+        _local(slot.scheduled_for, info),
         _outcome(slot.outcome),
         slot.run_id or "",
         took,

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast import schedules, slots
+from holdfast.errors import ScheduleNotFound
 from holdfast.handles import Run
 from holdfast.schedules import Schedule
 from holdfast.slots import Slot
@@ -17,17 +18,26 @@ if TYPE_CHECKING:
     from holdfast.engine import Holdfast
 
 
+AHEAD = 100  # of the slots that were triggered before their time, no more are looked at
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScheduleInfo:
-    """A schedule as it stands: its trigger in words, how far its slots are decided, its last slot and its next."""
+    """A schedule as it stands: its trigger in words, how far its slots are decided, its last slot and its next.
+
+    tz              the zone by whose clock it goes, if it is cron
+    considered_at,  None as long as no worker has started with it
+    seen_at
+    """
 
     name: str
     trigger: str
+    tz: str | None
     queue: str
-    considered_at: datetime
+    considered_at: datetime | None
     paused_at: datetime | None
     note: str | None
-    seen_at: datetime
+    seen_at: datetime | None
     last: Slot | None
     next_at: datetime | None
 
@@ -40,22 +50,26 @@ class Schedules:
         self.known: dict[str, Schedule] = {}
 
     def list(self) -> Sequence[ScheduleInfo]:
-        """Every schedule that a worker has ever written down."""
+        """Every schedule that a worker has ever written down, and those of the code that is here."""
 
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
-            return [self._info(tx, standing) for standing in schedules.list_all(tx)]
+            found = {standing.name: self._info(tx, standing) for standing in schedules.list_all(tx)}
+            new = {name: self._new(tx, schedule) for name, schedule in self.known.items() if name not in found}
+            return [info for _, info in sorted((found | new).items())]
 
         return self._hf.read(read)
+
+    def get(self, name: str) -> ScheduleInfo:
+        """One schedule as it stands, or ScheduleNotFound."""
+        return self._hf.read(lambda tx: self._get(tx, name))
 
     def slots(self, name: str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
         """The last slots and what became of them, then the next ones; in order of time."""
 
         def read(tx: Transaction) -> Sequence[Slot]:
-            standing = self._here(schedules.get(tx, name))
-            coming = [] if standing.paused_at else standing.next_slots(next, now=tx.now)
             done = slots.last(tx, name, limit=last) if last > 0 else []
-            taken = {slot.scheduled_for for slot in done}
-            upcoming = [Slot(schedule=name, scheduled_for=at, outcome="upcoming") for at in coming if at not in taken]
+            coming = self._coming(tx, self._standing(tx, name), next)
+            upcoming = [Slot(schedule=name, scheduled_for=at, outcome="upcoming") for at in coming]
             return sorted(done + upcoming, key=lambda slot: slot.scheduled_for)
 
         return self._hf.read(read)
@@ -88,13 +102,51 @@ class Schedules:
         if name in self.known:
             schedules.add(tx, self.known[name])
 
+    def _get(self, tx: Transaction, name: str) -> ScheduleInfo:
+        standing = self._standing(tx, name)
+        return self._new(tx, standing) if isinstance(standing, Schedule) else self._info(tx, standing)
+
+    def _standing(self, tx: Transaction, name: str) -> schedules.Standing | Schedule:
+        """As its row says; as the code here says, where no worker has started with it yet."""
+        try:
+            return self._here(schedules.get(tx, name))
+        except ScheduleNotFound:
+            if name not in self.known:
+                raise
+            return self.known[name]
+
+    def _coming(self, tx: Transaction, of: schedules.Standing | Schedule, count: int) -> Sequence[datetime]:
+        """The next slots that no one has taken yet: one that was triggered by hand does not come again."""
+        if isinstance(of, Schedule):
+            return schedules.next_slots(of.trigger, count, after=tx.now)
+        if of.paused_at is not None:
+            return []
+        taken = {slot.scheduled_for for slot in slots.last(tx, of.name, limit=AHEAD) if slot.scheduled_for > tx.now}
+        return [at for at in of.next_slots(count + len(taken), now=tx.now) if at not in taken][:count]
+
+    def _new(self, tx: Transaction, schedule: Schedule) -> ScheduleInfo:
+        coming = self._coming(tx, schedule, 1)
+        return ScheduleInfo(
+            name=schedule.name,
+            trigger=str(schedule.trigger),
+            tz=schedules.zone_of(schedule),
+            queue=schedule.queue,
+            considered_at=None,
+            paused_at=None,
+            note=None,
+            seen_at=None,
+            last=None,
+            next_at=coming[0] if coming else None,
+        )
+
     def _info(self, tx: Transaction, standing: schedules.Standing) -> ScheduleInfo:
         standing = self._here(standing)
         last = slots.last(tx, standing.name, limit=1)
-        coming = [] if standing.paused_at else standing.next_slots(1, now=tx.now)
+        coming = self._coming(tx, standing, 1)
         return ScheduleInfo(
             name=standing.name,
             trigger=str(standing.schedule.trigger),
+            tz=schedules.zone_of(standing.schedule),
             queue=standing.schedule.queue,
             considered_at=standing.considered_at,
             paused_at=standing.paused_at,
