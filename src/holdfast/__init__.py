@@ -50,10 +50,11 @@ from holdfast.errors import (
 from holdfast.events import Event
 from holdfast.fingerprints import fingerprint
 from holdfast.handles import Run
-from holdfast.inspections import Finding, Why
+from holdfast.inspections import Finding
 from holdfast.jobs import Job
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
+from holdfast.reasons import Why
 from holdfast.retention import Removed
 from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, clearing, inspections, retention, runs, settings, stores
+from holdfast import checkups, clearing, inspections, reasons, retention, runs, settings, stores
 from holdfast.build_jobs import BuildDecorator
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
@@ -25,12 +25,13 @@ from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
 from holdfast.handles import Run
 from holdfast.ids import Ids
-from holdfast.inspections import Finding, Why
+from holdfast.inspections import Finding
 from holdfast.jobs import Decorator, Isolation, Job, Registry, isolation_of, name_of
 from holdfast.options import KeySpec, Options, as_duration, checked_policy
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits
+from holdfast.reasons import Why
 from holdfast.redaction import Redactor
 from holdfast.retention import Removed
 from holdfast.retries import Retry
@@ -253,7 +254,7 @@ class Holdfast:
 
     def why(self, run_id: str) -> Why:
         """Where a run stands, and what it waits for."""
-        return self.read(lambda tx: inspections.why(tx, run_id))
+        return self.read(lambda tx: reasons.why(tx, run_id))
 
     def cancel(self, run_id: str, *, reason: str = "cancelled") -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from holdfast import codec
 from holdfast.errors import ResultTimeout, RunFailed, StoreUnavailable
 from holdfast.events import Event
-from holdfast.inspections import Why
 from holdfast.jobs import Job
 from holdfast.options import as_duration
+from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 
 if TYPE_CHECKING:

@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from holdfast import builds, codec, events, outcomes, reruns, runs, slots, stages, steps, workers
-from holdfast.errors import InvalidArguments, InvalidPolicy, RunNotFound
+from holdfast import builds, codec, events, outcomes, reruns, runs, steps
+from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.events import Event
 from holdfast.runs import Snapshot
 from holdfast.store.store import Store
 from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import Submission
 
-FEW = 20  # of what a run needs, so many are told
 STATES = ("queued", "running", *get_args(outcomes.State))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Why:
-    """Where a run stands; `reasons` are sentences, the first one the most immediate."""
-
-    run: Snapshot
-    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,137 +158,6 @@ def _started(run_id: str, attempt: int | None, holder: str | None, at: datetime)
     return Event(run_id=run_id, kind="RUN_STARTED", attempt=attempt, data={"holder": holder}, happened_at=at)
 
 
-def why(tx: Transaction, run_id: str) -> Why:
-    run = runs.get(tx, run_id)
-    match run.place:
-        case "outcomes":
-            reasons = [_ended(run)]
-        case "leases":
-            reasons = _running(tx, run)
-        case "ready":
-            reasons = _ready(tx, run)
-        case "waits":
-            reasons = _waiting(tx, run)
-        case _:
-            raise RunNotFound(f"run {run_id} stands in no place; 'holdfast verify' says more")
-    if run.kind == "slot":
-        reasons += slots.about(tx, run)
-    return Why(run=run, reasons=tuple(reasons))
-
-
-def _ended(run: Snapshot) -> str:
-    reason = f": {run.failure_type}" if run.failure_type else ""
-    return f"it ended {run.state} at {_time(run.finished_at)}{reason}"
-
-
-def _running(tx: Transaction, run: Snapshot) -> list[str]:
-    if run.expires_at is not None and run.expires_at < tx.now:
-        who = "a live worker takes it over" if workers.live(tx) else "no worker is alive to take it over: start one"
-        reasons = [f"its worker {run.holder} has been silent: its lease ran out at {_time(run.expires_at)}; {who}"]
-    else:
-        reasons = [
-            f"it runs on {run.holder} since {_time(run.started_at)}; its lease lasts until {_time(run.expires_at)}"
-        ]
-    if run.cancel_requested_at is not None:
-        reasons.append(f"it was asked to stop at {_time(run.cancel_requested_at)}")
-    if run.deadline_at is not None:
-        reasons.append(f"its window ends at {_time(run.deadline_at)}")
-    return reasons
-
-
-def _ready(tx: Transaction, run: Snapshot) -> list[str]:
-    """Nothing holds it but the want of a worker."""
-    queue = tx.one("find_queue", name=run.queue)
-    if queue is not None and queue["paused_at"] is not None:
-        note = f" ({queue['note']})" if queue["note"] else ""
-        return [f"queue {run.queue} is paused since {_time(queue['paused_at'])}{note}"]
-    ahead = tx.one("count_ahead", queue=run.queue, run_id=run.id)
-    count = 0 if ahead is None else ahead["ahead"]
-    before = f"{count} ready run{'s go' if count > 1 else ' goes'} before it" if count else "it is next"
-    if queue is not None and queue["concurrency"] is not None:
-        held = tx.all("find_placed", queue=run.queue)
-        if len(held) >= queue["concurrency"]:
-            who = " and ".join(row["run_id"] for row in held[:3]) + (" and others" if len(held) > 3 else "")
-            all_of = f"all {queue['concurrency']} places" if queue["concurrency"] > 1 else "the one place"
-            are = "are taken, by runs" if queue["concurrency"] > 1 else "is taken, by run"
-            return [f"{all_of} of queue {run.queue} {are} {who}; {before}"]
-    alive = workers.live(tx)
-    if not alive:
-        return ["no worker is alive: start one with 'holdfast worker'"]
-    knowing = [worker for worker in alive if run.job in worker.jobs]
-    if not knowing:
-        return [f"no live worker knows job {run.job}"]
-    serving = [worker for worker in knowing if run.queue in worker.queues]
-    if not serving:
-        return [f"no live worker that knows job {run.job} serves queue {run.queue}"]
-    busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
-    full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
-    if len(full) == len(serving):
-        slots = sum(worker.concurrency for worker in serving)
-        return [f"all {slots} places of {len(serving)} worker{'s' if len(serving) > 1 else ''} are taken; {before}"]
-    return [f"it can be claimed at any moment; {before}"]
-
-
-def _waiting(tx: Transaction, run: Snapshot) -> list[str]:
-    reasons = stages.waiting(tx, run)
-    reasons += [] if reasons else [_need(tx, need) for need in tx.all("find_needs_of", run_id=run.id, limit=FEW)]
-    for ask in tx.all("find_asks_of", run_id=run.id):
-        reasons.append(f"it waits for {_build(ask)}, which an orchestrator gets or creates within a tick")
-    if run.due_at is not None and run.policy.rate is not None and (run.because or "").startswith("rate "):
-        reasons.append(f"its start is reserved for {_time(run.due_at)} by {run.because}")
-    elif run.due_at is not None:
-        reasons.append(f"it is due at {_time(run.due_at)}" + (f": {run.because}" if run.because else ""))
-    if run.key is not None and not reasons:
-        reasons.append(_turn(tx, run))
-    begun = run.tries if run.due_at is not None else run.attempt and reasons
-    if run.key is not None and run.policy.key_order == "strict" and begun and _holds(tx, run):
-        reasons.append(f"it keeps key {run.key} until then (key_order='strict')")
-    return reasons or ["an orchestrator will look at it within a tick"]
-
-
-def _holds(tx: Transaction, run: Snapshot) -> bool:
-    return any(hold["run_id"] == run.id for hold in tx.all("find_holds", key=run.key))
-
-
-def _need(tx: Transaction, need: Row) -> str:
-    if need["kind"] != "build":
-        return f"it needs run {need['needed']} ({need['job']}), which is {need['state']}"
-    which = f"it waits for {_build(need)}"
-    match need["state"]:
-        case "running":
-            return f"{which}, which is building on {need['holder']} since {_time(need['started_at'])}"
-        case "queued":
-            return f"{which}, which is queued: {why(tx, need['needed']).reasons[0]}"
-        case ended:
-            return f"{which}, which has {ended}; an orchestrator sees it within a tick"
-
-
-def _build(row: Row) -> str:
-    """A build for people: its run, and the beginning of its fingerprint; one that was replaced has only its run."""
-    run = f" (run {row['needed']})" if "needed" in row else ""
-    if row["scope"] is None:
-        return f"an earlier build of {row['job']}{run}"
-    cut = "…" if len(row["fingerprint"]) > 12 else ""
-    return f"build {row['job']} {row['scope']} {row['fingerprint'][:12]}{cut}{run}"
-
-
-def _turn(tx: Transaction, run: Snapshot) -> str:
-    held = [hold for hold in tx.all("find_holds", key=run.key) if hold["run_id"] is not None]
-    if len(held) < run.policy.key_limit:
-        return f"key {run.key} is between two turns; an orchestrator hands it on within a tick"
-    found = tx.one("count_waiting_before", key=run.key, run_id=run.id)
-    ahead = 0 if found is None else found["ahead"]
-    before = f"; {ahead} older run{'s wait' if ahead > 1 else ' waits'} for it too" if ahead else ""
-    holders = " and ".join(_holder(hold) for hold in held[:3]) + (" and others" if len(held) > 3 else "")
-    return f"key {run.key} is held by {holders}{before}"
-
-
-def _holder(hold: Row) -> str:
-    if hold["holder"] is None:
-        return f"run {hold['run_id']}, which is ready but has not started"
-    return f"run {hold['run_id']} on {hold['holder']} until {_time(hold['expires_at'])}"
-
-
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:
     """What must never be, found on the live database in one snapshot, and still there at a second look."""
     with store.reading() as tx:
@@ -328,7 +188,3 @@ def _changed(store: Store) -> Iterator[Finding]:
         if len(page) < 5000:
             return
         after = page[-1]["run_id"]
-
-
-def _time(at: Any) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if isinstance(at, datetime) else "?"

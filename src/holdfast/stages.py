@@ -200,17 +200,32 @@ def _split_before(plan: Plan, stage: Stage) -> Stage:
     return next(plan[name] for name in stage.after if plan[name].split is not None)
 
 
-def waiting(tx: Transaction, run: Snapshot) -> list[str]:
-    """What a pipeline waits for, or a stage for its segments; nothing for a run that is neither."""
+def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
+    """What a pipeline waits for, or a stage for its segments, each with the run whose own reasons tell more, if there
+    is one; nothing for a run that is neither."""
     if run.kind == "pipeline":
         open_stages = [stage for stage in show(tx, run.id).stages if not stage.ended]
         begun = [stage for stage in open_stages if stage.state != "NEW" or (stage.split and stage.total)]
-        return [f"it waits for stage {stage.name}{_standing(stage)}" for stage in begun or open_stages[:1]]
+        return [
+            (f"it waits for stage {stage.name}{_standing(stage)}", _telling(tx, run.id, stage))
+            for stage in begun or open_stages[:1]
+        ]
     if run.kind == "stage" and run.parent_id is not None:
         plan = plan_of(tx, run.parent_id)
         info = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
-        return [f"it waits for its segments{_standing(info)}"] if info.split and info.total else []
+        if info.split and info.total:
+            return [(f"it waits for its segments{_standing(info)}", _telling(tx, run.parent_id, info))]
     return []
+
+
+def _telling(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
+    """The run that tells why a stage stands where it does: its own; of its segments one that no one claims."""
+    if not info.split or not info.total:
+        return info.run_id if info.state != "ERROR" else None
+    if info.segments["RUNNING"] or not info.segments["READY"]:
+        return None
+    row = tx.one("find_ready_segment", parent_id=pipeline_id, stage=info.name)
+    return None if row is None else str(row["id"])
 
 
 def _standing(info: StageInfo) -> str:

@@ -72,7 +72,7 @@ def test_what_is_asked_for_in_a_transaction_is_built_once_that_has_committed(
         run = app.process.using(connection=connection, after=[of(app), first, of(app, "c2")]).submit("doc")
         connection.execute("commit")
     assert (database.count("builds"), database.count("asks")) == (1, 2), "the caller's transaction created no build"
-    assert "environment configuration_id:c1 f1, which an orchestrator gets or creates" in " ".join(run.why().reasons)
+    assert "environment configuration_id:c1 f1; no worker is alive" in " ".join(run.why().reasons)
     assert hf.verify() == []
 
     manual.orchestrate()

@@ -117,10 +117,10 @@ def test_a_run_that_waits_for_its_build_blocks_no_younger_one(hf: Holdfast, manu
     [claim] = manual.worker().claim(limit=9)
     assert claim.lease.run_id == younger.id
     assert waiting.refresh().state == "queued", "no state of its own: its build explains why"
-    [reason] = waiting.why().reasons
+    reason = waiting.why().reasons[0]
     assert reason.startswith("it waits for build environment configuration_id:c1 f1 (run ")
     [building] = manual.worker("builder", queues=["builds"]).claim()
-    [reason] = waiting.why().reasons
+    reason = waiting.why().reasons[0]
     assert "which is building on builder since 2026-" in reason
     manual.worker("builder").finish(building)
 

@@ -6,36 +6,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.alive import register
 
-from holdfast import Context, Holdfast, Retry, workers
+from holdfast import Context, Holdfast, Retry
 from holdfast.events import KINDS
 from holdfast.outcomes import HandBack
+from holdfast.reasons import NOBODY
 from holdfast.testing import FakeClock, Manual
-from holdfast.version import VERSION
-from holdfast.workers import WorkerInfo
 
 if TYPE_CHECKING:
     from tests.conftest import Database
-
-
-def register(hf: Holdfast, name: str, **changes: Any) -> None:
-    """A live worker, as far as the database knows."""
-    now = hf.clock.now()
-    values: dict[str, Any] = {
-        "id": name,
-        "host": "host-a",
-        "pid": 1,
-        "version": VERSION,
-        "queues": ["default"],
-        "jobs": ["work"],
-        "concurrency": 1,
-        "exclusive": None,
-        "started_at": now,
-        "seen_at": now,
-        "expires_at": now + hf.settings.lease,
-        "stopping": False,
-    }
-    hf.do(lambda tx: workers.register(tx, WorkerInfo(**(values | changes))))
 
 
 @pytest.fixture
@@ -118,6 +98,7 @@ def test_why_it_can_be_claimed_at_any_moment(hf: Holdfast, manual: Manual, work:
 @pytest.mark.contract("S3")
 def test_why_it_is_due_later(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
     run = work.using(delay=3600).submit()
+    register(hf, "w")
     [reason] = run.why().reasons
     assert "due at 2026-01-01 01:00:00 UTC" in reason
     assert "delayed" in reason
@@ -127,9 +108,8 @@ def test_why_it_is_due_later(hf: Holdfast, manual: Manual, clock: FakeClock, wor
 def test_why_it_is_tried_again_later(hf: Holdfast, manual: Manual, work: Any) -> None:
     run = work.submit(13)
     manual.run_all()
-    [reason] = run.why().reasons
-    assert "due at 2026-01-01 00:05:00 UTC" in reason
-    assert "the other end is down" in reason
+    register(hf, "w")
+    assert run.why().reasons == ("try 2 of 2 at 2026-01-01 00:05:00 UTC, after ConnectionError: the other end is down",)
 
 
 @pytest.mark.contract("S3", "P3")
@@ -138,6 +118,7 @@ def test_why_its_key_is_held_by_whom_where_and_until_when(hf: Holdfast, manual: 
     def keyed(name: str) -> None: ...
 
     holder, second, third = keyed.submit("doc-1"), keyed.submit("doc-1"), keyed.submit("doc-1")
+    register(hf, "w")
     assert second.why().reasons == (f"key doc-1 is held by run {holder.id}, which is ready but has not started",)
     worker = manual.worker("host-a:17:worker:ab")
     [claim] = worker.claim()
@@ -153,6 +134,7 @@ def test_why_its_key_is_held_by_whom_where_and_until_when(hf: Holdfast, manual: 
 def test_why_it_needs_another_run(hf: Holdfast, manual: Manual, work: Any) -> None:
     first, second = work.submit(), work.using(delay=60).submit()
     run = work.using(after=[first, second]).submit()
+    register(hf, "w")
 
     assert run.why().reasons == (
         f"it needs run {first.id} (work), which is queued",
@@ -174,7 +156,18 @@ def test_why_it_runs_and_why_it_is_over(hf: Holdfast, manual: Manual, work: Any)
     assert "it was asked to stop at 2026-01-01 00:00:00 UTC" in running
     assert "its window ends at 2026-01-01 00:02:00 UTC" in running
     worker.work(claim)
-    assert run.why().reasons == ("it ended cancelled at 2026-01-01 00:00:00 UTC: CANCELLED",)
+    assert run.why().reasons == ("it ended cancelled at 2026-01-01 00:00:00 UTC: CANCELLED: enough",)
+
+
+@pytest.mark.contract("S3", "P11")
+def test_why_a_run_that_failed_is_over_tells_its_error(hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="work")
+    def work() -> None:
+        raise ValueError("no such document")
+
+    run = work.submit()
+    manual.run_all()
+    assert run.why().reasons == ("it ended failed at 2026-01-01 00:00:00 UTC: ERROR: ValueError: no such document",)
 
 
 @pytest.mark.contract("S3")
@@ -189,7 +182,63 @@ def test_why_no_one_has_looked_yet(hf: Holdfast, manual: Manual, database: Datab
         database.begin(connection)
         run = keyed.using(connection=connection).submit("a")
         connection.execute("commit")
-    assert "within a tick" in run.why().reasons[0]
+    assert run.why().reasons == (f"key a is between two turns; {NOBODY}",)
+    register(hf, "w")
+    assert run.why().reasons == ("key a is between two turns; an orchestrator hands it on within a tick",)
+
+
+@pytest.mark.contract("S3")
+def test_why_says_that_no_worker_is_alive_whatever_else_a_run_waits_for(
+    hf: Holdfast, manual: Manual, work: Any
+) -> None:
+    later = work.using(delay=3600).submit()
+    needy = work.using(after=[later]).submit()
+    for run in (later, needy):
+        assert len(run.why().reasons) == 2
+        assert run.why().reasons[-1] == NOBODY
+    register(hf, "w")
+    for run in (later, needy):
+        assert len(run.why().reasons) == 1
+
+
+@pytest.mark.contract("S3", "P3")
+@pytest.mark.parametrize("alive", [True, False])
+def test_why_the_worker_of_what_it_waits_for_is_silent(
+    hf: Holdfast, manual: Manual, clock: FakeClock, alive: bool
+) -> None:
+    @hf.job(name="keyed", key="{name}")
+    def keyed(name: str) -> None: ...
+
+    @hf.build(name="environment", queue="default")
+    def environment(c: str, fingerprint: str) -> None: ...
+
+    first, second = keyed.submit("doc-1"), keyed.submit("doc-1")
+    needy = keyed.using(after=[first]).submit("doc-2")
+    waiting = keyed.using(after=[environment.of(c="1", fingerprint="f")]).submit("doc-3")
+    assert len(manual.worker("gone").claim(limit=9)) == 2
+    clock.advance(2 * hf.settings.lease)
+    if alive:
+        register(hf, "w")
+
+    who = "a live worker takes it over" if alive else "no worker is alive to take it over: start one"
+    silent = f"whose worker gone has been silent: its lease ran out at 2026-01-01 00:00:15 UTC; {who}"
+    assert second.why().reasons == (f"key doc-1 is held by run {first.id}, {silent}",)
+    assert needy.why().reasons == (f"it needs run {first.id} (keyed), {silent}",)
+    [reason] = waiting.why().reasons
+    assert reason.startswith("it waits for build environment c:1 f (run ")
+    assert reason.endswith(f"), {silent}")
+
+
+@pytest.mark.contract("S3", "P3")
+def test_why_its_key_is_kept_by_a_run_that_waits(hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="keyed", key="{name}", key_order="strict", max_attempts=2, retry=Retry(delay=60, jitter=0))
+    def keyed(name: str) -> None:
+        raise ConnectionError
+
+    first, second = keyed.submit("doc-1"), keyed.submit("doc-1")
+    manual.run_all()
+    kept = f"run {first.id}, which waits until 2026-01-01 00:01:00 UTC and keeps it (key_order='strict')"
+    assert second.why().reasons[0] == f"key doc-1 is held by {kept}"
 
 
 # The story

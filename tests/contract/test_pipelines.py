@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.alive import register
 
 from holdfast import (
     Context,
@@ -494,10 +495,16 @@ def test_why_tells_what_a_pipeline_and_its_stages_wait_for(hf: Holdfast, manual:
         return len(segments)
 
     run, worker = pipeline.submit(), manual.worker()
-    assert run.why().reasons == ("it waits for stage listed, which is READY",)
+    register(hf, "w", jobs=["other"])
+    assert run.why().reasons == ("it waits for stage listed, which is READY: no live worker knows job told.listed",)
     worker.work(worker.claim()[0])
-    assert run.why().reasons == ("it waits for stage each, which is NEW",)
+    [listing, *_] = hf.pipelines.show(run.id).stages
+    soon = f"it needs run {listing.run_id} (told.listed), which has succeeded; an orchestrator sees it within a tick"
+    assert run.why().reasons == (f"it waits for stage each, which is NEW: {soon}",)
     manual.orchestrate()
+    assert run.why().reasons == (
+        "it waits for stage each: 0 of 10 segments done, 10 ready: no live worker knows job told.each",
+    )
     for claim in worker.claim(limit=8)[:7]:
         worker.work(claim)
     assert run.why().reasons == ("it waits for stage each: 7 of 10 segments done, 1 running, 2 ready",)

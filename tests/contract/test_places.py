@@ -174,5 +174,5 @@ def test_two_live_workers_keep_to_the_limit_and_drain_the_queue(live: Holdfast) 
 def test_why_says_that_all_places_of_a_queue_are_taken(job: Any, hf: Holdfast, manual: Manual) -> None:
     runs = job.submit_many([{}] * 3)
     manual.worker("a", queues=["q"]).claim(limit=5)
-    [reason] = hf.why(runs[2].id).reasons
+    reason = hf.why(runs[2].id).reasons[0]
     assert reason == f"all 2 places of queue q are taken, by runs {runs[0].id} and {runs[1].id}; it is next"

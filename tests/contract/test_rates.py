@@ -63,7 +63,7 @@ def test_a_run_that_its_rate_holds_up_waits_until_its_turn_and_says_so(
     start = clock.now()
     work(manual)
     assert [hf.snapshot(run.id).due_at for run in runs[3:]] == [start + MINUTE] * 3 + [start + 2 * MINUTE]
-    [reason] = hf.why(runs[6].id).reasons
+    reason = hf.why(runs[6].id).reasons[0]
     assert reason == f"its start is reserved for {start + 2 * MINUTE:%Y-%m-%d %H:%M:%S} UTC by rate 3/min of mail"
     assert hf.snapshot(runs[6].id).attempt == 0
     assert [event.kind for event in hf.story(runs[6].id)] == ["RUN_QUEUED"]

@@ -9,9 +9,10 @@ from holdfast import codec
 from holdfast.builds import Build
 from holdfast.depots.base import Artifact
 from holdfast.events import Event
-from holdfast.inspections import Finding, Why
+from holdfast.inspections import Finding
 from holdfast.keys import Key
 from holdfast.queues import Queue
+from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 from holdfast.stages import PipelineInfo
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from holdfast.cli import screen
 from holdfast.events import Event
-from holdfast.inspections import Why
+from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")

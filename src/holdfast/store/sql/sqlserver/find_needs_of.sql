@@ -6,6 +6,7 @@ select top (:limit)
     v.state,
     v.holder,
     v.started_at,
+    v.expires_at,
     b.scope,
     b.fingerprint
 from holdfast_needs as n

@@ -1,0 +1,29 @@
+"""Alive: workers as far as the database knows, for what is told about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import Holdfast, workers
+from holdfast.version import VERSION
+from holdfast.workers import WorkerInfo
+
+
+def register(hf: Holdfast, name: str, **changes: Any) -> None:
+    """A live worker, as far as the database knows."""
+    now = hf.clock.now()
+    values: dict[str, Any] = {
+        "id": name,
+        "host": "host-a",
+        "pid": 1,
+        "version": VERSION,
+        "queues": ["default"],
+        "jobs": ["work"],
+        "concurrency": 1,
+        "exclusive": None,
+        "started_at": now,
+        "seen_at": now,
+        "expires_at": now + hf.settings.lease,
+        "stopping": False,
+    }
+    hf.do(lambda tx: workers.register(tx, WorkerInfo(**(values | changes))))
