@@ -12,6 +12,8 @@ import socket
 import threading
 from datetime import UTC, datetime
 
+LENGTH = 26
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -192,6 +192,13 @@ def get(tx: Transaction, run_id: str) -> Snapshot:
     raise AssertionError
 
 
+def beginning(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
+    """The ids that begin like that, the oldest first."""
+    if not prefix.isalnum() or not prefix.isascii():
+        return []
+    return [row["id"] for row in tx.all("find_ids", after=prefix, before=f"{prefix}~", limit=limit)]
+
+
 def snapshot(row: Row) -> Snapshot:
     values = {
         **row,

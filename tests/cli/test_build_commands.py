@@ -65,14 +65,14 @@ def test_a_build_is_shown_with_the_runs_that_made_it(
     again = hf.again(ready.id)
     manual.run_all()
     shown = holdfast("builds", "show", url, ready.id).stdout
-    assert "Build        environment configuration_id:c1\n" in shown
-    assert "Fingerprint  " + "f" * 64 in shown
-    assert 'Result       "/environments/c1"' in shown
+    assert "build        environment configuration_id:c1\n" in shown
+    assert "fingerprint  " + "f" * 64 in shown
+    assert 'result       "/environments/c1"' in shown
     assert shown.index(again.id) < shown.index(ready.id), "the newest first"
 
     document = told(holdfast("builds", "show", url, again.id, "--json"))
-    assert document.keys() == Build.__dataclass_fields__.keys() | {"runs"}
-    assert (document["run_id"], document["result"]) == (again.id, "/environments/c1")
+    assert document.keys() == Build.__dataclass_fields__.keys() - {"run_id"} | {"id", "runs"}
+    assert (document["id"], document["result"]) == (again.id, "/environments/c1")
     assert [run["id"] for run in document["runs"]] == [again.id, ready.id]
     assert document["runs"][0].keys() == Snapshot.__dataclass_fields__.keys()
 
@@ -84,6 +84,17 @@ def test_a_build_is_invalidated_with_a_reason(holdfast: Invoke, url: str, hf: Ho
     assert (build["state"], build["because"]) == ("stale", "a package was withdrawn")
     assert told(holdfast("builds", "invalidate", url, ready.id, "--json"))["because"] == "a package was withdrawn"
     assert "a package was withdrawn" in holdfast("builds", "list", url).stdout
+    again = holdfast("builds", "invalidate", url, ready.id, "--because", "another reason").stdout
+    assert again == "environment configuration_id:c1 was stale already: a package was withdrawn\n"
+
+
+def test_a_build_is_made_anew_at_once(
+    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual, ready: Run[str]
+) -> None:
+    new = holdfast("builds", "rebuild", url, ready.id).stdout.strip()
+    assert hf.get(new).snapshot.again_of == ready.id
+    manual.run_all()
+    assert told(holdfast("builds", "rebuild", url, new, "--json"))["again_of"] == new
 
 
 @pytest.mark.contract("S4")

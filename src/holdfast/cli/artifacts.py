@@ -32,6 +32,7 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
     holdfast artifacts list app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         found = hf.artifacts.of(run_id)
         if as_json:
             screen.document({"artifacts": [shapes.artifact(each) for each in found]})
@@ -57,7 +58,7 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
     \b
     holdfast artifacts get app:hf 01m2… report.pdf -o report.pdf
     """
-    with targets.application(app) as hf, hf.artifacts.open(run_id, name, verify=True) as file:
+    with targets.application(app) as hf, hf.artifacts.open(targets.run_of(hf, run_id), name, verify=True) as file:
         if output is None:
             shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()

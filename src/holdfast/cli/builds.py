@@ -71,6 +71,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
     holdfast builds show app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         build = hf.builds.get(run_id)
         made = hf.builds.history(build)
         if as_json:
@@ -90,17 +91,42 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
 def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
     """No one gets it any more; the next run that asks for it has it made anew.
 
-    Runs that already wait for it go on waiting. To have it made at once, run it again: 'holdfast runs again'.
+    Runs that already wait for it go on waiting. One that is stale already keeps the reason that it has. To have it made
+    at once: 'holdfast builds rebuild'.
 
     \b
     holdfast builds invalidate app:hf 01m2… --because "a package was withdrawn"
     """
     with targets.either(target) as hf:
-        build = hf.builds.invalidate(run_id, because=because)
+        run_id = targets.run_of(hf, run_id)
+        before = hf.builds.get(run_id)
+        build = hf.builds.invalidate(before, because=because)
         if as_json:
             screen.document(shapes.build(build))
+        elif before.state == "stale":
+            said = f": {screen.plain(build.because)}" if build.because else ""
+            screen.show(f"{screen.plain(_name(build))} was stale already{said}")
         else:
             screen.show(f"stale; the next run that asks for {screen.plain(_name(build))} has it made anew")
+        return exits.OK
+
+
+@builds.command(short_help="Make it anew, now.")
+@targets.target_argument()
+@click.argument("run_id", metavar="ID")
+@json_option
+def rebuild(target: str, run_id: str, as_json: bool) -> int:
+    """Make a build anew, now; prints the id of the new run. The earlier one stays in its history.
+
+    \b
+    holdfast builds rebuild app:hf 01m2…
+    """
+    with targets.either(target) as hf:
+        run = hf.builds.rebuild(targets.run_of(hf, run_id))
+        if as_json:
+            screen.document(shapes.run(run.snapshot))
+        else:
+            screen.show(run.id)
         return exits.OK
 
 
@@ -120,17 +146,17 @@ def _row(build: Build, now: datetime) -> list[str | Text]:
 
 def _facts(hf: Holdfast, build: Build) -> None:
     facts = {
-        "Build": _name(build),
-        "Fingerprint": build.fingerprint,
-        "State": build.state + (f": {_note(build)}" if _note(build) else ""),
-        "Asked for": f"{screen.instant(build.since_at)} UTC",
-        "Took": _took(build, hf.clock.now()),
-        "Waiting": f"{build.waiting} run{'' if build.waiting == 1 else 's'}",
-        "Result": build.result or "",
+        "build": _name(build),
+        "fingerprint": build.fingerprint,
+        "state": build.state + (f": {_note(build)}" if _note(build) else ""),
+        "asked for": f"{screen.instant(build.since_at)} UTC",
+        "took": _took(build, hf.clock.now()),
+        "waiting": f"{build.waiting} run{'' if build.waiting == 1 else 's'}",
+        "result": build.result or "",
     }
     for name, value in facts.items():
         if value:
-            screen.show(f"{name:<12} {screen.plain(value)}")
+            screen.show(Text.assemble((f"{name:<12}", "bold"), f" {screen.plain(value)}"))
 
 
 def _name(build: Build) -> str:

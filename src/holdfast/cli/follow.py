@@ -30,6 +30,7 @@ def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> in
     holdfast runs follow app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         follower = Follower(hf, run_id)
         for event in follower.events(timeout):
             if as_json:

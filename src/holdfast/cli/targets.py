@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast import stores
+from holdfast import ids, runs, stores
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
 
 HELP = "TARGET is an application (app:hf, or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
 
+LEAST, FEW = 4, 3  # characters that may stand for a whole id; runs that are named where they stand for several
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +59,19 @@ def either(target: str, *, create: bool = False) -> Holdfast:
     if not create and file is not None and not file.exists():
         raise StoreUnavailable(f"there is no database file {file}")
     return Holdfast(target, migrate=False)
+
+
+def run_of(hf: Holdfast, given: str) -> str:
+    """The id of the one run whose id begins like that; what begins none is left for who looks for it."""
+    if not LEAST <= len(given) < ids.LENGTH:
+        return given
+    found = hf.read(lambda tx: runs.beginning(tx, given, limit=FEW))
+    if len(found) > 1:
+        more = " …" if len(found) == FEW else ""
+        raise click.UsageError(
+            f"{given!r} is the beginning of several runs: {', '.join(found)}{more}; write more of it"
+        )
+    return found[0] if found else given
 
 
 def hidden(url: str) -> str:

@@ -1,0 +1,51 @@
+"""The beginning of an id stands for the id, where it is the beginning of one only."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.conftest import Invoke, told
+
+from holdfast import Holdfast
+from holdfast.testing import FakeClock
+
+
+@pytest.fixture
+def run_ids(hf: Holdfast, clock: FakeClock) -> list[str]:
+    """Two runs, so long apart that their ids differ early."""
+    job = hf.job(name="work")(lambda: None)
+    first = job.submit()
+    clock.advance(40 * 86_400)
+    return [first.id, job.submit().id]
+
+
+def common(one: str, other: str) -> int:
+    return next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+
+
+def test_the_beginning_of_one_id_is_enough(holdfast: Invoke, url: str, run_ids: list[str]) -> None:
+    first, second = run_ids
+    enough = max(common(first, second) + 1, 4)
+    assert told(holdfast("runs", "show", url, first[:enough], "--json"))["id"] == first
+    assert told(holdfast("runs", "why", url, second[:-1], "--json"))["id"] == second
+    assert told(holdfast("runs", "again", url, second[:enough], "--json"))["again_of"] == second
+    assert told(holdfast("runs", "cancel", url, first[:enough], "--json")) == {"id": first, "state": "cancelled"}
+    assert holdfast("runs", "follow", url, first[:enough]).exit_code == 1
+    assert holdfast("artifacts", "list", url, first[:enough]).exit_code == 0
+
+
+def test_the_beginning_of_several_ids_is_refused_with_some_of_them(
+    holdfast: Invoke, hf: Holdfast, url: str, run_ids: list[str]
+) -> None:
+    more = [hf.submit("work").id for _ in range(3)]
+    beginning = more[0][:20]
+    assert all(run_id.startswith(beginning[:10]) for run_id in more)
+    refused = holdfast("runs", "cancel", url, beginning[:10])
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"is the beginning of several runs: {run_ids[1]}, {more[0]}, {more[1]} …; write more" in refused.stderr
+    assert {run.state for run in hf.list_runs()} == {"queued"}
+
+
+@pytest.mark.parametrize("given", ["0", "zzzz", "%%%%", "____", "01m2…"])
+def test_what_begins_no_id_is_not_found(holdfast: Invoke, url: str, run_ids: list[str], given: str) -> None:
+    refused = holdfast("runs", "show", url, given)
+    assert (refused.exit_code, refused.stderr) == (3, f"holdfast: run_not_found: there is no run {given}\n")
