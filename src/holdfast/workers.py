@@ -79,6 +79,15 @@ def live(tx: Transaction) -> list[WorkerInfo]:
     return [info(row) for row in tx.all("find_workers", now=tx.now)]
 
 
+def unserved(alive: Sequence[WorkerInfo], queue: str, *, job: str | None = None) -> str | None:
+    """Why nothing of this queue (and this job) starts, as far as that is for want of a worker."""
+    if not alive:
+        return "no worker is alive"
+    if not any(queue in worker.queues and (job is None or job in worker.jobs) for worker in alive):
+        return f"no live worker serves queue {queue}"
+    return None
+
+
 def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
     """Look, without saying that we are alive."""
     row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)

@@ -113,7 +113,7 @@ class Orchestrator:
         if pulse.looks:
             moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
         if self._expired(pulse, now) and self._can_judge():
-            moved += self._store.do(self._recover)
+            moved += self._recovered()
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
         moved += self._timetable.keep(self._clock.now())
@@ -134,10 +134,16 @@ class Orchestrator:
     def _expired(self, pulse: Pulse, now: datetime) -> bool:
         return pulse.expires_at is not None and pulse.expires_at < now
 
-    def _recover(self, tx: Transaction) -> int:
+    def _recovered(self) -> int:
+        taken = self._store.do(self._recover)
+        for takeover in taken:
+            log.warning("%s", takeover)
+        return len(taken)
+
+    def _recover(self, tx: Transaction) -> list[recover.Takeover]:
         # Asked inside the transaction: while we waited for it the clock may have jumped, and others have followed it.
         self._store.follow_clock()
-        return recover.expired(tx, limit=BATCH) if self._can_judge() else 0
+        return recover.expired(tx, limit=BATCH) if self._can_judge() else []
 
     def _can_judge(self) -> bool:
         """Only who has itself been heard for one lease may call others lost, and only by a clock that has not jumped

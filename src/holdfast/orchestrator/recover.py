@@ -10,6 +10,7 @@ on_crash = fail                 ──▶ failed, PROCESS_TERMINATED
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast import events, holds, outcomes, policies, ready, waits
 from holdfast.events import Event
@@ -21,21 +22,50 @@ from holdfast.tickets import Ticket
 from holdfast.waits import Wait
 
 
-def expired(tx: Transaction, *, limit: int) -> int:
-    """Take away leases that ran out, if they are still as we saw them; how many."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """A lease that was taken away, and what became of its run (None: it can be claimed again at once)."""
+
+    lease: Lease
+    because: str
+    decision: Final | TryLater | None
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.lease.run_id} ({self.lease.ticket.job}) was taken from {self.lease.holder}: {self.because}; "
+            f"{self._what()}"
+        )
+
+    def _what(self) -> str:
+        match self.decision:
+            case None:
+                return "it is queued again"
+            case TryLater(error):
+                return f"it is tried again later: {error}"
+            case Failed(failure_type, error):
+                return f"it failed, {failure_type}: {error}"
+            case TimedOut(error):
+                return f"it timed out: {error}"
+            case Cancelled(reason):
+                return f"it was cancelled: {reason}"
+        return "it ended"
+
+
+def expired(tx: Transaction, *, limit: int) -> list[Takeover]:
+    """Take away leases that ran out, if they are still as we saw them; those that were."""
     return take_away(tx, tx.all("find_expired", now=tx.now, limit=limit), because="its lease ran out")
 
 
-def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
+def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> list[Takeover]:
     """Move the runs of these leases to where their policies say."""
     if not rows:
-        return 0
+        return []
     seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
     gone = {row["run_id"]: row for row in tx.all("delete_expired", rows=seen)}
     endings: list[Ending] = []
     again: list[Ticket] = []
     later: list[tuple[Wait, KeyOrder]] = []
-    diagnostics: list[Event] = []
+    taken: list[Takeover] = []
     for row in rows:
         if row["run_id"] not in gone:
             continue
@@ -43,7 +73,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
         lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
         decision = decide(tx, lease, policy, because=because)
-        diagnostics.append(_diagnostic(lease, because, decision))
+        taken.append(Takeover(lease=lease, because=because, decision=decision))
         match decision:
             case TryLater(error, after, key_order):
                 later.append((Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]), key_order))
@@ -52,13 +82,13 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> int:
                 again.append(ticket.changed(tries=ticket.tries - 1))
             case final:
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
-    events.record(tx, diagnostics)
+    events.record(tx, [_diagnostic(one) for one in taken])
     tx.ring(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
     outcomes.end(tx, endings)
     holds.open_those_of(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
     waits.put(tx, [wait for wait, _ in later])
     ready.put(tx, again)
-    return len(gone)
+    return taken
 
 
 def decide(tx: Transaction, lease: Lease, policy: Policy, *, because: str) -> Final | TryLater | None:
@@ -92,7 +122,8 @@ def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwi
     return TryLater(error, after, key_order=policy.key_order)
 
 
-def _diagnostic(lease: Lease, because: str, decision: Final | TryLater | None) -> Event:
+def _diagnostic(takeover: Takeover) -> Event:
+    lease, decision = takeover.lease, takeover.decision
     what = "requeued" if decision is None else type(decision).__name__
     overdue = {
         "holder": lease.holder,
@@ -103,5 +134,5 @@ def _diagnostic(lease: Lease, because: str, decision: Final | TryLater | None) -
         run_id=lease.run_id,
         kind="RUN_TAKEN_OVER",
         attempt=lease.attempt,
-        data={"because": because, "decision": what, **overdue},
+        data={"because": takeover.because, "decision": what, **overdue},
     )

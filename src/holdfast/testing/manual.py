@@ -57,7 +57,7 @@ class Manual:
         """Everything an orchestrator would do now, expired leases included; how many runs moved."""
         total = 0
         for _ in range(ROUNDS):
-            moved = self.promote(limit=limit) + self.hf.do(lambda tx: recover.expired(tx, limit=limit))
+            moved = self.promote(limit=limit) + len(self.hf.do(lambda tx: recover.expired(tx, limit=limit)))
             moved += self.schedule()
             total += moved
             if not moved:

@@ -125,14 +125,14 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
     def left_behind(holder: str) -> bool:
         return holder != worker.id and Ids.name_of(holder) == name
 
-    def end(tx: Transaction) -> tuple[int, bool]:
+    def end(tx: Transaction) -> tuple[list[recover.Takeover], bool]:
         over = [row for row in tx.all("find_expired", now=tx.now, limit=1000) if left_behind(row["holder"])]
         ended = recover.take_away(tx, over, because=STARTUP)
         return ended, any(left_behind(row["holder"]) for row in tx.all("count_leases"))
 
     while True:
         ended, more = hf.do(end)
-        total += ended
+        total += _told(ended)
         if not more or hf.clock.elapsed() > give_up_at:
             break
         if not ended:
@@ -144,11 +144,17 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
 def _end_orphans(hf: Holdfast) -> None:
     """We are alone, so whatever still runs was left behind by a process that is gone."""
 
-    def end(tx: Transaction) -> int:
+    def end(tx: Transaction) -> list[recover.Takeover]:
         return recover.take_away(tx, tx.all("find_all_leases", limit=1000), because="its process is gone")
 
     total = 0
     while ended := hf.do(end):
-        total += ended
+        total += _told(ended)
     if total:
         log.warning("%d runs that a lost process left behind were recovered", total)
+
+
+def _told(taken: list[recover.Takeover]) -> int:
+    for takeover in taken:
+        log.warning("%s", takeover)
+    return len(taken)

@@ -23,7 +23,7 @@ from holdfast.outcomes import Failed, HandBack, Outcome
 from holdfast.store.dialects.base import Unstorable
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
-from holdfast.worker import doubts
+from holdfast.worker import doubts, logbook
 from holdfast.worker.chronicle import Chronicle, Told
 from holdfast.worker.desk import StepWriter
 from holdfast.worker.floors import Floors
@@ -262,6 +262,7 @@ class Cycle:
             return
         self.claimed += 1
         self.hand.take(running)
+        logbook.started(running)
         self._starter.begin(running)
         if self._leaving:
             running.stop("shutdown", SHUTS_DOWN)
@@ -276,6 +277,7 @@ class Cycle:
             else:
                 if isinstance(outcome, HandBack):
                     self.handed_back += 1
+                logbook.ended(running, outcome)
                 self._hooks.ended(running, outcome)
 
     def trouble(self, error: HoldfastError) -> None:

@@ -23,7 +23,7 @@ from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.store.transaction import Transaction
-from holdfast.worker import locks
+from holdfast.worker import locks, logbook
 from holdfast.worker.context import RunLog
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.listen import Ear
@@ -72,6 +72,7 @@ class Worker:
         hf = self.hf
         store = hf.store
         self._lock = locks.take(hf, self)
+        logbook.unserved(hf)
         self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
         self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
         self._cycle = Cycle(

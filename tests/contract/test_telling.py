@@ -1,0 +1,166 @@
+"""Telling: what a worker's log says of its runs, each thing once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.contract.alive import register
+from tests.contract.patience import PATIENCE, ended, until
+
+from holdfast import Holdfast, Retry, Worker
+from holdfast.testing import FakeClock, Manual
+from holdfast.worker import logbook
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, logger="holdfast")
+    return caplog
+
+
+def about(said: pytest.LogCaptureFixture, run_id: str) -> list[tuple[str, str]]:
+    """The lines of the log that name a run, with their levels."""
+    found = [(record.levelname, record.getMessage()) for record in said.records if record.name.startswith("holdfast.")]
+    return [(level, line.replace(run_id, "ID")) for level, line in found if run_id in line]
+
+
+def test_a_failed_attempt_and_its_retry_are_a_line_each(live: Holdfast, said: pytest.LogCaptureFixture) -> None:
+    @live.job(name="fetch", max_attempts=2, retry=Retry(delay=timedelta(milliseconds=50), jitter=0))
+    def fetch() -> None:
+        raise ConnectionError("the other end\nis down")
+
+    run = fetch.submit()
+    with Worker(live):
+        ended(run)
+        until(lambda: len(about(said, run.id)) >= 2)
+
+    assert about(said, run.id) == [
+        ("WARNING", "run ID (fetch): try 1 of 2 failed, the next one is due in 0.05 s: is down"),
+        ("WARNING", "run ID (fetch): try 2 of 2 failed: is down"),
+    ]
+
+
+def test_a_timeout_is_a_line(live: Holdfast, said: pytest.LogCaptureFixture) -> None:
+    @live.job(name="slow", timeout=0.1)
+    async def slow() -> None:
+        await asyncio.sleep(PATIENCE)
+
+    run = slow.submit()
+    with Worker(live):
+        ended(run)
+        until(lambda: about(said, run.id))
+
+    [(level, line)] = about(said, run.id)
+    assert level == "WARNING"
+    assert line.startswith("run ID (slow): try 1 of 1 timed out: over its window of 0:00:00.1")
+
+
+def test_starts_and_good_ends_are_told_at_debug_alone(live: Holdfast, said: pytest.LogCaptureFixture) -> None:
+    @live.job(name="work")
+    def work() -> None: ...
+
+    with Worker(live):
+        quiet = work.submit()
+        ended(quiet)
+        said.set_level(logging.DEBUG, logger="holdfast.worker")
+        loud = work.submit()
+        ended(loud)
+        until(lambda: len(about(said, loud.id)) >= 2)
+
+    assert about(said, quiet.id) == []
+    assert about(said, loud.id) == [
+        ("DEBUG", "run ID (work): try 1 of 1 starts"),
+        ("DEBUG", "run ID (work): try 1 of 1 succeeded"),
+    ]
+
+
+def test_a_takeover_is_a_line_of_whoever_takes_over(live: Holdfast, said: pytest.LogCaptureFixture) -> None:
+    @live.job(name="work")
+    def work() -> str:
+        return "done"
+
+    run = work.submit()
+    assert Manual(live).worker("gone").claim()
+    with Worker(live):
+        assert run.result(timeout=PATIENCE) == "done"
+
+    assert about(said, run.id) == [
+        ("WARNING", "run ID (work) was taken from gone: its lease ran out; it is queued again"),
+    ]
+
+
+@pytest.mark.contract("S5")
+def test_what_is_handed_back_is_no_failure(live: Holdfast, said: pytest.LogCaptureFixture) -> None:
+    said.set_level(logging.DEBUG, logger="holdfast.worker")
+    began, let_go = threading.Event(), threading.Event()
+
+    @live.job(name="work")
+    def work() -> None:
+        began.set()
+        let_go.wait(PATIENCE)
+
+    run = work.submit()
+    worker = Worker(live)
+    worker.start()
+    assert began.wait(PATIENCE)
+    worker.stop(grace=timedelta(0))
+    let_go.set()
+
+    assert about(said, run.id) == [
+        ("DEBUG", "run ID (work): try 1 of 1 starts"),
+        ("DEBUG", "run ID (work): try 1 of 1 is handed back, unused: its worker shuts down"),
+    ]
+
+
+@pytest.mark.contract("S3")
+def test_a_worker_warns_of_queues_that_no_one_serves(
+    hf: Holdfast, clock: FakeClock, said: pytest.LogCaptureFixture
+) -> None:
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    @hf.schedule(every=60, name="nightly", queue="night")
+    def nightly() -> None: ...
+
+    film = hf.pipeline("film")
+
+    @film.stage(queue="media")
+    def audio() -> list[int]:
+        return [1]
+
+    @film.stage(queue="media", after=audio, each="part")
+    def cut(part: int) -> int:
+        return part
+
+    hf.start()
+    register(hf, "w", jobs=hf.jobs.names())
+    logbook.unserved(hf)
+    assert said.messages[-1:] == [
+        "no live worker serves these queues, so nothing in them starts: media (film.audio, film.cut), night (nightly)"
+    ]
+    said.clear()
+    register(hf, "v", jobs=hf.jobs.names(), queues=["media", "night"])
+    logbook.unserved(hf)
+    assert said.messages == []
+
+
+@pytest.mark.contract("S3")
+def test_a_worker_warns_when_it_starts(live: Holdfast, said: pytest.LogCaptureFixture, database: Database) -> None:
+    @live.job(name="work", queue="mail")
+    def work() -> None: ...
+
+    with Worker(live):
+        pass
+    assert "mail (work)" in said.text
+    said.clear()
+    with Worker(live, queues=["mail"]):
+        pass
+    assert "mail (work)" not in said.text
