@@ -40,7 +40,7 @@ class Limits:
     def check(self, queue: str) -> None:
         if not isinstance(queue, str) or not 0 < len(queue) <= MAX_NAME or not codec.storable(queue):
             raise InvalidPolicy(f"a queue's name is text of 1 to {MAX_NAME} characters, none NUL or half a character")
-        for name, value, least in (("max_queued", self.max_queued, 0), ("concurrency", self.concurrency, 1)):
+        for name, value, least in (("max_queued", self.max_queued, 1), ("concurrency", self.concurrency, 1)):
             if value is UNSET or value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 2**31 - 1:
@@ -57,15 +57,15 @@ class Queue:
     """
 
     name: str
-    paused_at: datetime | None
-    note: str | None
-    max_queued: int | None
-    concurrency: int | None
-    queued: int
-    ready: int
-    running: int
-    seats: int
-    oldest_at: datetime | None
+    paused_at: datetime | None = None
+    note: str | None = None
+    max_queued: int | None = None
+    concurrency: int | None = None
+    queued: int = 0
+    ready: int = 0
+    running: int = 0
+    seats: int = 0
+    oldest_at: datetime | None = None
 
 
 def pause(tx: Transaction, name: str, *, note: str | None) -> None:

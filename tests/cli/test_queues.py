@@ -106,3 +106,31 @@ def test_a_paused_queue_starts_nothing_until_it_goes_on(holdfast: Invoke, tmp_pa
         holdfast("queues", "resume", url, "default")
         with Worker(hf):
             assert run.result(timeout=30) is None
+
+
+def test_steering_a_queue_answers_with_how_it_stands(holdfast: Invoke, url: str) -> None:
+    paused = told(holdfast("queues", "pause", url, "runs", "--note", "wait", "--json"))
+    assert (paused["name"], paused["note"], paused["queued"]) == ("runs", "wait", 2)
+    limited = told(holdfast("queues", "limit", url, "runs", "--concurrency", "2", "--json"))
+    assert (limited["concurrency"], limited["max_queued"]) == (2, None)
+    assert told(holdfast("queues", "resume", url, "runs", "--json"))["paused_at"] is None
+
+
+def test_a_queue_that_nothing_uses_is_warned_of_and_leaves_no_trace_when_it_is_lifted(
+    holdfast: Invoke, url: str
+) -> None:
+    warning = "warning: queue rnus: no run is in it now; is that its name?\n"
+    assert holdfast("queues", "pause", url, "rnus").stderr == warning
+    assert holdfast("queues", "limit", url, "rnus", "--max-queued", "3").stderr == warning
+    assert "rnus" in holdfast("queues", "list", url).stdout
+    holdfast("queues", "resume", url, "rnus")
+    lifted = holdfast("queues", "limit", url, "rnus", "--max-queued", "none")
+    assert lifted.stdout == "rnus: any number queued or running, any number at once\n"
+    assert "rnus" not in holdfast("queues", "list", url).stdout
+    assert holdfast("queues", "pause", url, "runs").stderr == ""
+
+
+def test_a_queue_that_a_job_uses_is_not_warned_of(inside: Invoke) -> None:
+    assert inside("queues", "pause", "app:hf", "default").stderr == ""
+    refused = inside("queues", "pause", "app:hf", "defualt")
+    assert "no job of this application uses it, and no run is in it now" in refused.stderr

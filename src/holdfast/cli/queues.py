@@ -9,7 +9,9 @@ from rich.text import Text
 
 from holdfast.cli import exits, screen, shapes, targets
 from holdfast.cli.runs import json_option
+from holdfast.engine import Holdfast
 from holdfast.queues import UNSET, Queue, Unset
+from holdfast.seats import EVERY_QUEUE
 
 COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "NOTE")
 SPARE = ("OLDEST", "READY")
@@ -63,7 +65,8 @@ def list_(target: str, as_json: bool) -> int:
 @targets.target_argument()
 @click.argument("name", metavar="QUEUE")
 @click.option("--note", help="Why; 'queues list' and 'runs why' show it.")
-def pause(target: str, name: str, note: str | None) -> int:
+@json_option
+def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     """Let nothing of a queue start, in any worker; what runs goes on.
 
     \b
@@ -71,14 +74,14 @@ def pause(target: str, name: str, note: str | None) -> int:
     """
     with targets.either(target) as hf:
         hf.queues.pause(name, note=note)
-        screen.show(f"{screen.plain(name)} is paused")
-        return exits.OK
+        return _answer(hf, name, "{name} is paused", as_json=as_json)
 
 
 @queues.command(short_help="Let a paused queue go on.")
 @targets.target_argument()
 @click.argument("name", metavar="QUEUE")
-def resume(target: str, name: str) -> int:
+@json_option
+def resume(target: str, name: str, as_json: bool) -> int:
     """Let a paused queue go on.
 
     \b
@@ -86,8 +89,7 @@ def resume(target: str, name: str) -> int:
     """
     with targets.either(target) as hf:
         hf.queues.resume(name)
-        screen.show(f"{screen.plain(name)} goes on")
-        return exits.OK
+        return _answer(hf, name, "{name} goes on", as_json=as_json)
 
 
 @queues.command(short_help="Set or lift the limits of a queue.")
@@ -95,7 +97,10 @@ def resume(target: str, name: str) -> int:
 @click.argument("name", metavar="QUEUE")
 @click.option("--max-queued", metavar="N|none", callback=_number, help="Runs that may be queued or running.")
 @click.option("--concurrency", metavar="N|none", callback=_number, help="Runs at once, over all workers.")
-def limit(target: str, name: str, max_queued: int | Unset | None, concurrency: int | Unset | None) -> int:
+@json_option
+def limit(
+    target: str, name: str, max_queued: int | Unset | None, concurrency: int | Unset | None, as_json: bool
+) -> int:
     """Set or lift the limits of a queue, for every process, at once; '*' is all queues together.
 
     It stands until the code says something new by hf.queue(…).
@@ -108,10 +113,22 @@ def limit(target: str, name: str, max_queued: int | Unset | None, concurrency: i
         raise click.UsageError("say --max-queued, --concurrency, or both")
     with targets.either(target) as hf:
         hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency)
-        [now] = [queue for queue in hf.queues.list() if queue.name == name]
-        counted, running = _bound(now.max_queued), _bound(now.concurrency)
-        screen.show(f"{screen.plain(name)}: {counted} queued or running, {running} at once")
-        return exits.OK
+        return _answer(hf, name, "{name}: {counted} queued or running, {running} at once", as_json=as_json)
+
+
+def _answer(hf: Holdfast, name: str, sentence: str, *, as_json: bool) -> int:
+    """How the queue stands now; and a warning if nothing is known to use it, as its name may be misspelt."""
+    queue = hf.queues.get(name)
+    if as_json:
+        screen.document(shapes.queue(queue))
+    else:
+        counted, running = _bound(queue.max_queued), _bound(queue.concurrency)
+        screen.show(sentence.format(name=screen.plain(name), counted=counted, running=running))
+    used = {EVERY_QUEUE} | {hf.jobs[job].options.queue for job in hf.jobs}
+    if name not in used and queue.queued + queue.running == 0:
+        by = "no job of this application uses it, and " if hf.jobs.names() else ""
+        screen.note(f"warning: queue {name}: {by}no run is in it now; is that its name?", style="yellow")
+    return exits.OK
 
 
 def _bound(limit: int | None) -> str:

@@ -22,6 +22,10 @@ class Queues:
         """Every queue that has a run or something said about it."""
         return self._hf.read(queues.listed)
 
+    def get(self, name: str) -> Queue:
+        """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
+        return next((queue for queue in self.list() if queue.name == name), Queue(name=name))
+
     def pause(self, name: str, *, note: str | None = None) -> None:
         """Let nothing of this queue be claimed until `resume`; what runs goes on."""
         Limits().check(name)

@@ -29,7 +29,9 @@ select
     coalesce(c.running, 0) as running,
     r.created_at as oldest_at
 from (
-    select name from holdfast_queues
+    select name
+    from holdfast_queues
+    where paused_at is not null or max_queued is not null or concurrency is not null
     union
     select name from counted
 ) as n
