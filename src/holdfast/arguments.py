@@ -19,12 +19,14 @@ from holdfast.errors import InvalidArguments, InvalidPolicy, NotSerialisable, To
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
+CONTEXTS = ("ctx", "context")  # what people call it
+
 
 class Arguments:
     """What one function takes, apart from its context."""
 
-    def __init__(self, fn: Callable[..., Any], *, job: str) -> None:
-        self.job = job
+    def __init__(self, fn: Callable[..., Any], *, job: str, noun: str = "job") -> None:
+        self.of = f"{noun} {job}"
         self.hints = hints = _hints(fn)
         parameters = dict(inspect.signature(fn).parameters)
         self.context_name = next((name for name in parameters if _is_context(hints.get(name))), None)
@@ -32,7 +34,7 @@ class Arguments:
             del parameters[self.context_name]
         for parameter in parameters.values():
             if parameter.kind not in _BY_NAME:
-                raise InvalidPolicy(f"job {job}: parameter {parameter} can't be stored by name; use plain parameters")
+                raise InvalidPolicy(f"{self.of}: parameter {parameter} can't be stored by name; use plain parameters")
         self.names = tuple(parameters)
         self._signature = inspect.Signature(list(parameters.values()))
         fields = {
@@ -49,36 +51,45 @@ class Arguments:
             self._result: TypeAdapter[Any] = _adapter(hints.get("return", Any))
         except (PydanticSchemaGenerationError, PydanticUserError) as error:
             first_line = str(error).splitlines()[0]
-            raise InvalidPolicy(f"job {job}: a parameter's type can't be stored as JSON: {first_line}") from error
+            raise InvalidPolicy(f"{self.of}: a parameter's type can't be stored as JSON: {first_line}") from error
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by their names; a TypeError, as from the function itself, when they do not fit."""
-        return dict(self._signature.bind(*args, **kwargs).arguments)
+        try:
+            return dict(self._signature.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            # A context is known by its type alone; one whose type is not known then looks like an argument.
+            lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
+            if self.context_name is not None or lost is None or repr(lost) not in str(error):
+                raise
+            raise TypeError(
+                f"{error}; if it is the context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
+            ) from None
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, max_bytes: int) -> tuple[str, dict[str, Any]]:
         """JSON text of the arguments and the validated values, or a clear error."""
         try:
             given = self.named(args, kwargs)
         except TypeError as error:
-            raise InvalidArguments(f"job {self.job}: {error}") from None
+            raise InvalidArguments(f"{self.of}: {error}") from None
         try:
             values = self._adapter.validate_python(given)
         except ValidationError as error:
-            raise InvalidArguments(f"job {self.job}: {_faults(error)}") from None
+            raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
         try:
             text = self._adapter.dump_json(values, warnings="error", by_alias=True).decode()
             again = self._adapter.validate_json(text)
         except (PydanticSerializationError, ValidationError, ValueError, RecursionError) as error:
-            raise NotSerialisable(f"job {self.job}: the arguments can't be stored as JSON: {error}") from None
+            raise NotSerialisable(f"{self.of}: the arguments can't be stored as JSON: {error}") from None
         for name, value in values.items():
             if again.get(name) != value:
                 raise NotSerialisable(
-                    f"job {self.job}: argument {name!r} would not come back from JSON as it went in "
+                    f"{self.of}: argument {name!r} would not come back from JSON as it went in "
                     f"({type(value).__name__} → {type(again.get(name)).__name__}); annotate the parameter with its type"
                 )
         if len(text.encode()) > max_bytes:
             raise TooLarge(
-                f"job {self.job}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed"
+                f"{self.of}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed"
             )
         return text, values
 
@@ -87,10 +98,10 @@ class Arguments:
         try:
             return self._adapter.validate_json(text)
         except ValidationError as error:
-            raise InvalidArguments(f"job {self.job}: {_faults(error)}") from None
+            raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
 
     def encode_result(self, value: Any, *, max_bytes: int) -> str:
-        return encode_value(self._result, value, what=f"the result of job {self.job}", max_bytes=max_bytes)
+        return encode_value(self._result, value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
     def decode_result(self, text: str) -> Any:
         return decode_value(self._result, text)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from holdfast import codec
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
-from holdfast.jobs import Isolation, Job, isolation_of, name_of
-from holdfast.options import MAX_KEY, MAX_NAME, KeySpec, Options, check_key, key_from
+from holdfast.jobs import Isolation, Job, chosen_name, isolation_of
+from holdfast.options import MAX_KEY, KeySpec, Options, check_key, checked_policy, key_from
+from holdfast.policies import Policy
 from holdfast.submissions import Submission
 from holdfast.wishes import Wish
 
@@ -140,15 +141,19 @@ class BuildDecorator:
     @overload
     def __call__(self, fn: Callable[P, R], /) -> BuildJob[P, R]: ...
     def __call__(self, fn: Callable[..., Any], /) -> BuildJob[..., Any]:
-        name = self._name or name_of(fn)
-        if not 0 < len(name) <= MAX_NAME:
-            raise InvalidPolicy(f"a job's name has 1 to {MAX_NAME} characters")
+        name = chosen_name(fn, self._name)
         isolation = isolation_of(fn, self._isolation, name=name)
         job: BuildJob[..., Any] = BuildJob(
             self._hf, fn, name=name, options=self._options, isolation=isolation, scope=self._scope
         )
         self._hf.jobs.add(job)
         return job
+
+
+def build_policy(given: dict[str, Any]) -> Policy:
+    """The policy of a build, whose key is its scope and fingerprint."""
+    also = ("name", "scope", "queue", "priority", "isolation")
+    return Policy(**checked_policy(given, of="a build", also=also, unfit=("key_limit", "key_order")))
 
 
 def _check_options(name: str, options: Options) -> None:

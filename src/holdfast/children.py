@@ -57,8 +57,11 @@ def waited_for(error: BaseException) -> tuple[str, ...]:
     return ()
 
 
-def named(options: Options, numbers: Iterator[int]) -> tuple[str, Options]:
+def named(job: Job[..., Any], numbers: Iterator[int]) -> tuple[str, Options]:
     """What a child is called, and its options without what names it. Only one without a name takes a number."""
+    if not isinstance(job, Job):
+        raise InvalidPolicy(f"write ctx.submit_child(job, …): a job and its arguments, not {job!r}")
+    options = job.options
     if options.connection is not None:
         raise InvalidPolicy("a child is submitted in a transaction of its own; it can't join another")
     # Not unique: given another's run, a later attempt would find no child of its own and submit one more.

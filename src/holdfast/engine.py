@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from holdfast import checkups, clearing, inspections, reasons, retention, runs, settings, stores
-from holdfast.build_jobs import BuildDecorator
+from holdfast.build_jobs import BuildDecorator, build_policy
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
 from holdfast.depots import open_depot
@@ -23,11 +23,11 @@ from holdfast.doors.schedules import Schedules
 from holdfast.doors.scheduling import Scheduling
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
-from holdfast.handles import Run
+from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
 from holdfast.inspections import Finding
-from holdfast.jobs import Decorator, Isolation, Job, Registry, isolation_of, name_of
-from holdfast.options import KeySpec, Options, as_duration, checked_policy
+from holdfast.jobs import Decorator, Isolation, Job, Registry, chosen_name, isolation_of, job_name
+from holdfast.options import KeySpec, Options, as_duration, check_limit, checked_policy
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits
@@ -118,6 +118,7 @@ class Holdfast:
         key_limit: int = 1,
         audit: bool = False,
         rate: str | None = None,
+        rate_name: str | None = None,
         rate_key: KeySpec | None = None,
         unique: Unique | None = None,
         isolation: Isolation | None = None,
@@ -125,7 +126,8 @@ class Holdfast:
         """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
 
         key        a parameter's name, a template like "{tenant}/{id}", or a function: at most one run of a key runs
-        rate       at most so many starts: "10/min", "1/s", "100/30s"; of each `rate_key` (spelled like a key), if given
+        rate       at most so many starts: "10/min", "100/30s"; for each `rate_key` (spelled like a key), if given;
+                   or of all jobs that say the same `rate_name`
         unique     "queued": a submission gives back the run of the same key (or arguments) that has not started
         isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
         """
@@ -145,18 +147,16 @@ class Holdfast:
                     "key_limit": key_limit,
                     "audit": audit,
                     "rate": rate,
+                    "rate_name": rate_name,
                 }
             )
         )
         options = Options(queue=queue, priority=priority, key=key, policy=policy, rate_key=rate_key, unique=unique)
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
-            job_name = name or name_of(fn)
-            if not 0 < len(job_name) <= 200:
-                raise InvalidPolicy("a job's name has 1 to 200 characters")
-            job: Job[..., Any] = Job(
-                self, fn, name=job_name, options=options, isolation=isolation_of(fn, isolation, name=job_name)
-            )
+            chosen = chosen_name(fn, name)
+            how = isolation_of(fn, isolation, name=chosen)
+            job: Job[..., Any] = Job(self, fn, name=chosen, options=options, isolation=how)
             self.jobs.add(job)
             return job
 
@@ -182,8 +182,8 @@ class Holdfast:
         """
         if bare is not None:
             raise InvalidPolicy("write @hf.build() with its parentheses")
-        chosen = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
-        options = Options(queue=queue, priority=priority, policy=Policy(**checked_policy(chosen)))
+        given = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
+        options = Options(queue=queue, priority=priority, policy=build_policy(given))
         return BuildDecorator(self, name=name, scope=scope, options=options, isolation=isolation)
 
     def queue(self, name: str, *, max_queued: int | None = None, concurrency: int | None = None) -> None:
@@ -204,9 +204,9 @@ class Holdfast:
 
     # Submitting
 
-    def submit(self, job: str, /, **kwargs: Any) -> Run[Any]:
+    def submit(self, job: Job[..., Any] | str, /, **kwargs: Any) -> Run[Any]:
         """Queue a run of a job by its name."""
-        return self.jobs[job].submit(**kwargs)
+        return self.jobs[job_name(job)].submit(**kwargs)
 
     def submit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -226,45 +226,51 @@ class Holdfast:
 
     # Looking and steering
 
-    def get(self, run_id: str) -> Run[Any]:
+    def get(self, run: RunLike) -> Run[Any]:
         """A run by its id, or RunNotFound."""
-        snapshot = self.snapshot(run_id)
+        snapshot = self.snapshot(run)
         return Run(self, snapshot.id, self.jobs.get(snapshot.job), snapshot)
 
-    def snapshot(self, run_id: str) -> Snapshot:
-        return self.read(lambda tx: runs.get(tx, run_id))
+    def snapshot(self, run: RunLike) -> Snapshot:
+        return self.read(lambda tx: runs.get(tx, id_of(run)))
 
     def list_runs(
         self,
         *,
         state: str | None = None,
-        job: str | None = None,
+        job: Job[..., Any] | str | None = None,
         queue: str | None = None,
         tag: tuple[str, str] | None = None,
+        parent: RunLike | None = None,
+        parts: bool = True,
         limit: int = 50,
-        before: str | None = None,
+        before: RunLike | None = None,
     ) -> list[Snapshot]:
-        """The newest runs first; `before` continues after the last id of the page before."""
-        chosen = {"state": state, "job": job, "queue": queue, "before": before}
-        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, limit=limit))
+        """The newest runs first; `before` continues after the last id of the page before.
 
-    def story(self, run_id: str) -> list[Event]:
+        `parent` is the pipeline whose stages and segments are wanted, or the run whose children are; without `parts`
+        no pipeline's stages and segments are listed.
+        """
+        check_limit(limit)
+        chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
+        chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
+        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
+
+    def story(self, run: RunLike) -> list[Event]:
         """Everything that happened to a run, in order."""
-        return self.read(lambda tx: inspections.story(tx, run_id))
+        return self.read(lambda tx: inspections.story(tx, id_of(run)))
 
-    def why(self, run_id: str) -> Why:
+    def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
-        return self.read(lambda tx: reasons.why(tx, run_id))
+        return self.read(lambda tx: reasons.why(tx, id_of(run)))
 
-    def cancel(self, run_id: str, *, reason: str = "cancelled") -> str:
+    def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards."""
-        return self.do(lambda tx: runs.cancel(tx, run_id, reason=reason))
+        return self.do(lambda tx: runs.cancel(tx, id_of(run), reason=reason))
 
-    def again(self, run_id: str) -> Run[Any]:
+    def again(self, run: RunLike) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
-        self.start()
-        new_id = self.do(lambda tx: inspections.again(tx, run_id))
-        return self.get(new_id)
+        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run))))
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
         """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""

@@ -116,7 +116,9 @@ class RunFailed(HoldfastError):
     code = "run_failed"
 
     def __init__(self, run_id: str, state: str, failure_type: str | None, error: str | None) -> None:
-        reason = f"{failure_type}: {error}" if failure_type and error else failure_type or error or "no reason recorded"
+        # A traceback comes to its last line; `error` has all of it.
+        last = (error or "").strip().rpartition("\n")[2].strip()
+        reason = ": ".join(part for part in (failure_type, last) if part) or "no reason recorded"
         super().__init__(f"run {run_id} {state}: {reason}")
         self.run_id, self.state, self.failure_type, self.error = run_id, state, failure_type, error
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from holdfast import codec
-from holdfast.errors import ResultTimeout, RunFailed, StoreUnavailable
+from holdfast.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound, StoreUnavailable
 from holdfast.events import Event
 from holdfast.jobs import Job
 from holdfast.options import as_duration
@@ -39,7 +41,8 @@ class Run(Generic[R]):
 
     def refresh(self) -> Run[R]:
         """Read the run anew."""
-        self._snapshot = self._hf.snapshot(self.id)
+        with self._told():
+            self._snapshot = self._hf.snapshot(self.id)
         return self
 
     def result(self, timeout: float | timedelta | None = None) -> R:
@@ -74,19 +77,33 @@ class Run(Generic[R]):
 
     def cancel(self, *, reason: str = "cancelled") -> str:
         """End it if it has not started; ask it to stop if it runs. Its state afterwards."""
-        return self._hf.cancel(self.id, reason=reason)
+        with self._told():
+            return self._hf.cancel(self.id, reason=reason)
 
     def again(self) -> Run[R]:
         """A new run of the same job with the same arguments; this one stays as it is."""
-        return self._hf.again(self.id)
+        with self._told():
+            return self._hf.again(self.id)
 
     def why(self) -> Why:
         """Where it stands, and what it waits for."""
-        return self._hf.why(self.id)
+        with self._told():
+            return self._hf.why(self.id)
 
     def story(self) -> list[Event]:
         """Everything that happened to it, in order."""
-        return self._hf.story(self.id)
+        with self._told():
+            return self._hf.story(self.id)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what it means that a run which was submitted, and never read, is not there."""
+        try:
+            yield
+        except RunNotFound as error:
+            if self._snapshot is not None:
+                raise
+            raise RunNotFound(f"{error} (its transaction is not committed, or was rolled back)") from None
 
     def _outcome(self) -> R:
         snapshot = self.snapshot
@@ -98,3 +115,15 @@ class Run(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"
+
+
+RunLike: TypeAlias = Run[Any] | Snapshot | str
+"""A run: by its handle, as it was read, or by its id."""
+
+
+def id_of(run: RunLike) -> str:
+    """The id of a run that is named by its handle, by what was read of it, or by its id."""
+    run_id = run.id if isinstance(run, Run | Snapshot) else run
+    if not isinstance(run_id, str) or not run_id or not codec.storable(run_id):
+        raise InvalidArguments(f"give a run or its id, not {run!r}")
+    return run_id

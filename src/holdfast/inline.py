@@ -72,7 +72,7 @@ class InlineContext(Context):
         self.log.info("progress %s/%s %s", done, total, note)
 
     def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
-        name, _ = children.named(job.options, self._numbers)
+        name, _ = children.named(job, self._numbers)
         child = Child(f"inline/{name}", name, job)
         try:
             self._ended[child.id] = job(*args, **kwargs)

@@ -10,11 +10,22 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
-from holdfast import codec
+from holdfast import codec, spelling
 from holdfast.arguments import Arguments
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJob
-from holdfast.options import KeySpec, Options, as_duration, check_key, checked_policy, key_from, needs, rated
+from holdfast.options import (
+    MAX_NAME,
+    KeySpec,
+    Options,
+    as_duration,
+    check_key,
+    check_name,
+    checked_policy,
+    key_from,
+    needs,
+    rated,
+)
 from holdfast.submissions import Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
@@ -106,7 +117,7 @@ class Job(Generic[P, R]):
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if policy:
-            changes["policy"] = self.options.policy.override(**checked_policy(policy))
+            changes["policy"] = self.options.policy.override(**checked_policy(policy, of="a submission", also=given))
         other = object.__new__(type(self))
         other.__dict__ = self.__dict__ | {"options": replace(self.options, **changes)}
         return other
@@ -185,8 +196,8 @@ class Registry:
         try:
             return self._jobs[name]
         except KeyError:
-            known = ", ".join(sorted(self._jobs)) or "none"
-            raise UnknownJob(f"no job named {name!r} is registered here; known: {known}") from None
+            likely = spelling.did_you_mean(name, self._jobs) or f"; known: {', '.join(sorted(self._jobs)) or 'none'}"
+            raise UnknownJob(f"no job named {name!r} is registered here{likely}") from None
 
     def get(self, name: str) -> Job[..., Any] | None:
         return self._jobs.get(name)
@@ -214,6 +225,29 @@ class Decorator:
     def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
     def __call__(self, fn: Callable[..., Any], /) -> Job[..., Any]:
         return self._register(fn)
+
+
+def job_name(job: Job[..., Any] | str) -> str:
+    """The name of a job, or of its schedule, that is named by itself or by its name."""
+    name = job.name if isinstance(job, Job) else job
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not codec.storable(name):
+        raise InvalidArguments(f"give a job or its name, not {job!r}")
+    return name
+
+
+def chosen_name(fn: Callable[..., Any], name: str | None) -> str:
+    """What a function that becomes a job is called, or InvalidPolicy: it is none, or has no name."""
+    if isinstance(fn, Job):
+        raise InvalidPolicy(
+            f"{fn.name} is a job already; to give a job its times, write @hf.schedule(…) above @hf.job(…)"
+        )
+    if not callable(fn):
+        raise InvalidPolicy(f"{fn!r} is no function, so it can't be a job")
+    if name is None and not hasattr(fn, "__qualname__"):
+        raise InvalidPolicy(f"{fn!r} has no name by itself: give it name=…")
+    chosen = name_of(fn) if name is None else name
+    check_name(chosen, what="a job's name")
+    return chosen
 
 
 def name_of(fn: Callable[..., Any]) -> str:

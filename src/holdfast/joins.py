@@ -34,8 +34,15 @@ async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T
 def _driver_connection(connection: Any) -> Any:
     """What lies under SQLAlchemy's Connection or Session; anything else is a driver's own already."""
     if not type(connection).__module__.startswith("sqlalchemy.") and not hasattr(connection, "get_bind"):
-        return connection
-    return _sqlalchemy_connection(connection).connection.driver_connection
+        return _checked(connection, has="cursor")
+    return _checked(_sqlalchemy_connection(connection), has="connection").connection.driver_connection
+
+
+def _checked(connection: Any, *, has: str) -> Any:
+    if not hasattr(connection, has):
+        what = type(connection).__name__
+        raise WrongConnection(f"a submission joins the transaction of a connection or a session, which {what} is not")
+    return connection
 
 
 def _sqlalchemy_connection(session: Any) -> Any:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from string import Formatter
 from typing import Any
 
-from holdfast import codec
+from holdfast import codec, spelling
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.policies import Policy
 from holdfast.retries import Retry
@@ -37,10 +37,10 @@ class Options:
     connection: Any = None
 
     def __post_init__(self) -> None:
-        for name, value in (("queue", self.queue), ("idempotency_key", self.idempotency_key)):
-            if value is not None and not _is_name(value):
-                raise InvalidPolicy(f"{name} is text of 1 to {MAX_NAME} characters, none NUL or half a character")
-        if not isinstance(self.priority, int) or not -1_000_000 <= self.priority <= 1_000_000:
+        check_name(self.queue, what="queue")
+        if self.idempotency_key is not None:
+            check_name(self.idempotency_key, what="idempotency_key")
+        if not is_number(self.priority, least=-1_000_000, most=1_000_000):
             raise InvalidPolicy("priority is a whole number between -1,000,000 and 1,000,000; higher goes first")
         if not isinstance(self.tags, Mapping) or not all(
             isinstance(part, str) for tag in self.tags.items() for part in tag
@@ -56,6 +56,20 @@ class Options:
             raise InvalidPolicy(f"unique is 'queued' or 'active', not {self.unique!r}")
         if self.due_at is not None and (not isinstance(self.due_at, datetime) or self.due_at.tzinfo is None):
             raise InvalidPolicy("due_at is a datetime with a time zone")
+        self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        """What means nothing without something else."""
+        if self.key is None and self.policy.key_limit != 1:
+            raise InvalidPolicy("key_limit counts the runs that hold a key: it needs a key")
+        if self.key is None and self.policy.key_order != "due":
+            raise InvalidPolicy("key_order is the order of a key's runs: it needs a key")
+        if self.policy.rate is None and self.rate_key is not None:
+            raise InvalidPolicy("rate_key says what a rate is counted for: it needs a rate")
+        if self.policy.rate is None and self.policy.rate_name is not None:
+            raise InvalidPolicy("rate_name says what a rate is counted for: it needs a rate")
+        if self.rate_key is not None and self.policy.rate_name is not None:
+            raise InvalidPolicy("give rate_key or rate_name, not both: each says what the rate is counted for")
 
 
 def as_duration(value: timedelta | float | None) -> timedelta | None:
@@ -63,26 +77,49 @@ def as_duration(value: timedelta | float | None) -> timedelta | None:
     if value is None or isinstance(value, timedelta):
         return value
     try:
-        return timedelta(seconds=value)
+        if not isinstance(value, bool):
+            return timedelta(seconds=value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidPolicy(f"{value!r} is no duration: give a timedelta or a number of seconds") from None
+        pass
+    raise InvalidPolicy(f"{value!r} is no duration: give a timedelta or a number of seconds")
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and codec.storable(value)
+def is_number(value: object, *, least: int, most: int = 2**31 - 1) -> bool:
+    """Whether this is a whole number between these two; a yes or a no is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def checked_policy(given: dict[str, Any]) -> dict[str, Any]:
-    """Policy fields as a user writes them, with seconds made durations and unknown names refused."""
-    unknown = given.keys() - set(Policy.__dataclass_fields__)
-    if unknown:
-        raise InvalidPolicy(
-            f"unknown option {', '.join(sorted(unknown))}; a policy has {', '.join(Policy.__dataclass_fields__)}"
-        )
+def check_limit(limit: object) -> None:
+    """Refuse what can't say how many of a list are wanted."""
+    if not is_number(limit, least=1):
+        raise InvalidArguments(f"limit is a whole number of at least 1, not {limit!r}")
+
+
+def check_name(value: object, *, what: str, max_length: int = MAX_NAME) -> None:
+    """Refuse what is no name: a queue's, a job's."""
+    if not isinstance(value, str) or not 0 < len(value) <= max_length or not codec.storable(value):
+        raise InvalidPolicy(f"{what} is text of 1 to {max_length} characters, none NUL or half a character")
+
+
+def checked_policy(
+    given: dict[str, Any], *, of: str = "a job", also: Iterable[str] = (), unfit: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Policy fields as a user writes them, with seconds made durations and other names refused.
+
+    `also` are the options that may be given there beside them, `unfit` the fields that may not.
+    """
+    fits = {*also, *(set(Policy.__dataclass_fields__) - set(unfit))}
+    for name in sorted(given.keys() - fits):
+        if name in Policy.__dataclass_fields__ or name in Options.__dataclass_fields__:
+            raise InvalidPolicy(f"{name} does not fit {of}")
+        likely = spelling.did_you_mean(name, fits) or f"; can be given: {', '.join(sorted(fits))}"
+        raise InvalidPolicy(f"unknown option {name}{likely}")
     if "timeout" in given:
         given = given | {"timeout": as_duration(given["timeout"])}
     if not isinstance(given.get("retry", Retry()), Retry):
         raise InvalidPolicy("retry is a Retry(…)")
+    if given.get("rate_name") is not None:
+        check_name(given["rate_name"], what="rate_name", max_length=MAX_KEY)
     return given
 
 

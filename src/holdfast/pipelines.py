@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdfast import codec, plans, stages
 from holdfast.arguments import Arguments
-from holdfast.errors import InvalidPolicy
+from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Decorator, Isolation, Job
-from holdfast.options import Options, as_duration, checked_policy
+from holdfast.options import Options, as_duration, check_name, checked_policy
 from holdfast.plans import Plan
 from holdfast.policies import Policy
 from holdfast.retries import Retry
+from holdfast.spelling import did_you_mean
 from holdfast.stage_jobs import Collector, StageJob, concluded
 from holdfast.submissions import Submission
 
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
     from holdfast.engine import Holdfast
 
 OnError = Literal["stop", "continue"]
-After: TypeAlias = "Job[..., Any] | Sequence[Job[..., Any]] | None"
+After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
+
+
+ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
+"""What a stage can say beside its policy."""
 
 
 class Pipeline(Job[..., Any]):
@@ -46,12 +51,13 @@ class Pipeline(Job[..., Any]):
     fills = True
 
     def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int) -> None:
-        options = Options(queue=queue or "default", priority=priority)
+        check_name(name, what="a pipeline's name")
+        options = Options(queue="default" if queue is None else queue, priority=priority)
         super().__init__(hf, concluded, name=name, options=options, isolation="thread")
         self._queue_given = queue is not None
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
-        self.arguments = Arguments(_signed({}), job=name)
+        self.arguments = Arguments(_signed({}), job=name, noun="pipeline")
 
     def stage(
         self,
@@ -61,7 +67,7 @@ class Pipeline(Job[..., Any]):
         after: After = None,
         each: str | None = None,
         version: str = "1",
-        on_error: OnError = "stop",
+        on_error: OnError | None = None,
         allow_failures: int | None = None,
         name: str | None = None,
         queue: str | None = None,
@@ -75,11 +81,12 @@ class Pipeline(Job[..., Any]):
     ) -> Decorator:
         """Make a function a stage: its name, or the function's, is how other stages' parameters name its result.
 
-        after           the stage, or stages, that must have ended before
+        after           the stage, or stages, that must have ended before: as functions or by their names
         each            split it: a run for each segment, whose value this parameter gets. The first stage of `after`
                         says which segments: what it returns, or those of its own
         version         grows when the stage makes something else than before; part of where its artifacts lie
-        on_error        an ERROR fails the pipeline ("stop"), or the stages after it go on without ("continue")
+        on_error        an ERROR fails the pipeline ("stop", the default), or the stages after it go on without
+                        ("continue")
         allow_failures  as "continue", for so many segments
         **policy        any other field of Policy
         """
@@ -94,7 +101,7 @@ class Pipeline(Job[..., Any]):
         options = Options(
             queue=queue or self.options.queue,
             priority=self.options.priority if priority is None else priority,
-            policy=Policy(**checked_policy(chosen | policy)),
+            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=("key_limit", "key_order"))),
         )
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
@@ -126,6 +133,7 @@ class Pipeline(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
         if options.policy != Policy():
             raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
+        self._check(args, kwargs)
         roots = super().submission(run_id, options, args, kwargs, now=now)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
         queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
@@ -141,6 +149,22 @@ class Pipeline(Job[..., Any]):
     def decode_arguments(self, text: str) -> dict[str, Any]:
         return {"result": codec.load(text)["result"]}
 
+    def _check(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        """Say which stage asks for what is missing, and all that no stage asks for."""
+        if args:
+            asked = ", ".join(f"{name}=…" for name in self.given)
+            raise InvalidArguments(f"pipeline {self.name} takes its arguments by name: submit({asked})")
+        faults = []
+        for name, parameter in self.given.items():
+            if name not in given and parameter.default is inspect.Parameter.empty:
+                asking = " and ".join(stage.stage for stage in self.stages.values() if name in stage.given)
+                faults.append(f"{name!r} is missing, for stage {asking}")
+        for name in given:
+            if name not in self.given:
+                faults.append(f"no stage asks for {name!r}{did_you_mean(name, self.given)}")
+        if faults:
+            raise InvalidArguments(f"pipeline {self.name}: {'; '.join(faults)}")
+
     def _add(self, stage: StageJob) -> None:
         given = dict(self.given)
         for name, parameter in stage.given.items():
@@ -152,7 +176,7 @@ class Pipeline(Job[..., Any]):
                 )
             required = parameter if before is None or before.default is not inspect.Parameter.empty else before
             given[name] = required.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        arguments = Arguments(_signed(given), job=self.name)
+        arguments = Arguments(_signed(given), job=self.name, noun="pipeline")
         self.hf.jobs.add(stage)
         if stage.each is not None:
             self.hf.jobs.add(Collector(stage))
@@ -160,25 +184,29 @@ class Pipeline(Job[..., Any]):
 
 
 def _listed(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
-    named: Iterable[Any] = () if after is None else (after,) if isinstance(after, Job) else after
+    named: Iterable[Any] = () if after is None else (after,) if isinstance(after, Job | str) else after
+    listed: tuple[Any, ...]
     try:
-        listed = tuple(named)
+        listed = tuple(pipeline.stages.get(one, one) if isinstance(one, str) else one for one in named)
     except TypeError:
         listed = (after,)
     for stage in listed:
         if not isinstance(stage, StageJob) or stage.pipeline.stages is not pipeline.stages:
-            raise InvalidPolicy(f"pipeline {pipeline.name}: after names {stage!r}, which is no stage of it")
+            known = f"; so far it has {', '.join(pipeline.stages)}" if pipeline.stages else ""
+            raise InvalidPolicy(f"pipeline {pipeline.name}: after names {stage!r}, which is no stage of it{known}")
     if len(set(listed)) < len(listed):
         raise InvalidPolicy(f"pipeline {pipeline.name}: after names a stage twice")
     return listed
 
 
-def _spare(on_error: str, allow_failures: int | None, *, each: str | None) -> int | None:
+def _spare(on_error: str | None, allow_failures: int | None, *, each: str | None) -> int | None:
     """How many segments may fail; None is any."""
-    if on_error not in ("stop", "continue"):
+    if on_error not in (None, "stop", "continue"):
         raise InvalidPolicy(f"on_error is 'stop' or 'continue', not {on_error!r}")
     if allow_failures is None:
-        return 0 if on_error == "stop" else None
+        return None if on_error == "continue" else 0
+    if on_error == "stop":
+        raise InvalidPolicy("allow_failures lets the pipeline go on, on_error='stop' does not: give one of them")
     if each is None:
         raise InvalidPolicy("allow_failures counts segments; a stage without each=… has none")
     if isinstance(allow_failures, bool) or not isinstance(allow_failures, int) or allow_failures < 0:

@@ -50,7 +50,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         for name in ("max_attempts", "max_takeovers", "key_limit"):
-            if not isinstance(getattr(self, name), int):
+            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int):
                 raise InvalidPolicy(f"{name} is a whole number")
         if self.max_attempts < 1:
             raise InvalidPolicy("max_attempts is at least 1")

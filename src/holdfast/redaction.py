@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 HIDDEN = "[redacted]"
 MAX_ERROR = 20_000
+OURS = str(Path(__file__).parent)
 
 # (pattern, which group is the secret)
 _DEFAULTS = (
@@ -38,11 +40,32 @@ class Redactor:
 
     def error(self, error: BaseException) -> str:
         """An error with its causes and the places they were raised at, without secrets, bounded."""
-        text = self.text("".join(traceback.format_exception(error)))
+        text = self.text(formatted(error))
         if len(text) > MAX_ERROR:
             half = MAX_ERROR // 2
             text = f"{text[:half]}\n… {len(text) - MAX_ERROR:,} characters left out …\n{text[-half:]}"
         return text
+
+
+def formatted(error: BaseException) -> str:
+    """An error as Python shows it, from the user's own code on: frames of ours are left out."""
+    whole = traceback.TracebackException.from_exception(error)
+    for each in _chained(whole):
+        # An error with no frame but ours is shown as it is.
+        each.stack[:] = [frame for frame in each.stack if not is_ours(frame.filename)] or each.stack
+    return "".join(whole.format())
+
+
+def is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(OURS)
+
+
+def _chained(error: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    left = [error]
+    while left:
+        each = left.pop()
+        yield each
+        left += [one for one in (each.__cause__, each.__context__, *(each.exceptions or ())) if one is not None]
 
 
 def _hide(match: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import get_args
 
+from holdfast.errors import InvalidArguments
 from holdfast.outcomes import State
 from holdfast.settings import Settings
 from holdfast.store.transaction import Row, Transaction
@@ -63,6 +64,8 @@ class Ended:
 
 def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
     """For each state the moment before which a run must have ended to go; what is kept for ever is not there."""
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise InvalidArguments(f"now is a datetime with a time zone, not {now!r}")
     kept = {state: settings.retain if state == "succeeded" else settings.retain_failed for state in get_args(State)}
     return {state: now - for_ for state, for_ in kept.items() if for_}
 

@@ -13,7 +13,7 @@ from holdfast import codec, policies, triggers
 from holdfast.errors import InvalidPolicy, ScheduleNotFound
 from holdfast.policies import Policy
 from holdfast.store.transaction import Row, Transaction
-from holdfast.triggers import Cron, Every, Trigger
+from holdfast.triggers import Cron, Trigger
 
 CatchUp = Literal["none", "latest"] | timedelta
 Overlap = Literal["skip", "wait", "cancel"]
@@ -53,8 +53,6 @@ class Schedule:
         for name in ("misfire_grace", "jitter", "catch_up"):
             if isinstance(value := getattr(self, name), timedelta) and value <= timedelta(0):
                 raise InvalidPolicy(f"{name} must be positive")
-        if self.jitter is not None and isinstance(self.trigger, Every) and self.jitter > self.trigger.interval:
-            raise InvalidPolicy(f"jitter={self.jitter} is more than the interval, {self.trigger.interval}")
 
     @property
     def key(self) -> str:

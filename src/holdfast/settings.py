@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,7 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from holdfast import spelling
 from holdfast.errors import InvalidSetting
+
+log = logging.getLogger("holdfast.settings")
+
+PREFIX = "HOLDFAST_"
 
 
 def _names(value: Any) -> Any:
@@ -71,7 +77,7 @@ class Settings(BaseModel):
     )
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
     max_queued: int | None = Field(
-        None, ge=0, description="Most runs that may be queued or running, over all queues; builds do not count."
+        None, ge=1, description="Most runs that may be queued or running, over all queues; builds do not count."
     )
     max_args_bytes: int = Field(1_000_000, ge=1, description="Largest arguments of a run, as JSON.")
     max_result_bytes: int = Field(10_000_000, ge=1, description="Largest result of a run or a step, as JSON.")
@@ -105,7 +111,8 @@ class Settings(BaseModel):
         if not timedelta(seconds=1) <= self.lease <= timedelta(hours=24):
             raise ValueError("lease must be between 1 s and 24 h")
         if not timedelta(milliseconds=10) <= self.tick <= self.lease / 3:
-            raise ValueError("tick must be between 10 ms and a third of the lease")
+            was = "" if "tick" in self.model_fields_set else f" (it is {_shown(self.tick)}, its default; set it too)"
+            raise ValueError(f"tick must be between 10 ms and a third of the lease, {_shown(self.lease / 3)}{was}")
         for name in ("kill_grace", "shutdown_grace", "busy_timeout", "statement_timeout", "retain", "retain_failed"):
             if getattr(self, name) < timedelta(0):
                 raise ValueError(f"{name} can't be negative")
@@ -120,13 +127,34 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
     """Settings from what was given and, below it, the environment; InvalidSetting names each fault."""
     environ = os.environ if environ is None else environ
     from_environment = {
-        name: environ[variable] for name in Settings.model_fields if (variable := f"HOLDFAST_{name.upper()}") in environ
+        name: environ[variable] for name in Settings.model_fields if (variable := f"{PREFIX}{name.upper()}") in environ
     }
+    _warn_of_slips(environ)
     values = from_environment | {name: value for name, value in given.items() if value is not None}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(str(part) for part in fault['loc']) or 'settings'}: {fault['msg']}" for fault in error.errors()
-        )
-        raise InvalidSetting(faults) from None
+        raise InvalidSetting("; ".join(_said(fault) for fault in error.errors())) from None
+
+
+def _said(fault: Any) -> str:
+    """A fault in our words: which setting, and what is wrong with it."""
+    name, message = ".".join(str(part) for part in fault["loc"]), fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        return f"unknown setting {name}{spelling.did_you_mean(name, Settings.model_fields)}"
+    return f"{name}: {message}" if name else message
+
+
+def _warn_of_slips(environ: Mapping[str, str]) -> None:
+    """A variable that sets nothing and is nearly one that would."""
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX) and variable not in known:
+            # Compared without what they have in common, or everything would be alike.
+            likely = spelling.likely(variable.removeprefix(PREFIX), [name.removeprefix(PREFIX) for name in known])
+            if likely is not None:
+                log.warning("%s sets nothing; did you mean %s%s?", variable, PREFIX, likely)
+
+
+def _shown(duration: timedelta) -> str:
+    return f"{duration.total_seconds():.3g} s"

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast import joins, runs
-from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.jobs import Job
 from holdfast.options import Options
@@ -60,8 +60,8 @@ class Submitter:
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         if options.connection is None:
-            return await asyncio.to_thread(self.submit_many, job, options, list(many))
-        submissions = await asyncio.to_thread(self._submissions, job, options, list(many))
+            return await asyncio.to_thread(self.submit_many, job, options, _listed(many))
+        submissions = await asyncio.to_thread(self._submissions, job, options, _listed(many))
         return await self._asubmit_joined(options.connection, submissions)
 
     def _submission(
@@ -79,7 +79,7 @@ class Submitter:
     def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
         if options.idempotency_key is not None:
             raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
-        return [self._submission(job, options, (), arguments) for arguments in many]
+        return [self._submission(job, options, (), arguments) for arguments in _listed(many)]
 
     def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
         submissions = [submission for submission, _ in batch]
@@ -125,6 +125,17 @@ class Submitter:
                     raise
                 waited.wait(pause)
         raise AssertionError
+
+
+def _listed(many: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The arguments of each run, read once, where the caller is."""
+    if isinstance(many, Mapping) or not isinstance(many, Iterable):
+        raise InvalidArguments(f"submit_many takes a list: a mapping of arguments for each run, not {many!r}")
+    listed = list(many)
+    for arguments in listed:
+        if not isinstance(arguments, Mapping):
+            raise InvalidArguments(f"submit_many takes a mapping of arguments for each run, not {arguments!r}")
+    return listed
 
 
 def _all_or_nothing(answers: Sequence[str | HoldfastError]) -> list[str]:

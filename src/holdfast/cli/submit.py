@@ -97,18 +97,12 @@ def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
 def _wait(hf: Holdfast, run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
     try:
         run.result(timeout)
-    except RunFailed as error:
+    except RunFailed:
         if not as_json:
-            raise RunFailed(error.run_id, error.state, error.failure_type, _last_line(error.error)) from None
+            raise
     shape = shapes.run(run.snapshot)
     screen.document(shape if as_json else shape["result"])
     return exits.OK if run.state == "succeeded" else exits.PROBLEM
-
-
-def _last_line(error: str | None) -> str | None:
-    """What a traceback comes to; `runs show` has all of it."""
-    lines = (error or "").strip().splitlines()
-    return lines[-1] if lines else None
 
 
 def _find(hf: Holdfast, name: str) -> Job[..., Any]:

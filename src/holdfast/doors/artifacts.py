@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from holdfast import artifacts
 from holdfast.depots.base import Artifact
 from holdfast.errors import ArtifactNotFound
+from holdfast.handles import RunLike, id_of
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -18,18 +19,19 @@ class Artifacts:
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
 
-    def of(self, run_id: str) -> list[Artifact]:
+    def of(self, run: RunLike) -> list[Artifact]:
         """What a run has made; of a pipeline, what all its stages and segments have."""
+        run_id = id_of(run)
         return self._hf.read(lambda tx: artifacts.of(tx, self._hf.depot, run_id))
 
-    def get(self, run_id: str, name: str) -> Artifact:
+    def get(self, run: RunLike, name: str) -> Artifact:
         """One artifact of a run, or ArtifactNotFound."""
-        hf = self._hf
+        hf, run_id = self._hf, id_of(run)
         found = hf.read(lambda tx: artifacts.get(tx, hf.depot, artifacts.place_of(tx, run_id), name))
         if found is None:
             raise ArtifactNotFound(f"run {run_id} has no artifact {name!r}")
         return found
 
-    def open(self, run_id: str, name: str, *, verify: bool = False) -> BinaryIO:
+    def open(self, run: RunLike, name: str, *, verify: bool = False) -> BinaryIO:
         """Its content, to read; with `verify` its checksum is checked first."""
-        return self.get(run_id, name).open(verify=verify)
+        return self.get(run, name).open(verify=verify)

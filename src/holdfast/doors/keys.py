@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import keys
 from holdfast.keys import Key
+from holdfast.options import check_limit
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -17,4 +18,5 @@ class Keys:
 
     def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
         """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
+        check_limit(limit)
         return self._hf.read(lambda tx: keys.listed(tx, limit=limit, after=after))

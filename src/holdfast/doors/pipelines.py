@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast import reruns, stages
-from holdfast.handles import Run
+from holdfast import progress, reruns, stages
+from holdfast.handles import Run, RunLike, id_of
+from holdfast.jobs import Job, job_name
+from holdfast.options import check_limit
+from holdfast.progress import Progress
 from holdfast.runs import Snapshot
 from holdfast.stages import PipelineInfo
 
@@ -19,17 +23,31 @@ class Pipelines:
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
 
-    def show(self, run_id: str) -> PipelineInfo:
+    def show(self, run: RunLike) -> PipelineInfo:
         """Where each stage of a pipeline stands, or PipelineNotFound."""
+        run_id = id_of(run)
         return self._hf.read(lambda tx: stages.show(tx, run_id))
 
     def list(
-        self, *, name: str | None = None, state: str | None = None, limit: int = 50, before: str | None = None
+        self,
+        *,
+        name: Job[..., Any] | str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        before: RunLike | None = None,
     ) -> list[Snapshot]:
-        """The newest pipelines first; `before` continues after the last id of the page before."""
-        return self._hf.read(lambda tx: stages.list_pipelines(tx, job=name, state=state, limit=limit, before=before))
+        """The newest pipelines first; `before` continues after the last one of the page before."""
+        check_limit(limit)
+        job, last = None if name is None else job_name(name), None if before is None else id_of(before)
+        return self._hf.read(lambda tx: stages.list_pipelines(tx, job=job, state=state, limit=limit, before=last))
 
-    def rerun(self, run_id: str, *, from_stage: str) -> Run[Any]:
+    def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
+        """How far these are, by their ids: stages, those that are done, and when the first one began."""
+        found = [run for run in pipelines if run.kind == "pipeline"]
+        return self._hf.read(lambda tx: progress.of(tx, found)) if found else {}
+
+    def rerun(self, run: RunLike, *, from_stage: str) -> Run[Any]:
         """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
+        run_id = id_of(run)
         self._hf.start()
         return self._hf.get(self._hf.do(lambda tx: reruns.rerun(tx, run_id, from_stage=from_stage)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import schedules, slots
 from holdfast.errors import ScheduleNotFound
 from holdfast.handles import Run
+from holdfast.jobs import Job, job_name
 from holdfast.schedules import Schedule
 from holdfast.slots import Slot
 from holdfast.store.transaction import Transaction
@@ -59,12 +60,14 @@ class Schedules:
 
         return self._hf.read(read)
 
-    def get(self, name: str) -> ScheduleInfo:
+    def get(self, schedule: Job[..., Any] | str) -> ScheduleInfo:
         """One schedule as it stands, or ScheduleNotFound."""
+        name = job_name(schedule)
         return self._hf.read(lambda tx: self._get(tx, name))
 
-    def slots(self, name: str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
+    def slots(self, schedule: Job[..., Any] | str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
         """The last slots and what became of them, then the next ones; in order of time."""
+        name = job_name(schedule)
 
         def read(tx: Transaction) -> Sequence[Slot]:
             done = slots.last(tx, name, limit=last) if last > 0 else []
@@ -74,9 +77,10 @@ class Schedules:
 
         return self._hf.read(read)
 
-    def trigger(self, name: str, *, scheduled_for: datetime) -> Run[Any]:
+    def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
         """Claim a slot by hand. It passes the same claim as the scheduler's: SlotTaken if the slot has been decided,
         StillRunning if an earlier run stands in the way."""
+        name = job_name(schedule)
 
         def trigger(tx: Transaction) -> str:
             self._write_down(tx, name)
@@ -84,8 +88,9 @@ class Schedules:
 
         return self._hf.get(self._hf.do(trigger))
 
-    def pause(self, name: str, *, note: str | None = None) -> None:
+    def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None) -> None:
         """Let no slot start until `resume`; what runs goes on."""
+        name = job_name(schedule)
 
         def pause(tx: Transaction) -> None:
             self._write_down(tx, name)
@@ -93,8 +98,9 @@ class Schedules:
 
         self._hf.do(pause)
 
-    def resume(self, name: str) -> None:
+    def resume(self, schedule: Job[..., Any] | str) -> None:
         """Go on; the slots of the pause are late ones, and coalesce, misfire_grace and catch_up decide about them."""
+        name = job_name(schedule)
         self._hf.do(lambda tx: schedules.resume(tx, name))
 
     def _write_down(self, tx: Transaction, name: str) -> None:

@@ -11,7 +11,8 @@ from holdfast import schedules
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Isolation, Job
-from holdfast.options import as_duration
+from holdfast.options import as_duration, is_number
+from holdfast.policies import MAX_KEY_LIMIT
 from holdfast.retries import Retry
 from holdfast.schedules import CatchUp, Overlap, Schedule
 from holdfast.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger
@@ -35,7 +36,7 @@ class Scheduling:
         /,
         *,
         every: timedelta | float | None = None,
-        tz: str = "UTC",
+        tz: str | None = None,
         coalesce: bool | None = None,
         misfire_grace: timedelta | float | None = 300,
         catch_up: Literal["none", "latest"] | timedelta | float = "none",
@@ -51,8 +52,8 @@ class Scheduling:
         isolation: Isolation | None = None,
         audit: bool = True,
     ) -> ScheduleDecorator:
-        """Run a job by the clock. `when` is five fields of cron (six with seconds first) in the time zone `tz`, or an
-        object with `get_next_fire_time` (a trigger of APScheduler); or give `every`, counted from 1970 in UTC.
+        """Run a job by the clock. `when` is five fields of cron (six with seconds first), in UTC or the time zone `tz`;
+        or an object with `get_next_fire_time` (a trigger of APScheduler); or give `every`, counted from 1970 in UTC.
 
         coalesce          of several slots due at once only the latest runs (default; not with a duration as catch_up)
         misfire_grace     how late a slot may be claimed; later it is missed (None: never)
@@ -65,9 +66,16 @@ class Scheduling:
 
         A slot's run has one attempt: nothing that happens to its worker starts it again.
         """
+        if callable(when) and not isinstance(when, FireTimes):
+            raise InvalidPolicy('write @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), with its parentheses')
         trigger = _trigger(when, every, tz)
+        if not is_number(max_instances, least=1, most=MAX_KEY_LIMIT):
+            raise InvalidPolicy(f"max_instances is 1 to {MAX_KEY_LIMIT}, not {max_instances!r}")
         expected = as_duration(expected_runtime)
         window = as_duration(max_runtime) or (None if expected is None else 2 * expected)
+        delay = as_duration(jitter)
+        if delay is not None and isinstance(trigger, Every) and delay > trigger.interval:
+            raise InvalidPolicy(f"jitter={delay} is more than the interval, {trigger.interval}")
         caught_up: CatchUp = catch_up if catch_up in ("none", "latest") else _age(catch_up)
         own = {"name": name, "queue": queue, "priority": priority, "retry": retry, "isolation": isolation}
         given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
@@ -95,7 +103,7 @@ class Scheduling:
                 catch_up=caught_up,
                 max_instances=max_instances,
                 overlap=overlap,
-                jitter=as_duration(jitter),
+                jitter=delay,
                 takes_slot="scheduled_for" in job.arguments.names,
                 queue=job.options.queue,
                 priority=job.options.priority,
@@ -144,12 +152,14 @@ class ScheduleDecorator:
         return self._register(fn)
 
 
-def _trigger(when: str | FireTimes | None, every: timedelta | float | None, tz: str) -> Trigger:
+def _trigger(when: str | FireTimes | None, every: timedelta | float | None, tz: str | None) -> Trigger:
     if (when is None) == (every is None):
         raise InvalidPolicy('say when: @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), one of them')
-    if (interval := as_duration(every)) is not None:
-        return Every(interval)
-    return Cron(when, tz) if isinstance(when, str) else Adapted(when)  # type: ignore[arg-type]
+    if isinstance(when, str):
+        return Cron(when, "UTC" if tz is None else tz)
+    if tz is not None:
+        raise InvalidPolicy(f"tz={tz!r} is for fields of cron; an interval, or another's trigger, has no use for it")
+    return Adapted(when) if when is not None else Every(as_duration(every))  # type: ignore[arg-type]
 
 
 def _age(value: timedelta | float | str) -> timedelta:

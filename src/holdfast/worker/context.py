@@ -102,7 +102,7 @@ class RunContext(Context):
 
     def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
         self.check()
-        name, options = children.named(job.options, self._numbers)
+        name, options = children.named(job, self._numbers)
         now = self._desk.now()
         submission = job.submission(job.hf.ids.new(now), options, args, kwargs, now=now)
         return Child(self._desk.submit_child(submission, name), name, job, submission.key)

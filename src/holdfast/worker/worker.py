@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -19,6 +19,7 @@ from holdfast import workers
 from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.options import check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
 from holdfast.orchestrator.schedule import Timetable
@@ -56,8 +57,8 @@ class Worker:
         drain: bool = False,
     ) -> None:
         self.hf, self.exclusive, self.drain = hf, exclusive, drain
-        self.queues = list(queues) if queues is not None else _queues(hf)
-        if concurrency is not None and concurrency < 1:
+        self.queues = _queues(hf) if queues is None else _named(queues)
+        if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = concurrency or hf.settings.concurrency
         self.id = hf.ids.holder(exclusive or "worker")
@@ -238,6 +239,16 @@ class Worker:
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
         self._lock.release()
+
+
+def _named(queues: Sequence[str]) -> list[str]:
+    """The queues that were named; a text is one name, not its letters."""
+    names = [queues] if isinstance(queues, str) else list(queues) if isinstance(queues, Iterable) else []
+    if not names:
+        raise InvalidPolicy(f"queues are the names of at least one queue, not {queues!r}")
+    for name in names:
+        check_name(name, what="each of queues")
+    return names
 
 
 def _queues(hf: Holdfast) -> list[str]:
