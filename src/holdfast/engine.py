@@ -17,6 +17,7 @@ from holdfast.depots.base import Depot
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
 from holdfast.doors.keys import Keys
+from holdfast.doors.limits import Declared
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
@@ -36,6 +37,7 @@ from holdfast.redaction import Redactor
 from holdfast.retention import Removed
 from holdfast.retries import Retry
 from holdfast.runs import Snapshot
+from holdfast.schedules import Schedule
 from holdfast.store import migrate
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -78,6 +80,7 @@ class Holdfast:
         self.clock: Clock = clock or SystemClock()
         self.ids = ids or Ids()
         self.jobs = Registry()
+        self.scheduled: dict[str, Schedule] = {}
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
         self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
@@ -92,9 +95,10 @@ class Holdfast:
         self.schedule = Scheduling(self)
         self.schedules = Schedules(self)
         self.queues = Queues(self)
+        self._limits = Declared()
         self.keys = Keys(self)
         if self.settings.max_queued is not None:
-            self.queues.declare("*", Limits(max_queued=self.settings.max_queued))
+            self._limits.add("*", Limits(max_queued=self.settings.max_queued))
 
     # What runs are made of
 
@@ -189,7 +193,9 @@ class Holdfast:
     def queue(self, name: str, *, max_queued: int | None = None, concurrency: int | None = None) -> None:
         """Limit a queue, for every process: runs that are queued or running, and runs at once. None says nothing."""
         said = {"max_queued": max_queued, "concurrency": concurrency}
-        self.queues.declare(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
+        self._limits.add(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
+        if self.started:
+            self._limits.apply(self._store)
 
     def pipeline(self, name: str, /, *, queue: str | None = None, priority: int = 0) -> Pipeline:
         """A pipeline whose stages are declared by `@pipeline.stage()`; `queue` and `priority` are its stages' too."""
@@ -324,7 +330,7 @@ class Holdfast:
                 prefix = stores.prefix(self.settings, self._store.dialect)
                 (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
                 self._store.follow_clock()
-                self.queues.apply(self._store)
+                self._limits.apply(self._store)
                 self.started = True
 
     def do(self, verb: Callable[[Transaction], T]) -> T:

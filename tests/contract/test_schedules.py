@@ -116,7 +116,7 @@ class another(ExitStack):  # noqa: N801 - reads as a verb
         self.hf.schedule(when, name="ingest", **({"overlap": "wait"} | options))(_ingest)
 
     def __enter__(self) -> Any:
-        return Timetable(self.hf.store, self.hf.schedules.known)
+        return Timetable(self.hf.store, self.hf.scheduled)
 
 
 def _ingest(scheduled_for: datetime) -> str:
@@ -131,7 +131,7 @@ def test_a_scheduler_that_dies_in_the_middle_loses_no_slot(
         pass
 
     def die(tx: Any) -> None:
-        assert scheduler.consider(tx, hf.schedules.known["ingest"], take_over=False) == 1
+        assert scheduler.consider(tx, hf.scheduled["ingest"], take_over=False) == 1
         raise Killed
 
     clock.advance(QUARTER)
@@ -207,7 +207,7 @@ def test_a_process_that_has_seen_the_far_future_goes_on_in_the_present(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
     """What it keeps in memory, when to look next, is set back with the clock."""
-    table = Timetable(hf.store, hf.schedules.known)
+    table = Timetable(hf.store, hf.scheduled)
     clock.step(400 * DAY)
     table.keep(clock.now())
     clock.step(-400 * DAY)
@@ -677,7 +677,7 @@ def test_a_schedule_whose_code_is_gone_stays_and_says_when_it_was_last_known(
 ) -> None:
     clock.advance(QUARTER)
     manual.run_all()
-    del hf.schedules.known["ingest"]
+    del hf.scheduled["ingest"]
     clock.advance(DAY)
     manual.run_all()
     [standing] = hf.schedules.list()
@@ -717,7 +717,7 @@ def test_jitter_delays_a_run_by_an_amount_that_follows_from_its_slot(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
     job = scheduled(hf, manual, jitter=600, overlap="wait")
-    known = hf.schedules.known[job.name]
+    known = hf.scheduled[job.name]
     delays = {known.starts_at(START + number * QUARTER) - (START + number * QUARTER) for number in range(50)}
     assert len(delays) == 50
     assert all(timedelta(0) <= delay < timedelta(seconds=600) for delay in delays)
@@ -750,7 +750,7 @@ def test_a_worker_that_lost_its_name_schedules_nothing(hf: Holdfast, clock: Fake
     scheduled(hf, manual)
     clock.advance(QUARTER)
     unregistered = Worker(hf, exclusive="ingesting")
-    table = Timetable(hf.store, hf.schedules.known, guard=unregistered._guard)
+    table = Timetable(hf.store, hf.scheduled, guard=unregistered._guard)
     with pytest.raises(WorkerExists):
         table.keep(clock.now())
     assert told(hf) == []
@@ -761,7 +761,7 @@ def test_time_that_goes_by_between_two_slots_costs_no_transaction(
 ) -> None:
     scheduled(hf, manual)
     hf.schedule("0 4 * * *", name="nightly")(lambda: None)
-    table = Timetable(hf.store, hf.schedules.known)
+    table = Timetable(hf.store, hf.scheduled)
     table.keep(clock.now())
     assert table.next_at() == START + QUARTER
     done: list[datetime] = []
@@ -783,7 +783,7 @@ def test_time_that_goes_by_between_two_slots_costs_no_transaction(
 @pytest.mark.contract("J10")
 def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     scheduled(hf, manual, catch_up="latest")
-    table = Timetable(hf.store, hf.schedules.known)
+    table = Timetable(hf.store, hf.scheduled)
     orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
     leave = hf.wakeups.listen(orchestrator.heard)
     hf.schedules.pause("ingest")
@@ -803,7 +803,7 @@ def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock
 def test_many_schedules_at_one_moment_are_kept_in_rounds(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     for number in range(120):
         hf.schedule(every=60, name=f"s{number:03}")(lambda: None)
-    table = Timetable(hf.store, hf.schedules.known)
+    table = Timetable(hf.store, hf.scheduled)
     assert (table.keep(clock.now()), table.keep(clock.now())) == (0, 0)
     clock.advance(60)
     assert [table.keep(clock.now()) for _ in range(3)] == [100, 20, 0]
@@ -888,7 +888,7 @@ def test_a_schedule_that_makes_no_sense_is_refused_when_it_is_written(hf: Holdfa
     when = [options["when"]] if "when" in options else []
     with pytest.raises(InvalidPolicy):
         hf.schedule(*when, **{name: value for name, value in options.items() if name != "when"})(lambda: None)
-    assert hf.schedules.known == {}
+    assert hf.scheduled == {}
 
 
 @pytest.mark.contract("S4")
@@ -935,7 +935,7 @@ def test_a_schedule_can_be_put_on_an_existing_job(hf: Holdfast, manual: Manual, 
 
 def test_the_defaults_are_those_that_are_promised(hf: Holdfast) -> None:
     hf.schedule(every=60, name="plain")(lambda: None)
-    plain = hf.schedules.known["plain"]
+    plain = hf.scheduled["plain"]
     assert (plain.coalesce, plain.misfire_grace, plain.max_instances) == (True, timedelta(seconds=300), 1)
     assert (plain.catch_up, plain.overlap, plain.jitter) == ("none", "skip", None)
 

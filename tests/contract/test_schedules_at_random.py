@@ -49,14 +49,14 @@ class World:
         self.clock = FakeClock(START)
         self.hf = Holdfast(f"sqlite:///{folder / 'work.db'}", clock=self.clock, ids=Ids(seed=1), synchronous="normal")
         self.job = self.hf.schedule(when, tz="Europe/Berlin", name="ingest", **options)(lambda: None)
-        self.schedule = self.hf.schedules.known["ingest"]
+        self.schedule = self.hf.scheduled["ingest"]
         self.manual = Manual(self.hf)
         self.tables = [self.table(), self.table()]
         self.keep(0)
         self.claims: list[Claim] = []
 
     def table(self) -> Timetable:
-        return Timetable(self.hf.store, self.hf.schedules.known)
+        return Timetable(self.hf.store, self.hf.scheduled)
 
     def do(self, move: str, number: int) -> None:
         match move:

@@ -54,7 +54,7 @@ def a_running_run_is_in_the_way(stage: Stage) -> None:
 def a_run_that_waits_is_in_the_way(stage: Stage) -> None:
     hf, manual, clock = stage
     scheduled(hf, manual, jitter=7200)
-    known = hf.schedules.known["ingest"]
+    known = hf.scheduled["ingest"]
     while known.starts_at(clock.now() + QUARTER) <= clock.now() + 2 * QUARTER:
         clock.advance(QUARTER)
     manual.schedule()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 class Keys:
+    """The keys of one Holdfast that someone holds or waits for."""
+
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
 

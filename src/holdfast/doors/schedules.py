@@ -44,18 +44,17 @@ class ScheduleInfo:
 
 
 class Schedules:
-    """What has a schedule here (`known`), and what the database knows of schedules."""
+    """What the database knows of schedules, and what the code here does."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
-        self.known: dict[str, Schedule] = {}
 
     def list(self) -> Sequence[ScheduleInfo]:
         """Every schedule that a worker has ever written down, and those of the code that is here."""
 
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
             found = {standing.name: self._info(tx, standing) for standing in schedules.list_all(tx)}
-            new = {name: self._new(tx, schedule) for name, schedule in self.known.items() if name not in found}
+            new = {name: self._new(tx, schedule) for name, schedule in self._hf.scheduled.items() if name not in found}
             return [info for _, info in sorted((found | new).items())]
 
         return self._hf.read(read)
@@ -105,8 +104,8 @@ class Schedules:
 
     def _write_down(self, tx: Transaction, name: str) -> None:
         """A schedule of our code may be spoken of before a worker has started."""
-        if name in self.known:
-            schedules.add(tx, self.known[name])
+        if name in self._hf.scheduled:
+            schedules.add(tx, self._hf.scheduled[name])
 
     def _get(self, tx: Transaction, name: str) -> ScheduleInfo:
         standing = self._standing(tx, name)
@@ -117,9 +116,9 @@ class Schedules:
         try:
             return self._here(schedules.get(tx, name))
         except ScheduleNotFound:
-            if name not in self.known:
+            if name not in self._hf.scheduled:
                 raise
-            return self.known[name]
+            return self._hf.scheduled[name]
 
     def _coming(self, tx: Transaction, of: schedules.Standing | Schedule, count: int) -> Sequence[datetime]:
         """The next slots that no one has taken yet: one that was triggered by hand does not come again."""
@@ -164,5 +163,5 @@ class Schedules:
 
     def _here(self, standing: schedules.Standing) -> schedules.Standing:
         """With the code's own trigger, where the code is here and says the same."""
-        known = self.known.get(standing.name)
+        known = self._hf.scheduled.get(standing.name)
         return replace(standing, schedule=known) if known and known.to_json() == standing.spec else standing

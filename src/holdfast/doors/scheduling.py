@@ -110,7 +110,7 @@ class Scheduling:
                 policy=policy,
             )
             _check_arguments(job, schedule)
-            self._hf.schedules.known[job.name] = schedule
+            self._hf.scheduled[job.name] = schedule
             return job
 
         return ScheduleDecorator(register)
@@ -125,7 +125,7 @@ class Scheduling:
             raise InvalidPolicy(
                 f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
             )
-        if job.name in self._hf.schedules.known:
+        if job.name in self._hf.scheduled:
             raise InvalidPolicy(f"job {job.name} has a schedule already; a second one needs a job of its own")
         if job.options.key is not None:
             raise InvalidPolicy(f"job {job.name} has a key of its own; the runs of a schedule have the schedule's")

@@ -45,7 +45,7 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
-        self._timetable = Timetable(hf.store, hf.schedules.known)
+        self._timetable = Timetable(hf.store, hf.scheduled)
 
     def worker(
         self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None

@@ -86,7 +86,7 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
-        self._timetable = Timetable(store, hf.schedules.known, guard=self._guard)
+        self._timetable = Timetable(store, hf.scheduled, guard=self._guard)
         self._orchestrator = Orchestrator(
             store,
             hf.settings,
