@@ -60,7 +60,8 @@ from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot
 from holdfast.settings import Settings
 from holdfast.slots import Slot
-from holdfast.stages import PipelineInfo, StageInfo
+from holdfast.stages import PipelineInfo
+from holdfast.standings import StageInfo
 from holdfast.version import VERSION as __version__
 from holdfast.wishes import Wish
 from holdfast.worker.worker import Worker

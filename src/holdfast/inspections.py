@@ -34,6 +34,8 @@ def list_runs(
     job: str | None,
     queue: str | None,
     tag: tuple[str, str] | None,
+    parent: str | None,
+    parts: bool,
     limit: int,
     before: str | None,
 ) -> list[Snapshot]:
@@ -45,6 +47,8 @@ def list_runs(
         job=job,
         queue=queue,
         tag=None if tag is None else _like(tag),
+        parent_id=parent,
+        parts=int(parts),
         limit=limit,
         before=before or "~",
     )

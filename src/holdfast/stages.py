@@ -1,57 +1,23 @@
-"""Stages: where each stage of a pipeline stands, and what its function is given.
-
-A stage or segment is a run, so its state follows from the place of that run; that of a split stage from its segments:
-
-    NEW      waits                          no one can claim it yet
-    READY    ready
-    RUNNING  leases
-    DONE     outcomes, succeeded
-    ERROR    outcomes, otherwise; or waits for its retry, until an orchestrator makes it ready again
-"""
+"""Stages: where the stages of a pipeline stand, and what their functions are given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from holdfast import codec, plans, results, runs
+from holdfast import codec, plans, progress, results, runs, troubles
 from holdfast.errors import PipelineNotFound
 from holdfast.leases import Claim
 from holdfast.plans import Plan, Stage
+from holdfast.progress import Progress
 from holdfast.runs import Snapshot
+from holdfast.standings import STATES, Fate, Group, StageInfo, StageState, fate_of, in_words, state_of
 from holdfast.store.transaction import Row, Transaction
+from holdfast.troubles import Trouble
 
-StageState: TypeAlias = Literal["NEW", "READY", "RUNNING", "DONE", "ERROR"]
-STATES: tuple[StageState, ...] = get_args(StageState)
-Counted: TypeAlias = dict[tuple[str, str, bool], dict[tuple[StageState, bool], int]]
-"""(pipeline, stage, of its segments) → (state, for good) → how many runs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageInfo:
-    """One stage of a pipeline's run; `segments` counts those of a split stage by their states."""
-
-    name: str
-    version: str
-    run_id: str
-    state: StageState
-    ended: bool
-    """Whether that is for good: a stage in ERROR may still be tried again."""
-    after: tuple[str, ...]
-    split: bool
-    reused: bool
-    """Its run belongs to the pipeline that this one repeats."""
-    segments: Mapping[StageState, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """How many runs do its work, as far as that is known."""
-        return sum(self.segments.values()) if self.split else 1
-
-    @property
-    def done(self) -> int:
-        return self.segments.get("DONE", 0) if self.split else int(self.state == "DONE")
+Counted: TypeAlias = dict[tuple[str, str, bool], list[Group]]
+"""By pipeline, stage, and whether they are its segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,25 +26,21 @@ class PipelineInfo:
 
     run: Snapshot
     stages: tuple[StageInfo, ...]
-
-
-def state_of(place: str | None, state: str, *, retrying: bool) -> StageState:
-    """The state of a stage or segment whose run stands there."""
-    match place:
-        case "outcomes":
-            return "DONE" if state == "succeeded" else "ERROR"
-        case "leases":
-            return "RUNNING"
-        case "ready":
-            return "READY"
-    return "ERROR" if retrying else "NEW"
+    progress: Progress
+    troubles: tuple[Trouble, ...]
+    """The runs that failed, or failed and will be tried again; the first few."""
 
 
 def show(tx: Transaction, run_id: str) -> PipelineInfo:
     """Where the stages of a pipeline stand: counts, whatever the number of segments."""
     plan, run = plan_of(tx, run_id), runs.get(tx, run_id)
     counted = _counted(tx, plan)
-    return PipelineInfo(run=run, stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages))
+    return PipelineInfo(
+        run=run,
+        stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages),
+        progress=progress.of(tx, [run]).get(run_id, Progress(stages=0, done=0, begun_at=None)),
+        troubles=troubles.of(tx, run_id),
+    )
 
 
 def list_pipelines(
@@ -134,20 +96,27 @@ def as_object(values: Mapping[str, str]) -> str:
 
 
 def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
-    [(state, ended)] = counted.get((stage.pipeline_id, stage.name, False), {("NEW", False): 1})
+    [whole] = counted.get((stage.pipeline_id, stage.name, False), [Group(state="NEW", ended=False)])
+    parts = counted.get((stage.pipeline_id, stage.name, True), [])
     segments: dict[StageState, int] = dict.fromkeys(STATES, 0) if stage.split is not None else {}
-    for (one, _), count in counted.get((stage.pipeline_id, stage.name, True), {}).items():
-        segments[one] += count
+    errors: dict[Fate, int] = {}
+    for group in parts:
+        segments[group.state] += group.runs
+    for group in parts or [whole]:
+        if group.fate is not None:
+            errors[group.fate] = errors.get(group.fate, 0) + group.runs
     return StageInfo(
         name=stage.name,
         version=stage.version,
         run_id=stage.run_id,
-        state=state if ended else _in_progress(state, segments),
-        ended=ended,
+        state=whole.state if whole.ended else _in_progress(whole.state, segments),
+        ended=whole.ended,
         after=stage.after,
         split=stage.split is not None,
         reused=stage.pipeline_id != own,
         segments=segments,
+        errors=errors,
+        retry_at=min((group.retry_at for group in parts or [whole] if group.retry_at is not None), default=None),
     )
 
 
@@ -161,10 +130,12 @@ def _counted(tx: Transaction, plan: Plan) -> Counted:
     counted: Counted = {}
     for pipeline_id in sorted({stage.pipeline_id for stage in plan.stages}):
         for row in tx.all("count_stages", parent_id=pipeline_id):
-            states = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), {})
+            groups = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), [])
+            ended = row["place"] == "outcomes"
             state = state_of(row["place"], row["state"], retrying=bool(row["retrying"]))
-            found = state, row["place"] == "outcomes"
-            states[found] = states.get(found, 0) + row["runs"]
+            fate = fate_of(state, ended=ended, run_state=row["state"], failure_type=row["failure_type"])
+            retry_at = row["due_at"] if fate == "retrying" else None
+            groups.append(Group(state=state, ended=ended, fate=fate, retry_at=retry_at, runs=row["runs"]))
     return counted
 
 
@@ -204,17 +175,20 @@ def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
     """What a pipeline waits for, or a stage for its segments, each with the run whose own reasons tell more, if there
     is one; nothing for a run that is neither."""
     if run.kind == "pipeline":
-        open_stages = [stage for stage in show(tx, run.id).stages if not stage.ended]
+        info = show(tx, run.id)
+        open_stages = [stage for stage in info.stages if not stage.ended]
         begun = [stage for stage in open_stages if stage.state != "NEW" or (stage.split and stage.total)]
+        told = info.troubles
         return [
-            (f"it waits for stage {stage.name}{_standing(stage)}", _telling(tx, run.id, stage))
+            (f"it waits for stage {stage.name}{_standing(stage, told)}", _telling(tx, run.id, stage))
             for stage in begun or open_stages[:1]
         ]
     if run.kind == "stage" and run.parent_id is not None:
         plan = plan_of(tx, run.parent_id)
-        info = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
-        if info.split and info.total:
-            return [(f"it waits for its segments{_standing(info)}", _telling(tx, run.parent_id, info))]
+        stage = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
+        told = troubles.of(tx, run.parent_id)
+        if stage.split and stage.total:
+            return [(f"it waits for its segments{_standing(stage, told)}", _telling(tx, run.parent_id, stage))]
     return []
 
 
@@ -228,12 +202,12 @@ def _telling(tx: Transaction, pipeline_id: str, info: StageInfo) -> str | None:
     return None if row is None else str(row["id"])
 
 
-def _standing(info: StageInfo) -> str:
+def _standing(info: StageInfo, found: Sequence[Trouble]) -> str:
     """': 7 of 10 segments done, 1 running, 2 ready', or ', which is READY'."""
+    why = next((one.error for one in found if one.stage == info.name and one.retry_at == info.retry_at), "")
+    others = in_words(info, because=why)
     if not info.split or not info.total:
-        return f", which is {info.state}"
-    order: tuple[StageState, ...] = ("RUNNING", "READY", "NEW", "ERROR")
-    others = [f"{info.segments[state]} {state.lower()}" for state in order if info.segments[state]]
+        return f", which is {info.state}{''.join(f': {words}' for words in others)}"
     return f": {', '.join([f'{info.done} of {info.total} segments done', *others])}"
 
 

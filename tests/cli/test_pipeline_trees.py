@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from tests.cli.conftest import Invoke, told
 
-from holdfast import Holdfast, Pipeline, Run, StageInfo
-from holdfast.testing import Manual
+from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture
@@ -39,22 +41,27 @@ def ended(pipeline: Pipeline, manual: Manual) -> Run[str]:
     return run
 
 
-def test_a_pipeline_is_shown_as_a_tree_with_counts(holdfast: Invoke, url: str, ended: Run[str]) -> None:
+def segment_of(hf: Holdfast, run: Run[str], name: str) -> str:
+    return next(part.id for part in hf.list_runs(parent=run.id) if part.segment == name)
+
+
+def test_a_pipeline_is_shown_as_a_tree_with_counts(holdfast: Invoke, url: str, hf: Holdfast, ended: Run[str]) -> None:
     result = holdfast("pipelines", "show", url, ended.id)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"film  {ended.id}  succeeded  took 0.0 s",
         "└─ script        DONE  ████████████████████",
-        "   ├─ audio      DONE  ███████████████▒▒▒▒▒  3/4, 1 error",
+        "   ├─ audio      DONE  ███████████████▒▒▒▒▒  3/4, 1 failed",
         "   │  └─ render  DONE  ████████████████████  after title, audio",
         "   └─ title      DONE  ████████████████████",
+        f"audio[2]  {segment_of(hf, ended, '2')}  failed  ZeroDivisionError: integer division or modulo by zero",
     ]
 
 
 def test_what_has_not_begun_is_shown_too(holdfast: Invoke, url: str, pipeline: Pipeline) -> None:
     run = pipeline.submit(count=4)
     lines = holdfast("pipelines", "show", url, run.id).stdout.splitlines()
-    assert lines[0].startswith(f"film  {run.id}  queued  for ")
+    assert lines[0] == f"film  {run.id}  queued"
     assert [line.split()[-2] for line in lines[1:3]] == ["READY", "NEW"]
 
 
@@ -104,5 +111,160 @@ def test_what_is_no_pipeline_is_said_in_one_line(holdfast: Invoke, url: str, end
 def test_a_run_of_a_pipeline_says_what_it_is_part_of(holdfast: Invoke, url: str, ended: Run[str], hf: Holdfast) -> None:
     shown = holdfast("runs", "show", url, ended.id).stdout
     assert 'arguments  {"count": 4}' in shown
+    assert "   ├─ audio      DONE  ███████████████▒▒▒▒▒  3/4, 1 failed\n" in shown
+    assert f"--parent {ended.id}\n" in shown
     stage = hf.pipelines.show(ended.id).stages[1].run_id
-    assert f"{ended.id} audio" in holdfast("runs", "show", url, stage).stdout
+    assert f"{ended.id}, stage audio\n" in holdfast("runs", "show", url, stage).stdout
+    segment = holdfast("runs", "show", url, segment_of(hf, ended, "3")).stdout
+    assert f"{ended.id}, segment 3 of stage audio\n" in segment
+    assert '{"number": 3}\n' in segment
+
+
+def test_what_never_started_has_no_attempt_in_its_story(
+    holdfast: Invoke, url: str, pipeline: Pipeline, manual: Manual
+) -> None:
+    run = pipeline.submit(count=1)
+    run.cancel()
+    manual.run_all()
+    assert "attempt" not in holdfast("runs", "show", url, run.id).stdout
+
+
+def test_a_run_shows_what_it_needed(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="plain")
+    def plain() -> None: ...
+
+    first = plain.submit()
+    second = plain.using(after=[first]).submit()
+    manual.run_all()
+    assert f" {first.id}\n" in holdfast("runs", "show", url, second.id).stdout
+    assert "needed" not in holdfast("runs", "show", url, first.id).stdout
+
+
+def test_what_failed_is_named_with_its_run(holdfast: Invoke, url: str, pipeline: Pipeline, ended: Run[str]) -> None:
+    [trouble] = told(holdfast("pipelines", "show", url, ended.id, "--json"))["troubles"]
+    assert (trouble["stage"], trouble["segment"], trouble["state"]) == ("audio", "2", "failed")
+    assert trouble["error"] == "ZeroDivisionError: integer division or modulo by zero"
+    line = holdfast("pipelines", "show", url, ended.id).stdout.splitlines()[-1]
+    assert line.split() == ["audio[2]", trouble["run_id"], "failed", *trouble["error"].split()]
+    failed = told(holdfast("runs", "list", url, "--parent", ended.id, "--state", "failed", "--json"))["runs"]
+    assert [run["id"] for run in failed] == [trouble["run_id"]]
+
+
+def test_failed_cancelled_and_skipped_are_told_apart(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:
+    chain = hf.pipeline("chain")
+
+    @chain.stage()
+    def numbers() -> list[int]:
+        return [0, 1]
+
+    @chain.stage(after="numbers", each="number", on_error="continue")
+    def first(number: int) -> float:
+        return 1 / number
+
+    @chain.stage(after="first", each="number", on_error="continue")
+    def second(number: int, first: float) -> float:
+        return first
+
+    @chain.stage(after=["numbers", second])
+    def stops() -> None:
+        raise OSError("full")
+
+    @chain.stage(after=["stops"])
+    def last() -> None: ...
+
+    run = chain.submit()
+    manual.run_all()
+    shown = hf.pipelines.show(run.id)
+    assert {stage.name: dict(stage.errors) for stage in shown.stages} == {
+        "numbers": {},
+        "first": {"failed": 1},
+        "second": {"skipped": 1},
+        "stops": {"failed": 1},
+        "last": {"skipped": 1},
+    }
+    tree = holdfast("pipelines", "show", url, run.id).stdout
+    assert "1/2, 1 failed" in tree
+    assert "1/2, 1 skipped" in tree
+    cancelled = chain.submit()
+    cancelled.cancel()
+    manual.run_all()
+    assert hf.pipelines.show(cancelled.id).stages[0].errors == {"cancelled": 1}
+    assert "ERROR" in holdfast("pipelines", "show", url, cancelled.id).stdout
+    assert "cancelled" in holdfast("pipelines", "show", url, cancelled.id).stdout.splitlines()[1]
+
+
+def test_what_is_to_be_tried_again_does_not_look_failed(
+    holdfast: Invoke, url: str, hf: Holdfast, manual: Manual
+) -> None:
+    talk = hf.pipeline("talk")
+
+    @talk.stage()
+    def words() -> list[str]:
+        return ["one", "two"]
+
+    @talk.stage(after=words, each="word", max_attempts=2, retry=Retry(delay=60))
+    def audio(word: str) -> str:
+        if word == "two":
+            raise OSError("mic fell")
+        return word
+
+    run = talk.submit()
+    manual.run_all()
+    at = hf.pipelines.show(run.id).stages[1].retry_at
+    assert at is not None
+    again = f"to be tried again at {at:%H:%M:%S} UTC"
+    *_, stage, segment = holdfast("pipelines", "show", url, run.id).stdout.splitlines()
+    assert stage.endswith(f"1/2, 1 {again}")
+    assert segment.endswith(f"{again}  OSError: mic fell")
+    assert f"1 of 2 segments done, 1 {again}: OSError: mic fell" in hf.why(run.id).reasons[0]
+
+
+def test_a_pipeline_under_way_says_so_and_how_long(
+    holdfast: Invoke, url: str, pipeline: Pipeline, manual: Manual, clock: FakeClock
+) -> None:
+    run = pipeline.submit(count=4)
+    assert holdfast("pipelines", "list", url).stdout.splitlines()[1].split()[1] == "queued"
+    worker = manual.worker()
+    [claim] = worker.claim()
+    clock.advance(timedelta(seconds=42))
+    for command in ("pipelines", "runs"):
+        row = holdfast(command, "list", url).stdout.splitlines()[1]
+        assert row.split()[1:3] == ["under", "way"]
+        assert row.endswith("0 of 4 stages done")
+    [listed] = told(holdfast("pipelines", "list", url, "--json"))["pipelines"]
+    assert (listed["state"], listed["progress"]["stages"], listed["progress"]["done"]) == ("queued", 4, 0)
+    assert datetime.fromisoformat(listed["progress"]["begun_at"]) == claim.lease.started_at
+    assert run.id in holdfast("pipelines", "list", url, "--state", "queued").stdout
+
+
+def test_a_list_of_runs_hides_the_parts_of_pipelines(holdfast: Invoke, url: str, ended: Run[str], hf: Holdfast) -> None:
+    def jobs(*arguments: str) -> list[str]:
+        return [line.split()[2] for line in holdfast("runs", "list", url, *arguments).stdout.splitlines()[1:]]
+
+    assert jobs() == ["film"]
+    parts = ["film.audio[0]", "film.audio[1]", "film.audio[2]", "film.audio[3]"]
+    parts += ["film.audio[]", "film.render", "film.script", "film.title"]
+    assert sorted(jobs("--parent", ended.id)) == parts
+    assert sorted(jobs("--all")) == ["film", *parts]
+    assert sorted(jobs("--job", "film.audio")) == parts[:4]
+    assert len(hf.list_runs(parts=False)) == 1
+    assert len(hf.list_runs(parent=ended.id)) == 8
+    result = holdfast("runs", "list", url, "--parent", "nothing")
+    assert (result.exit_code, result.stderr) == (3, "holdfast: run_not_found: there is no run nothing\n")
+
+
+def test_a_pipeline_took_as_long_as_its_stages(
+    holdfast: Invoke, url: str, hf: Holdfast, pipeline: Pipeline, manual: Manual, clock: FakeClock
+) -> None:
+    run = pipeline.submit(count=4)
+    clock.advance(timedelta(hours=1))
+    worker = manual.worker()
+    [claim] = worker.claim()
+    clock.advance(timedelta(seconds=5))
+    worker.work(claim)
+    clock.advance(timedelta(seconds=37))
+    manual.run_all()
+    assert run.refresh().state == "succeeded"
+    for command in ("pipelines", "runs"):
+        assert "  42 s  " in holdfast(command, "list", url).stdout
+    assert holdfast("pipelines", "show", url, run.id).stdout.splitlines()[0].endswith("took 42 s")

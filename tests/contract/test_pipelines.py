@@ -250,6 +250,38 @@ def test_arguments_are_checked_at_submit_against_all_stages(
 
 
 @pytest.mark.contract("S4")
+def test_an_argument_that_does_not_fit_is_told_by_the_stage_that_asks_for_it(hf: Holdfast, diamond: Pipeline) -> None:
+    @diamond.stage(after=["b", "c"])
+    def named(voice: str, speed: int = 1) -> None: ...
+
+    cases: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
+        ((), {"number": 1}, "pipeline diamond: 'voice' is missing, for stage named"),
+        ((), {"number": 1, "voise": "soft"}, "no stage asks for 'voise'; did you mean voice?"),
+        ((), {"voice": "soft", "x": 1, "y": 2}, "'number' is missing, for stage a and d; no stage asks for 'x'; no "),
+        ((1,), {}, "pipeline diamond takes its arguments by name: submit(number=…, voice=…, speed=…)"),
+        ((), {"number": 1, "voice": 3}, "pipeline diamond: voice: Input should be a valid string"),
+    ]
+    for args, given, told in cases:
+        with pytest.raises(InvalidArguments) as raised:
+            diamond.submit(*args, **given)
+        assert told in str(raised.value)
+
+
+@pytest.mark.contract("S4")
+def test_a_stage_comes_after_stages_by_name(hf: Holdfast, manual: Manual, diamond: Pipeline) -> None:
+    @diamond.stage(after="d")
+    def last(d: list[int]) -> int:
+        return sum(d)
+
+    assert [stage.stage for stage in diamond.stages["last"].after] == ["d"]
+    run = diamond.submit(number=1)
+    manual.run_all()
+    assert run.result(timeout=1) == sum(hf.get(hf.pipelines.show(run.id).stages[3].run_id).result(timeout=1))
+    with pytest.raises(InvalidPolicy, match="names 'dd', which is no stage of it; so far it has a, b, c, d, last"):
+        diamond.stage(after="dd")(last)
+
+
+@pytest.mark.contract("S4")
 def test_what_makes_no_sense_is_refused_where_it_is_declared(hf: Holdfast, diamond: Pipeline) -> None:
     stages = diamond.stages
     other = hf.pipeline("other")

@@ -12,7 +12,7 @@ from holdfast import Context, Holdfast, HoldfastError, InvalidPolicy, Retry, Sta
 from holdfast.leases import Claim, Lease
 from holdfast.orchestrator import expand, promote, recover, stop
 from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater, WaitFor, finish
-from holdfast.stages import state_of
+from holdfast.standings import state_of
 from holdfast.testing import FakeClock, Manual
 from holdfast.tickets import Ticket
 

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import datetime
 
 import click
-from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.cli import exits, screen, shapes, show, targets, trees
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
 from holdfast.inspections import STATES
-from holdfast.stages import STATES as STAGE_STATES
-from holdfast.stages import PipelineInfo, StageInfo
-
-BAR = 20
-STYLES = {"NEW": "dim", "READY": "yellow", "RUNNING": "cyan", "DONE": "green", "ERROR": "red"}
+from holdfast.stages import PipelineInfo
 
 
 @click.group()
@@ -43,19 +35,22 @@ def pipelines() -> None:
 def list_(target: str, state: str | None, name: str | None, limit: int, before: str | None, as_json: bool) -> int:
     """The newest pipelines first. Times are UTC.
 
+    One that is under way is found by --state queued: its stages run, and its own run waits for them.
+
     \b
-    holdfast pipelines list app:hf --state running
+    holdfast pipelines list app:hf --state queued
     """
     with targets.either(target) as hf:
         found = hf.pipelines.list(name=name, state=state, limit=limit, before=before)
-        more = found[-1].id if len(found) == limit else None
+        more, far = found[-1].id if len(found) == limit else None, hf.pipelines.progress(found)
         if as_json:
-            screen.document({"pipelines": [shapes.run(run) for run in found], "next_before": more})
+            listed = [shapes.run(run) | {"progress": shapes.progress(far.get(run.id))} for run in found]
+            screen.document({"pipelines": listed, "next_before": more})
             return exits.OK
         if not found:
             screen.note("no pipelines" + (" like that" if state or name or before else " yet"))
             return exits.OK
-        screen.show(show.list_of(found, now=hf.clock.now()))
+        screen.show(show.list_of(found, now=hf.clock.now(), far=far))
         if more is not None:
             screen.note(f"there may be more: --before {more}", style="dim")
         return exits.OK
@@ -67,13 +62,16 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit 1 if it did not succeed.")
 @json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
-    """The stages of a pipeline: what each comes after, its state, and how far its segments are.
+    """The stages of a pipeline: what each comes after, its state, how far its segments are, and the runs that failed.
+
+    'holdfast runs list --parent ID' has the runs of its stages and segments; 'holdfast runs cancel' ends it.
 
     \b
     holdfast pipelines show app:hf 01m2…
     holdfast pipelines show app:hf 01m2… --follow
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         if not follow:
             _tell(hf, hf.pipelines.show(run_id), as_json=as_json)
             return exits.OK
@@ -83,7 +81,7 @@ def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
         else:
             with Live(console=screen.stdout(), auto_refresh=False) as live:
                 for info in _changes(hf, run_id):
-                    live.update(picture(info, now=hf.clock.now()), refresh=True)
+                    live.update(trees.picture(info, now=hf.clock.now()), refresh=True)
         return exits.OK if info.run.state == "succeeded" else exits.PROBLEM
 
 
@@ -91,7 +89,7 @@ def _tell(hf: Holdfast, info: PipelineInfo, *, as_json: bool) -> None:
     if as_json:
         screen.document(shapes.pipeline(info))
     else:
-        screen.show(picture(info, now=hf.clock.now()))
+        screen.show(trees.picture(info, now=hf.clock.now()))
 
 
 def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
@@ -120,77 +118,10 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     holdfast pipelines rerun app:hf 01m2… --from render
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         run = hf.pipelines.rerun(run_id, from_stage=from_stage)
         if as_json:
             screen.document(shapes.run(run.snapshot))
         else:
             screen.show(run.id)
         return exits.OK
-
-
-def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
-    """The pipeline as a tree: each stage below the one that it comes after."""
-    run = info.run
-    head = Text.assemble(
-        (screen.plain(run.job), "bold"), "  ", screen.plain(run.id), "  ", screen.state(run.state), "  "
-    )
-    if run.finished_at is not None:
-        head.append(f"took {screen.duration(run.finished_at - run.created_at)}", style="dim")
-    else:
-        head.append(f"for {screen.duration(now - run.created_at)}", style="dim")
-    table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
-    drawn = dict(_tree(info.stages))
-    for stage in sorted(info.stages, key=lambda one: list(drawn).index(one.name)):
-        table.add_row(
-            Text(f"{drawn[stage.name]}{screen.plain(stage.name)}"),
-            Text(stage.state, style=STYLES[stage.state]),
-            _bar(stage),
-            Text(_counts(stage), style="dim"),
-        )
-    parts: list[RenderableType] = [head, table]
-    if run.error:
-        parts.append(Text(screen.plain(run.error.strip().splitlines()[-1]), style="red"))
-    return Group(*parts)
-
-
-def _tree(stages: tuple[StageInfo, ...]) -> list[tuple[str, str]]:
-    """(stage, the lines before its name), from the top down; one that comes after several stands below the last."""
-    below: dict[str | None, list[StageInfo]] = {}
-    for stage in stages:
-        below.setdefault(stage.after[-1] if stage.after else None, []).append(stage)
-    lines: list[tuple[str, str]] = []
-
-    def draw(parent: str | None, indent: str) -> None:
-        children = below.get(parent, [])
-        for number, stage in enumerate(children):
-            last = number == len(children) - 1
-            lines.append((stage.name, f"{indent}{'└─ ' if last else '├─ '}"))
-            draw(stage.name, f"{indent}{'   ' if last else '│  '}")
-
-    draw(None, "")
-    return lines
-
-
-def _bar(stage: StageInfo) -> Text:
-    total, done = stage.total, stage.done
-    if not total:
-        return Text("█" * BAR if stage.state == "DONE" else "░" * BAR, style=STYLES[stage.state])
-    full = BAR * done // total
-    wrong = stage.segments.get("ERROR", 0) if stage.split else int(stage.state == "ERROR")
-    red = min(BAR - full, -(-BAR * wrong // total))
-    return Text.assemble(("█" * full, "green"), ("▒" * red, "red"), ("░" * (BAR - full - red), "dim"))
-
-
-def _counts(stage: StageInfo) -> str:
-    notes = []
-    if stage.split:
-        notes.append(f"{stage.done}/{stage.total}" if stage.total else "no segments" if stage.ended else "")
-        others = [state for state in STAGE_STATES if state != "DONE" and stage.segments.get(state)]
-        notes += [f"{stage.segments[state]} {state.lower()}" for state in others]
-    if len(stage.after) > 1:
-        notes.append(f"after {', '.join(stage.after)}")
-    if stage.reused:
-        notes.append("done before")
-    return ", ".join(note for note in notes if note)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Sequence
+from typing import Any
 
-from holdfast.cli import exits, screen, shapes, show, targets
+import click
+from rich.padding import Padding
+from rich.text import Text
+
+from holdfast.cli import exits, screen, shapes, show, targets, trees
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
+from holdfast.engine import Holdfast
+from holdfast.events import Event
 from holdfast.inspections import STATES
+from holdfast.reasons import Why
+from holdfast.runs import Snapshot
+from holdfast.spelling import did_you_mean
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 
@@ -25,7 +35,7 @@ def runs() -> None:
 @runs.command("list")
 @targets.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option("--job", help="Only runs of this job.")
+@click.option("--job", help="Only runs of this job; the last part of its name will do.")
 @click.option("--queue", help="Only runs of this queue.")
 @click.option(
     "--tag",
@@ -33,6 +43,8 @@ def runs() -> None:
     callback=lambda *given: tag_of(given[2]) if given[2] else None,
     help="Only runs with this tag.",
 )
+@click.option("--parent", metavar="ID", help="Only stages and segments of this pipeline, or children of this run.")
+@click.option("--all", "all_", is_flag=True, help="Stages and segments of pipelines too.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @click.option("--before", metavar="ID", help="Go on below this run: the last one of the page before.")
 @json_option
@@ -42,27 +54,43 @@ def list_(
     job: str | None,
     queue: str | None,
     tag: tuple[str, str] | None,
+    parent: str | None,
+    all_: bool,
     limit: int,
     before: str | None,
     as_json: bool,
 ) -> int:
     """The newest runs first. Times are UTC.
 
+    A pipeline's stages and segments are listed with --all, --parent or their --job: 'film.audio[3]' is segment 3 of
+    stage audio, 'film.audio[]' what collects its segments.
+
     \b
     holdfast runs list app:hf
     holdfast runs list sqlite:///work.db --state failed --limit 10
+    holdfast runs list app:hf --parent 01m2… --state failed
     holdfast runs list app:hf --json | jq '.runs[].id'
     """
     with targets.either(target) as hf:
-        found = hf.list_runs(state=state, job=job, queue=queue, tag=tag, limit=limit, before=before)
+        if parent is not None:
+            parent = hf.snapshot(targets.run_of(hf, parent)).id  # so that a misspelt id is no empty list
+        jobs = set() if job is None else targets.job_names(hf)
+        job = None if job is None else targets.job_of(job, jobs)
+        parts = all_ or parent is not None or job is not None
+        found = hf.list_runs(
+            state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts, limit=limit, before=before
+        )
         more = found[-1].id if len(found) == limit else None
         if as_json:
             screen.document({"runs": [shapes.run(run) for run in found], "next_before": more})
             return exits.OK
         if not found:
-            screen.note("no runs" + (" like that" if state or job or queue or tag or before else " yet"))
+            likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
+            screen.note(
+                "no runs" + (" like that" if state or job or queue or tag or parent or before else " yet") + likely
+            )
             return exits.OK
-        screen.show(show.list_of(found, now=hf.clock.now()))
+        screen.show(show.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)))
         if more is not None:
             screen.note(f"there may be more: --before {more}", style="dim")
         return exits.OK
@@ -79,6 +107,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
     holdfast runs show app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         answer, story = hf.why(run_id), hf.story(run_id)
         if as_json:
             screen.document(
@@ -86,8 +115,34 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
                 | {"reasons": list(answer.reasons), "story": [shapes.event(event) for event in story]}
             )
         else:
-            show.run(answer, story, now=hf.clock.now())
+            _tell(hf, answer, story)
         return exits.OK
+
+
+def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
+    """A run for a person: its facts, a pipeline's stages, why it is where it is, and its story."""
+    run, now = answer.run, hf.clock.now()
+    info = hf.pipelines.show(run.id) if run.kind == "pipeline" else None
+    show.facts(run, now=now, arguments=_arguments(hf, run), far=info.progress if info else None)
+    if info is not None:
+        screen.show(Text("\nStages", style="bold"))
+        screen.show(Padding(trees.stages(info), (0, 0, 0, 2)))
+        screen.show(f"  their runs: holdfast runs list … --parent {screen.plain(run.id)}")
+    show.reasons(answer, story)
+
+
+def _arguments(hf: Holdfast, run: Snapshot) -> Any:
+    """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
+    match run.kind:
+        case "pipeline":
+            return run.args["arguments"]
+        case "stage":
+            return None
+        case "segment" if run.parent_id is not None:
+            stages = hf.snapshot(run.parent_id).args["stages"]
+            split = next(stage["split"] for stage in stages if stage["name"] == run.stage)
+            return {split["parameter"]: run.args["value"]}
+    return run.args
 
 
 @runs.command(short_help="Why a run is where it is.")
@@ -101,6 +156,7 @@ def why(target: str, run_id: str, as_json: bool) -> int:
     holdfast runs why app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         answer = hf.why(run_id)
         if as_json:
             screen.document(shapes.why(answer))
@@ -123,6 +179,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     holdfast runs cancel app:hf 01m2… --reason "wrong file"
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         state = hf.cancel(run_id, reason=reason)
         sentence = {
             "cancelled": "cancelled",
@@ -146,6 +203,7 @@ def again(target: str, run_id: str, as_json: bool) -> int:
     holdfast runs again app:hf 01m2…
     """
     with targets.either(target) as hf:
+        run_id = targets.run_of(hf, run_id)
         run = hf.again(run_id)
         if as_json:
             screen.document(shapes.run(run.snapshot))

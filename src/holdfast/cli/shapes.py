@@ -11,6 +11,7 @@ from holdfast.depots.base import Artifact
 from holdfast.events import Event
 from holdfast.inspections import Finding
 from holdfast.keys import Key
+from holdfast.progress import Progress
 from holdfast.queues import Queue
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
@@ -25,15 +26,20 @@ def run(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def build(made: Build) -> dict[str, Any]:
-    """A build: every field of Build, with `result` as a JSON value."""
-    fields = {name: getattr(made, name) for name in Build.__dataclass_fields__}
-    return fields | {"result": None if made.result is None else codec.load(made.result)}
+    """A build: every field of Build, its run's id as `id`, with `result` as a JSON value."""
+    fields = {name: getattr(made, name) for name in Build.__dataclass_fields__ if name != "run_id"}
+    return {"id": made.run_id} | fields | {"result": None if made.result is None else codec.load(made.result)}
 
 
 def pipeline(info: PipelineInfo) -> dict[str, Any]:
-    """A pipeline's run, and its stages in the order in which they were declared."""
+    """A pipeline's run, its stages in the order in which they were declared, and the first runs that failed."""
     stages = [asdict(stage) | {"total": stage.total, "done": stage.done} for stage in info.stages]
-    return run(info.run) | {"stages": stages}
+    troubles = [asdict(trouble) for trouble in info.troubles]
+    return run(info.run) | {"stages": stages, "progress": progress(info.progress), "troubles": troubles}
+
+
+def progress(found: Progress | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
 
 
 def queue(found: Queue) -> dict[str, Any]:

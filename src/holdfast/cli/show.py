@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,21 +12,28 @@ from rich.text import Text
 
 from holdfast.cli import screen
 from holdfast.events import Event
+from holdfast.progress import Progress
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
+FEW = 10
 SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED", "JOB")
 
 
-def list_of(runs: Sequence[Snapshot], *, now: datetime) -> Table:
-    return screen.table(COLUMNS, [_row(run, now) for run in runs], spare=SPARE)
+def list_of(runs: Sequence[Snapshot], *, now: datetime, far: Mapping[str, Progress] | None = None) -> Table:
+    """Runs in a table; `far` says of the pipelines among them how far they are."""
+    return screen.table(COLUMNS, [_row(run, (far or {}).get(run.id), now) for run in runs], spare=SPARE)
 
 
-def run(answer: Why, story: Sequence[Event], *, now: datetime) -> None:
-    """Facts first, then why it is where it is, then what happened."""
+def facts(shown: Snapshot, *, now: datetime, arguments: Any, far: Progress | None) -> None:
+    """What is known of a run; `arguments` as a person gave them."""
+    screen.show(_facts(shown, arguments, far, now))
+
+
+def reasons(answer: Why, story: Sequence[Event]) -> None:
+    """Why it is where it is, what it came to, then what happened."""
     shown = answer.run
-    screen.show(_facts(shown, now))
     screen.show(Text("\nWhy", style="bold"))
     for reason in answer.reasons:
         screen.show(f"  {screen.plain(reason)}")
@@ -43,44 +50,54 @@ def event_line(event: Event) -> Text:
     at = event.happened_at.strftime("%H:%M:%S.%f")[:-3] if event.happened_at else "?"
     line = Text(f"  {at}  ")
     line.append(f"{event.kind:<17}", style=_style(event.kind))
-    line.append(f" {'' if event.attempt is None else f'attempt {event.attempt}':<11}", style="dim")
+    # What ends without a start has no attempt.
+    line.append(f" {f'attempt {event.attempt}' if event.attempt else '':<11}", style="dim")
     line.append(screen.plain(_told(event)))
     line.rstrip()
     return line
 
 
-def _row(shown: Snapshot, now: datetime) -> list[str | Text]:
+def state_of(shown: Snapshot, far: Progress | None) -> Text:
+    """A pipeline whose stages have begun is under way, though its own run only waits for them."""
+    under_way = far is not None and far.begun_at is not None and shown.state == "queued"
+    return Text("under way", style="cyan") if under_way else screen.state(shown.state)
+
+
+def _row(shown: Snapshot, far: Progress | None, now: datetime) -> list[str | Text]:
     return [
         screen.plain(shown.id),
-        screen.state(shown.state),
-        screen.short(shown.job, 40),
+        state_of(shown, far),
+        screen.short(f"{shown.job}[{shown.segment}]" if shown.kind == "segment" else shown.job, 40),
         screen.instant(shown.created_at),
-        _took(shown, now),
+        _took(shown, far, now),
         str(shown.tries),
         screen.short(shown.queue, 20),
         screen.short(shown.key or "", 30),
-        screen.short(_note(shown), 60),
+        screen.short(_note(shown, far), 60),
     ]
 
 
-def _note(shown: Snapshot) -> str:
+def _note(shown: Snapshot, far: Progress | None) -> str:
     """The one thing to know about it."""
     if shown.cancel_requested_at is not None and not shown.ended:
         return "asked to stop"
     if shown.failure_type is not None:
         last = (shown.error or "").strip().splitlines()[-1:] or [""]
         return f"{shown.failure_type}: {last[0]}" if last[0] else shown.failure_type
+    if far is not None and far.begun_at is not None and not shown.ended:
+        return f"{far.done} of {far.stages} stages done"
     return shown.because or ""
 
 
-def _facts(shown: Snapshot, now: datetime) -> Table:
-    facts = {
+def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime) -> Table:
+    known = {
         "id": shown.id,
         "job": shown.job,
         "queue": f"{shown.queue}, priority {shown.priority}",
         "key": shown.key,
-        "arguments": _compact(_arguments(shown)),
-        "part of": " ".join(part for part in (shown.parent_id, shown.stage, shown.segment) if part),
+        "arguments": "" if arguments is None else _compact(arguments),
+        "part of": _whole(shown),
+        "needed": _needed(shown),
         "tags": ", ".join(f"{name}={value}" for name, value in shown.tags.items()),
         "idempotency key": shown.idempotency_key,
         "repeats": shown.again_of,
@@ -88,7 +105,7 @@ def _facts(shown: Snapshot, now: datetime) -> Table:
         "due": _at(shown.due_at),
         "started": _at(shown.started_at),
         "finished": _at(shown.finished_at),
-        "took": _took(shown, now),
+        "took": _took(shown, far, now),
         "attempt": f"{shown.attempt} ({shown.tries} of {shown.policy.max_attempts} tries used)"
         if shown.attempt
         else "",
@@ -99,19 +116,35 @@ def _facts(shown: Snapshot, now: datetime) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(Text("state", style="bold"), screen.state(shown.state))
-    for name, value in facts.items():
+    table.add_row(Text("state", style="bold"), state_of(shown, far))
+    for name, value in known.items():
         if value:
             table.add_row(Text(name, style="bold"), Text(screen.plain(value)))
     return table
 
 
-def _arguments(shown: Snapshot) -> Any:
-    """What it was given; a pipeline's plan is for `pipelines show`."""
-    return shown.args["arguments"] if shown.kind == "pipeline" else shown.args
+def _whole(shown: Snapshot) -> str:
+    """What it is part of: a pipeline's stage or a segment of it, or the run whose child it is."""
+    match shown.kind:
+        case "segment":
+            return f"{shown.parent_id}, segment {shown.segment} of stage {shown.stage}"
+        case "stage":
+            return f"{shown.parent_id}, stage {shown.stage}"
+    return f"{shown.parent_id}, child {shown.segment}" if shown.parent_id else ""
 
 
-def _took(shown: Snapshot, now: datetime) -> str:
+def _needed(shown: Snapshot) -> str:
+    """The first runs that it had to wait for; a pipeline's stages are told of better."""
+    needed = () if shown.kind == "pipeline" else shown.needed
+    more = [f"and {len(needed) - FEW} more"] if len(needed) > FEW else []
+    return ", ".join([*needed[:FEW], *more])
+
+
+def _took(shown: Snapshot, far: Progress | None, now: datetime) -> str:
+    """How long it has run; a pipeline as long as its stages do."""
+    if shown.kind == "pipeline":
+        taken = None if far is None else far.took(shown, now=now)
+        return "" if taken is None else screen.duration(taken)
     if shown.started_at is None:
         return ""
     return screen.duration((shown.finished_at or now) - shown.started_at)

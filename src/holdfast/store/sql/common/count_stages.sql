@@ -6,6 +6,7 @@ select
     v.state,
     v.failure_type,
     case when v.due_at is not null and v.tries > 0 then 1 else 0 end as retrying,
+    min(v.due_at) as due_at,
     count(*) as runs
 from holdfast_run as v
 where v.parent_id = :parent_id

@@ -41,5 +41,7 @@ where
     and (cast(:job as varchar(200)) is null or v.job = :job)
     and (cast(:queue as varchar(200)) is null or v.queue = :queue)
     and (cast(:tag as varchar(2000)) is null or v.tags like :tag escape '~')
+    and (cast(:parent_id as varchar(100)) is null or v.parent_id = :parent_id)
+    and (:parts = 1 or v.kind is null or v.kind not in ('stage', 'segment'))
 order by v.id desc
 limit :limit

@@ -41,4 +41,6 @@ where
     and (cast(:job as nvarchar(1000)) is null or r.job = :job)
     and (cast(:queue as nvarchar(1000)) is null or r.queue = :queue)
     and (cast(:tag as nvarchar(2000)) is null or r.tags like :tag escape '~')
+    and (cast(:parent_id as varchar(100)) is null or r.parent_id = :parent_id)
+    and (:parts = 1 or r.kind is null or r.kind not in ('stage', 'segment'))
 order by r.id desc
