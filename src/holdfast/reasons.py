@@ -64,8 +64,12 @@ def _first(tx: Transaction, run_id: str, alive: Alive) -> str:
 
 
 def _ended(run: Snapshot) -> str:
-    told = [run.failure_type, outcomes.gist(run.error or "")]
+    error = outcomes.gist(run.error or "")
+    told = [None if error and run.failure_type in _PLAIN else run.failure_type, error]
     return ": ".join([f"it ended {run.state} at {_time(run.finished_at)}", *(one for one in told if one)])
+
+
+_PLAIN = ("ERROR", "TIMED_OUT", "CANCELLED")  # these add nothing to the state
 
 
 def _running(tx: Transaction, run: Snapshot, alive: Alive) -> list[str]:

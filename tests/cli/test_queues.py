@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Invoke, told
+from tests.contract.alive import register
 
 from holdfast import Holdfast, Worker
 from holdfast.testing import Manual
@@ -41,6 +42,16 @@ def test_queues_are_listed_with_their_limits_and_pauses(holdfast: Invoke, url: s
     assert holdfast("queues", "resume", url, "mail").stdout == "mail goes on\n"
     assert "paused" not in holdfast("queues", "list", url).stdout
     assert "any number queued" in holdfast("queues", "limit", url, "runs", "--max-queued", "none").stdout
+
+
+@pytest.mark.contract("S3")
+def test_a_queue_that_no_one_serves_says_so(holdfast: Invoke, url: str) -> None:
+    assert "no worker is alive" in holdfast("queues", "list", url).stdout
+    with Holdfast(url) as hf:
+        register(hf, "w", jobs=["work"])
+        assert "no live worker serves queue runs" in holdfast("queues", "list", url).stdout
+        register(hf, "v", jobs=["work"], queues=["runs"])
+        assert "no live worker" not in holdfast("queues", "list", url).stdout
 
 
 @pytest.mark.contract("S4")

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from click.testing import Result
 from tests.cli.conftest import Invoke, Shell, told
+from tests.contract.alive import register
 
 from holdfast import Holdfast
 from holdfast.testing import FakeClock, Manual
@@ -51,6 +52,18 @@ def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invo
     found = told(holdfast("schedules", "list", url, "--json"))["schedules"]
     assert [(one["name"], one["note"]) for one in found][1:] == [("ingest", None)]
     assert found[1]["last"]["outcome"] == "failed"
+
+
+@pytest.mark.contract("S3")
+def test_a_schedule_whose_queue_no_one_serves_says_so(holdfast: Invoke, url: str, live: Holdfast) -> None:
+    """On a clock that runs, as the command's own does."""
+    live.schedule(every=3600, name="nightly", queue="night")(lambda: None)
+    Manual(live).schedule()
+    assert "no worker is alive" in holdfast("schedules", "list", url).stdout
+    register(live, "w", jobs=["nightly"])
+    assert "no live worker serves queue night" in holdfast("schedules", "list", url).stdout
+    register(live, "v", jobs=["nightly"], queues=["night"])
+    assert "no live worker" not in holdfast("schedules", "list", url).stdout
 
 
 def test_slots_say_what_became_of_them(holdfast: Invoke, url: str, ingest: None) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
 from rich.text import Text
 
+from holdfast import workers
 from holdfast.cli import exits, screen, shapes, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
 from holdfast.queues import UNSET, Queue, Unset
 from holdfast.seats import EVERY_QUEUE
+from holdfast.workers import WorkerInfo
 
 COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "NOTE")
 SPARE = ("OLDEST", "READY")
@@ -57,7 +60,8 @@ def list_(target: str, as_json: bool) -> int:
         elif not found:
             screen.note("no queues yet: nothing waits or runs, nothing is limited")
         else:
-            screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now()) for queue in found], spare=SPARE))
+            alive = hf.read(workers.live)
+            screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE))
         return exits.OK
 
 
@@ -135,8 +139,8 @@ def _bound(limit: int | None) -> str:
     return "any number" if limit is None else f"at most {limit}"
 
 
-def _row(queue: Queue, now: datetime) -> tuple[str | Text, ...]:
-    note = ""
+def _row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str | Text, ...]:
+    note = (workers.unserved(alive, queue.name) or "") if queue.ready else ""
     if queue.paused_at is not None:
         note = f"paused since {screen.instant(queue.paused_at)}" + (f": {queue.note}" if queue.note else "")
     full = queue.max_queued is not None and queue.seats >= queue.max_queued

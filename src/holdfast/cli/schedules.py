@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -9,10 +10,12 @@ from zoneinfo import ZoneInfo
 import click
 from rich.text import Text
 
+from holdfast import workers
 from holdfast.cli import exits, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.doors.schedules import ScheduleInfo
 from holdfast.slots import Slot
+from holdfast.workers import WorkerInfo
 
 STYLES = {
     "upcoming": "dim",
@@ -56,7 +59,8 @@ def list_(target: str, as_json: bool) -> int:
             screen.document({"schedules": [asdict(info) for info in found]})
         elif found:
             columns = ("NAME", "WHEN", "NEXT", "LOCAL", "LAST", "OUTCOME", "NOTE")
-            rows = [_schedule_row(info, hf.clock.now()) for info in found]
+            alive = hf.read(workers.live)
+            rows = [_schedule_row(info, hf.clock.now(), alive) for info in found]
             screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN")))
         else:
             screen.note("no schedules yet: a worker writes those of its code down when it starts")
@@ -170,7 +174,8 @@ def _instant(text: str) -> datetime:
     return at
 
 
-def _schedule_row(info: ScheduleInfo, now: datetime) -> list[str | Text]:
+def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]) -> list[str | Text]:
+    unserved = workers.unserved(alive, info.queue, job=info.name)
     return [
         screen.short(info.name, 40),
         screen.short(info.trigger, 40),
@@ -178,7 +183,7 @@ def _schedule_row(info: ScheduleInfo, now: datetime) -> list[str | Text]:
         _local(info.next_at, info),
         screen.instant(info.last.scheduled_for) if info.last else "",
         _outcome(info.last.outcome) if info.last else "",
-        screen.short(_schedule_note(info, now), 60),
+        screen.short(_schedule_note(info, now) or unserved or "", 60),
     ]
 
 
