@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
+from holdfast.cli import trees
 from holdfast.testing import FakeClock, Manual
 
 
@@ -268,3 +271,12 @@ def test_a_pipeline_took_as_long_as_its_stages(
     for command in ("pipelines", "runs"):
         assert "  42 s  " in holdfast(command, "list", url).stdout
     assert holdfast("pipelines", "show", url, run.id).stdout.splitlines()[0].endswith("took 42 s")
+
+
+def test_a_narrow_terminal_cuts_no_id(hf: Holdfast, ended: Run[str]) -> None:
+    narrow = Console(file=StringIO(), width=60, force_terminal=True, color_system=None)
+    narrow.print(trees.picture(hf.pipelines.show(ended.id), now=hf.clock.now()))
+    assert isinstance(narrow.file, StringIO)
+    shown = narrow.file.getvalue()
+    assert segment_of(hf, ended, "2") in shown
+    assert "…" not in shown

@@ -258,7 +258,7 @@ def test_an_argument_that_does_not_fit_is_told_by_the_stage_that_asks_for_it(hf:
         ((), {"number": 1}, "pipeline diamond: 'voice' is missing, for stage named"),
         ((), {"number": 1, "voise": "soft"}, "no stage asks for 'voise'; did you mean voice?"),
         ((), {"voice": "soft", "x": 1, "y": 2}, "'number' is missing, for stage a and d; no stage asks for 'x'; no "),
-        ((1,), {}, "pipeline diamond takes its arguments by name: submit(number=…, voice=…, speed=…)"),
+        ((1,), {}, "pipeline diamond takes its arguments by name: submit(number=…, fail=…, voice=…, speed=…)"),
         ((), {"number": 1, "voice": 3}, "pipeline diamond: voice: Input should be a valid string"),
     ]
     for args, given, told in cases:

@@ -33,9 +33,7 @@ def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
 
 def stages(info: PipelineInfo) -> RenderableType:
     """The stages with states, bars and counts; below them the runs that failed, or will be tried again."""
-    table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
+    table = _grid()
     drawn = dict(_tree(info.stages))
     for stage in sorted(info.stages, key=lambda one: list(drawn).index(one.name)):
         table.add_row(
@@ -48,9 +46,7 @@ def stages(info: PipelineInfo) -> RenderableType:
 
 
 def _troubles(info: PipelineInfo) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
+    table = _grid()
     for trouble in info.troubles:
         table.add_row(
             Text(screen.short(trouble.name, 40)),
@@ -61,6 +57,15 @@ def _troubles(info: PipelineInfo) -> RenderableType:
     if len(info.troubles) < FEW:
         return table
     return Group(table, Text("and perhaps more: 'holdfast runs list --parent ID' has every run of it", style="dim"))
+
+
+def _grid() -> Table:
+    """Four columns; where there is no room, the last is folded: neither a name nor an id is worth much when cut."""
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
 
 
 def _fate(trouble: Trouble) -> str:
