@@ -63,6 +63,9 @@ class Holdfast:
 
         run = process.submit(document_id="doc-1")
 
+    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.keys, hf.pipelines, hf.queues,
+    hf.schedules.
+
     Keyword arguments are settings (see `holdfast.settings.Settings`); `HOLDFAST_*` variables set what is not given.
     """
 

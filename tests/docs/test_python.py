@@ -1,0 +1,96 @@
+"""The Python reference names what there is, with its parameters, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT, table
+
+import holdfast
+from holdfast import Holdfast
+from holdfast.doors.artifacts import Artifacts
+from holdfast.doors.builds import Builds
+from holdfast.doors.keys import Keys
+from holdfast.doors.pipelines import Pipelines
+from holdfast.doors.queues import Queues
+from holdfast.doors.schedules import Schedules
+from holdfast.keys import Holder, Key
+from holdfast.queues import Queue
+
+PAGE = ROOT / "docs" / "guide" / "python.md"
+
+DOORS: dict[str, type] = {
+    "hf.artifacts": Artifacts,
+    "hf.builds": Builds,
+    "hf.keys": Keys,
+    "hf.pipelines": Pipelines,
+    "hf.queues": Queues,
+    "hf.schedules": Schedules,
+}
+CLASSES: dict[str, type] = DOORS | {
+    found.__name__: found
+    for found in (
+        *(Holdfast, holdfast.Job, holdfast.Run, holdfast.Why, holdfast.Snapshot, holdfast.Event, holdfast.Artifact),
+        *(holdfast.Build, holdfast.ScheduleInfo, holdfast.Slot, Key, Holder, Queue),
+    )
+}
+# What only the engine's own rooms call.
+INSIDE = {
+    "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start",
+    "Job": "submission filled fills decode_arguments",
+    "Artifact": "at",
+}
+# What an object is given when it is made, and its class does not show.
+GIVEN = {"Run": {"id": None}, "Holdfast": {"schedule": None}}
+
+
+def documented(heading: str) -> dict[str, str | None]:
+    """Each name of a table, and its parameters: None for what has none to call it with, … for: see elsewhere."""
+    found: dict[str, str | None] = {}
+    for row in table(PAGE, heading):
+        for name, _, parameters in re.findall(r"`(\w+)(\(([^)]*)\))?`", row[0]):
+            found[name] = parameters if f"`{name}(" in row[0] else None
+    return found
+
+
+def public(cls: type) -> Iterator[tuple[str, str | None]]:
+    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    inside = INSIDE.get(cls.__name__, "").split()
+    for name in {*dir(cls), *fields}:
+        if name.startswith("_") or name in inside:
+            continue
+        value = inspect.getattr_static(cls, name, None)
+        if name in fields or not inspect.isfunction(value):
+            yield name, None
+            continue
+        stars: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        parameters = [each for each in inspect.signature(value).parameters.values() if each.name != "self"]
+        yield name, ", ".join(stars.get(each.kind, "") + each.name for each in parameters)
+
+
+@pytest.mark.parametrize("heading", CLASSES)
+def test_every_public_name_is_documented_with_its_parameters(heading: str) -> None:
+    cls, found = CLASSES[heading], documented(heading)
+    there = dict(public(cls)) | GIVEN.get(heading, {})
+    assert found.keys() == there.keys()
+    for name, parameters in found.items():
+        if parameters != "…":
+            assert parameters == there[name], name
+
+
+def test_every_door_is_documented_and_named_in_the_help(tmp_path: Path) -> None:
+    with Holdfast(f"sqlite:///{tmp_path / 'work.db'}") as hf:
+        doors = {f"hf.{name}" for name, value in vars(hf).items() if type(value) in DOORS.values()}
+    assert doors == DOORS.keys()
+    for door in doors:
+        assert door in (inspect.getdoc(Holdfast) or ""), f"help(Holdfast) says nothing of {door}"
+
+
+def test_every_class_that_a_page_describes_is_known_to_this_test() -> None:
+    headings = re.findall(r"^## (.+)$", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    assert set(headings) - {"From async code"} == CLASSES.keys()
