@@ -52,8 +52,18 @@ def formatted(error: BaseException) -> str:
     whole = traceback.TracebackException.from_exception(error)
     for each in _chained(whole):
         # An error with no frame but ours is shown as it is.
-        each.stack[:] = [frame for frame in each.stack if not is_ours(frame.filename)] or each.stack
+        each.stack[:] = _outer(each.stack) or each.stack
     return "".join(whole.format())
+
+
+def _outer(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
+    """The frames that are not ours; what a dataclass of ours was made by has no file and goes with it."""
+    kept: list[traceback.FrameSummary] = []
+    ours = False
+    for frame in stack:
+        ours = is_ours(frame.filename) or (ours and frame.filename == "<string>")
+        kept += [] if ours else [frame]
+    return kept
 
 
 def is_ours(file: str) -> bool:

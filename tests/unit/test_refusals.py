@@ -246,7 +246,10 @@ def test_our_own_frames_are_left_out_of_an_error_unless_there_are_no_others(hf: 
         try:
             hf.job(name="inner")(inner)()
         except KeyError as error:
-            raise ExceptionGroup("several", [ValueError("one")]) from error
+            try:
+                hf.job(name="third", priority=2**40)
+            except InvalidPolicy as third:
+                raise ExceptionGroup("several", [third]) from error
 
     try:
         hf.job(name="outer")(outer)()
@@ -254,7 +257,9 @@ def test_our_own_frames_are_left_out_of_an_error_unless_there_are_no_others(hf: 
         text = Redactor().error(error)
     assert "in inner" in text
     assert "in outer" in text
+    assert "priority=2**40" in text
     assert "src/holdfast" not in text
+    assert "<string>" not in text
     try:
         load({"lease": 0}, {})
     except HoldfastError as error:

@@ -63,6 +63,10 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
             shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         else:
-            with output.open("wb") as written:
+            try:
+                written = output.open("wb")
+            except OSError as error:
+                raise click.UsageError(f"-o {output}: it can't be written: {error.strerror}") from error
+            with written:
                 shutil.copyfileobj(file, written)
         return exits.OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -52,6 +53,9 @@ class Command(click.Group):
             sys.exit(answer if isinstance(answer, int) else exits.OK)
         except HoldfastError as error:
             code, message, status = error.code, str(error), exits.BY_ERROR.get(error.code, exits.PROBLEM)
+            if "--debug" in given and error.__cause__ is not None:
+                whole = "".join(traceback.format_exception(error.__cause__))
+                click.echo(screen.plain(whole, lines=True), err=True, nl=False)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             sys.exit(exits.USAGE)
@@ -84,7 +88,7 @@ class ReaderGone(Exception):
 
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, "-V", "--version", prog_name="holdfast")
-@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error, where there is more to see.")
 def main(debug: bool) -> None:
     """Background work on the database you already have.
 

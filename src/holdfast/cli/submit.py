@@ -106,12 +106,7 @@ def _wait(hf: Holdfast, run: Run[Any], timeout: float | None, *, as_json: bool) 
 
 
 def _find(hf: Holdfast, name: str) -> Job[..., Any]:
-    if hf.jobs.get(name) is None:
-        alike = [known for known in hf.jobs if known.rpartition(".")[2] == name]
-        if len(alike) > 1:
-            raise click.UsageError(f"{name!r} may be {' or '.join(alike)}; write the whole name")
-        name = alike[0] if alike else name
-    return hf.jobs[name]
+    return hf.jobs[targets.job_of(name, hf.jobs)]
 
 
 def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -16,9 +16,11 @@ import click
 from holdfast import ids, runs, stores
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
+from holdfast.redaction import is_ours
 
 HELP = "TARGET is an application (app:hf, or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
 
+RECENT = 1000  # runs whose jobs are known where there is no code
 LEAST, FEW = 4, 3  # characters that may stand for a whole id; runs that are named where they stand for several
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +76,22 @@ def run_of(hf: Holdfast, given: str) -> str:
     return found[0] if found else given
 
 
+def job_names(hf: Holdfast) -> set[str]:
+    """The jobs that are known here: those of the code, and those of recent runs."""
+    return {*hf.jobs, *(run.job for run in hf.list_runs(limit=RECENT))}
+
+
+def job_of(given: str, known: Iterable[str]) -> str:
+    """The whole name of a job that is named by its last part, where only one has it."""
+    names = set(known)
+    alike = sorted(name for name in names if name.endswith(f".{given}"))
+    if given in names or not alike:
+        return given
+    if len(alike) > 1:
+        raise click.UsageError(f"{given!r} may be {' or '.join(alike)}; write the whole name")
+    return alike[0]
+
+
 def hidden(url: str) -> str:
     """A URL for people to see: without its password."""
     return stores.hidden(url)
@@ -111,11 +129,19 @@ def _module(place: str) -> ModuleType:
 
 
 def _broken(place: str, error: BaseException) -> str:
-    where = traceback.extract_tb(error.__traceback__)
-    at = f" ({where[-1].filename} line {where[-1].lineno})" if where else ""
+    frames = traceback.extract_tb(error.__traceback__)
+    # Where the user's code was: not what it called of ours, nor what imported it.
+    where = [(frame.filename, frame.lineno) for frame in frames if not _is_inner(frame.filename)]
+    if isinstance(error, SyntaxError) and error.filename:
+        where.append((error.filename, error.lineno))
+    at = f" ({where[-1][0]} line {where[-1][1]})" if where else ""
     if isinstance(error, SystemExit):
         return f"{place} exits when it is imported{at}; put what it does below: if __name__ == '__main__'"
     return f"{place} fails when it is imported{at}: {type(error).__name__}: {error}"
+
+
+def _is_inner(file: str) -> bool:
+    return is_ours(file) or file.startswith("<") or file == importlib.__file__
 
 
 def _suggestion(module: Any) -> str:
