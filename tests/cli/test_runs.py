@@ -97,7 +97,8 @@ def test_why_gives_the_sentences_of_the_engine(holdfast: Invoke, url: str, hf: H
     document = told(holdfast("runs", "why", url, second.id, "--json"))
     assert document == {"id": second.id, "state": "queued", "reasons": list(hf.why(second.id).reasons)}
     assert first.id in document["reasons"][0]
-    assert holdfast("runs", "why", url, second.id).stdout == f"queued\n  {document['reasons'][0]}\n"
+    told_of = "".join(f"  {reason}\n" for reason in document["reasons"])
+    assert holdfast("runs", "why", url, second.id).stdout == f"queued\n{told_of}"
 
 
 def test_cancel_ends_what_has_not_started_and_keeps_the_reason(holdfast: Invoke, url: str, jobs: Any) -> None:
