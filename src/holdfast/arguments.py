@@ -58,13 +58,15 @@ class Arguments:
         try:
             return dict(self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            # A context is known by its type alone; one whose type is not known then looks like an argument.
-            lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
-            if self.context_name is not None or lost is None or repr(lost) not in str(error):
-                raise
-            raise TypeError(
-                f"{error}; if it is the context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
-            ) from None
+            raise TypeError(f"{error}{self.lost_context}") from None
+
+    @property
+    def lost_context(self) -> str:
+        """What to say of a context whose type is not known here: by its type alone it is told from an argument."""
+        lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
+        if lost is None or self.context_name is not None:
+            return ""
+        return f"; if {lost} is its context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, max_bytes: int) -> tuple[str, dict[str, Any]]:
         """JSON text of the arguments and the validated values, or a clear error."""

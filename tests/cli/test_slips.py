@@ -23,6 +23,10 @@ def test_the_last_part_of_a_jobs_name_will_do_where_only_one_has_it(holdfast: In
     for name in ("report", "app.report"):
         [run] = told(holdfast("runs", "list", url, "--job", name, "--json"))["runs"]
         assert run["job"] == "app.report"
+    with Holdfast(url) as hf:
+        hf.build(name="app.environment")(lambda fingerprint: None).submit(fingerprint="f")
+    [build] = told(holdfast("builds", "list", url, "--job", "environment", "--json"))["builds"]
+    assert build["job"] == "app.environment"
     several = holdfast("runs", "list", url, "--job", "twice")
     assert (several.exit_code, several.stdout) == (2, "")
     assert "'twice' may be mine.twice or yours.twice; write the whole name" in several.stderr

@@ -124,6 +124,15 @@ def test_each_key_of_a_rate_has_a_rate_of_its_own_whatever_the_job(
     assert {claim.lease.run_id for claim in work(manual)} == {run.id for run in later}
 
 
+def test_jobs_that_say_the_same_name_share_a_rate(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    one = hf.job(name="one", rate="1/min", rate_name="mail server")(lambda: None)
+    two = hf.job(name="two", rate="1/min", rate_name="mail server")(lambda: None)
+    first, later = one.submit(), two.submit()
+    assert [claim.lease.run_id for claim in work(manual)] == [first.id]
+    clock.advance(60)
+    assert [claim.lease.run_id for claim in work(manual)] == [later.id]
+
+
 def test_a_rate_can_be_set_for_a_single_submission(hf: Holdfast, manual: Manual) -> None:
     job = hf.job(name="plain")(lambda: None)
     slow = job.using(rate="1/hour")

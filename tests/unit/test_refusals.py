@@ -144,11 +144,14 @@ def test_a_context_that_is_not_known_for_one_is_said(hf: Holdfast) -> None:
     def late(context: LaterContext, tenant: str) -> None: ...
 
     for fn in (bare, late):
-        job = hf.job(name=fn.__name__)(fn)
+        job: Any = hf.job(name=fn.__name__)(fn)
         with pytest.raises(TypeError, match=r"annotate it with holdfast\.Context"):
             job(tenant="a")
-        with pytest.raises(InvalidArguments, match=r"annotate it with holdfast\.Context"):
-            job.submit(tenant="a")
+        for args, kwargs in (((), {"tenant": "a"}), (("a",), {})):
+            with pytest.raises(InvalidArguments, match=r"annotate it with holdfast\.Context"):
+                job.submit(*args, **kwargs)
+        with pytest.raises(InvalidPolicy, match=r"annotate it with holdfast\.Context"):
+            hf.schedule(every=60, name=f"{fn.__name__}s")(fn)
     with pytest.raises(TypeError) as caught:
         hf.job(name="other")(keyed)()  # type: ignore[call-arg]
     assert "Context" not in str(caught.value)

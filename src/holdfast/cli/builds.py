@@ -46,6 +46,7 @@ def list_(
     holdfast builds list app:hf --state failed --json | jq '.builds[].error'
     """
     with targets.either(target) as hf:
+        job = None if job is None else targets.job_of(job, targets.job_names(hf))
         found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
         more = found[-1].run_id if len(found) == limit else None
         if as_json:

@@ -176,5 +176,5 @@ def _check_arguments(job: Job[..., Any], schedule: Schedule) -> None:
     except InvalidArguments as error:
         raise InvalidPolicy(
             f"job {job.name} can't be scheduled: {error}; the only parameter without a default that a slot can fill is "
-            "scheduled_for: datetime"
+            f"scheduled_for: datetime{job.arguments.lost_context}"
         ) from None
