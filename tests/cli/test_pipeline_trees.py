@@ -220,6 +220,8 @@ def test_what_is_to_be_tried_again_does_not_look_failed(
     assert stage.endswith(f"1/2, 1 {again}")
     assert segment.endswith(f"{again}  OSError: mic fell")
     assert f"1 of 2 segments done, 1 {again}: OSError: mic fell" in hf.why(run.id).reasons[0]
+    listed = holdfast("runs", "list", url, "--job", "talk.audio").stdout
+    assert f"to be tried again at {at:%H:%M:%S}: OSError: mic fell\n" in listed
 
 
 def test_a_pipeline_under_way_says_so_and_how_long(

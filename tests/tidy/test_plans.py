@@ -111,6 +111,8 @@ HOT = [
     "share_segments",
     "find_segment_results",
     "count_stages",
+    "find_progress",
+    "find_troubles",
     "insert_stops",
     "find_open_children",
     "request_cancels",
@@ -204,6 +206,12 @@ def values(query: Query) -> dict[str, object]:
         "count": 3,
         "spare": None,
     }
+    if query.name == "list_runs":
+        given |= {"parent_id": None, "parts": 0}
+    if query.name == "find_progress":
+        given |= {"ids": [run_id(400_001), run_id(400_002)]}
+    if query.name == "find_troubles":
+        given |= {"passed_on": "NEED_FAILED"}
     if query.name == "set_expansion":
         given |= {"first": 1}
     if query.name in ("find_ended", "delete_old_events", "delete_idle_rates"):

@@ -86,6 +86,8 @@ def _note(shown: Snapshot, far: Progress | None) -> str:
         return f"{shown.failure_type}: {last[0]}" if last[0] else shown.failure_type
     if far is not None and far.begun_at is not None and not shown.ended:
         return f"{far.done} of {far.stages} stages done"
+    if shown.due_at is not None and shown.tries:
+        return f"to be tried again at {shown.due_at:%H:%M:%S}: {shown.because}"
     return shown.because or ""
 
 
