@@ -12,6 +12,7 @@ from typing import Any, Literal
 from holdfast import codec, policies, triggers
 from holdfast.errors import InvalidPolicy, ScheduleNotFound
 from holdfast.policies import Policy
+from holdfast.spelling import did_you_mean
 from holdfast.store.transaction import Row, Transaction
 from holdfast.triggers import Cron, Trigger
 
@@ -151,7 +152,10 @@ def decided(tx: Transaction, schedule: Schedule, *, until: datetime) -> None:
 def get(tx: Transaction, name: str) -> Standing:
     row = tx.one("get_schedule", name=name)
     if row is None:
-        raise ScheduleNotFound(f"there is no schedule {name}; a worker that knows it writes it down when it starts")
+        likely = did_you_mean(name, [each["name"] for each in tx.all("list_schedules")])
+        raise ScheduleNotFound(
+            f"there is no schedule {name}" + (likely or "; a worker that knows it writes it down when it starts")
+        )
     return _standing(row)
 
 

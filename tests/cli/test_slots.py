@@ -114,6 +114,7 @@ def test_a_schedule_is_paused_and_resumed(holdfast: Invoke, hf: Holdfast, url: s
 def test_an_unknown_schedule_is_not_found(holdfast: Invoke, url: str, ingest: None, words: tuple[str, ...]) -> None:
     more = ["now"] if words == ("trigger",) else []
     assert "schedule_not_found" in refused(holdfast("schedules", *words, url, "nothing", *more), 3)
+    assert refused(holdfast("schedules", *words, url, "ingset", *more), 3).endswith("; did you mean ingest?")
 
 
 def test_without_schedules_the_list_says_where_they_come_from(holdfast: Invoke, hf: Holdfast, url: str) -> None:
@@ -152,6 +153,7 @@ def test_schedules_of_the_code_are_listed_before_a_worker_has_started(inside: In
     assert line.startswith("nightly  0 0 * * * Asia/Tokyo  ")
     assert " 00:00 JST " in line
     assert line.endswith("no worker has started with it yet")
+    assert refused(inside("schedules", "slots", "clocks:hf", "nightyl"), 3).endswith("; did you mean nightly?")
     slots = inside("schedules", "slots", "clocks:hf", "nightly", "--next", "3").stdout.splitlines()[1:]
     assert [line.split()[5] for line in slots] == ["upcoming"] * 3
     [info] = told(inside("schedules", "list", "clocks:hf", "--json"))["schedules"]

@@ -17,7 +17,7 @@ from holdfast.stages import PipelineInfo
 
 @click.group()
 def pipelines() -> None:
-    """Look at pipelines, and do them again.
+    """Look at pipelines, and do them again. A pipeline is a run: 'holdfast runs cancel' stops it with all its stages.
 
     \b
     holdfast pipelines show app:hf ID

@@ -13,6 +13,7 @@ from holdfast.handles import Run
 from holdfast.jobs import Job, job_name
 from holdfast.schedules import Schedule
 from holdfast.slots import Slot
+from holdfast.spelling import did_you_mean
 from holdfast.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Schedules:
             return self._here(schedules.get(tx, name))
         except ScheduleNotFound:
             if name not in self._hf.scheduled:
+                if likely := did_you_mean(name, self._hf.scheduled):
+                    raise ScheduleNotFound(f"there is no schedule {name}{likely}") from None
                 raise
             return self._hf.scheduled[name]
 
