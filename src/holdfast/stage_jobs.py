@@ -47,9 +47,7 @@ class StageJob(Job[..., Any]):
         if stage in pipeline.stages:
             raise InvalidPolicy(f"pipeline {pipeline.name} has a stage {stage!r} already; give this one name=…")
         if stage in pipeline.given:
-            raise InvalidPolicy(
-                f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…"
-            )
+            raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…")
         if not isinstance(version, str) or not 0 < len(version) <= MAX_STAGE or not codec.storable(version):
             raise InvalidPolicy(f"stage {name}: version is text of 1 to {MAX_STAGE} characters")
         super().__init__(pipeline.hf, fn, name=name, options=options, isolation=isolation_of(fn, isolation, name=name))

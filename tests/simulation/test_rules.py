@@ -271,9 +271,11 @@ def test_a_rate_that_no_claim_asks_is_broken(monkeypatch: Patch) -> None:
 
 def test_rule_13_undone_a_crash_erases_an_accepted_cancel(monkeypatch: Patch) -> None:
     decide = recover.decide
-    monkeypatch.setattr(
-        recover, "decide", lambda tx, lease, policy: decide(tx, replace(lease, cancel_requested_at=None), policy)
-    )
+
+    def forgetful(tx: Transaction, lease: Lease, policy: Policy, *, because: str) -> Any:
+        return decide(tx, replace(lease, cancel_requested_at=None), policy, because=because)
+
+    monkeypatch.setattr(recover, "decide", forgetful)
     assert "cancelled" in (found(Odds(features=0, crash=0.01)) or "")
 
 
