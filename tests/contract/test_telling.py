@@ -142,13 +142,13 @@ def test_a_worker_warns_of_queues_that_no_one_serves(
 
     hf.start()
     register(hf, "w", jobs=hf.jobs.names())
-    logbook.unserved(hf)
+    logbook.unserved(hf, ["default"])
     assert said.messages[-1:] == [
         "no live worker serves these queues, so nothing in them starts: media (film.audio, film.cut), night (nightly)"
     ]
     said.clear()
     register(hf, "v", jobs=hf.jobs.names(), queues=["media", "night"])
-    logbook.unserved(hf)
+    logbook.unserved(hf, ["default"])
     assert said.messages == []
 
 

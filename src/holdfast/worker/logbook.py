@@ -7,6 +7,7 @@ debug     it started; it ended in any other way
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from holdfast import workers
@@ -40,17 +41,21 @@ def ended(running: Running, outcome: Outcome) -> None:
             log.debug("%s %s", _attempt(running), _quietly(outcome))
 
 
-def unserved(hf: Holdfast) -> None:
-    """Warn of the queues that this application's jobs go to and no live worker serves."""
-    alive = hf.read(workers.live)
-    waiting: dict[str, list[str]] = {}
+def unserved(hf: Holdfast, queues: Sequence[str]) -> None:
+    """Warn of the queues that this application's jobs go to and no live worker serves; we serve these `queues`."""
+    others: list[tuple[str, str]] = []
     for name in hf.jobs:
         job = hf.jobs[name]
         # A collector goes where its stage does; a pipeline that names no queue goes where its last stage does.
         if isinstance(job, Collector) or (isinstance(job, Pipeline) and job.options.queue == "default"):
             continue
-        if workers.unserved(alive, job.options.queue, job=name) is not None:
-            waiting.setdefault(job.options.queue, []).append(name)
+        if job.options.queue not in queues:
+            others.append((job.options.queue, name))
+    alive = hf.read(workers.live) if others else []
+    waiting: dict[str, list[str]] = {}
+    for queue, name in others:
+        if workers.unserved(alive, queue, job=name) is not None:
+            waiting.setdefault(queue, []).append(name)
     if waiting:
         told = ", ".join(f"{queue} ({_few(names)})" for queue, names in sorted(waiting.items()))
         log.warning("no live worker serves these queues, so nothing in them starts: %s", told)

@@ -73,7 +73,7 @@ class Worker:
         hf = self.hf
         store = hf.store
         self._lock = locks.take(hf, self)
-        logbook.unserved(hf)
+        logbook.unserved(hf, self.queues)
         self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
         self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
         self._cycle = Cycle(
