@@ -27,7 +27,7 @@ from holdfast.events import Event
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
 from holdfast.inspections import Finding
-from holdfast.jobs import Decorator, Isolation, Job, Registry, chosen_name, isolation_of, job_name
+from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
 from holdfast.options import KeySpec, Options, as_duration, check_limit, checked_policy
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
@@ -159,15 +159,7 @@ class Holdfast:
             )
         )
         options = Options(queue=queue, priority=priority, key=key, policy=policy, rate_key=rate_key, unique=unique)
-
-        def register(fn: Callable[..., Any]) -> Job[..., Any]:
-            chosen = chosen_name(fn, name)
-            how = isolation_of(fn, isolation, name=chosen)
-            job: Job[..., Any] = Job(self, fn, name=chosen, options=options, isolation=how)
-            self.jobs.add(job)
-            return job
-
-        return Decorator(register)
+        return decorator(self, name=name, options=options, isolation=isolation)
 
     def build(
         self,

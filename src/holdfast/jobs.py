@@ -227,6 +227,19 @@ class Decorator:
         return self._register(fn)
 
 
+def decorator(hf: Holdfast, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
+    """What makes a function a job of this Holdfast."""
+
+    def register(fn: Callable[..., Any]) -> Job[..., Any]:
+        chosen = chosen_name(fn, name)
+        how = isolation_of(fn, isolation, name=chosen)
+        job: Job[..., Any] = Job(hf, fn, name=chosen, options=options, isolation=how)
+        hf.jobs.add(job)
+        return job
+
+    return Decorator(register)
+
+
 def job_name(job: Job[..., Any] | str) -> str:
     """The name of a job, or of its schedule, that is named by itself or by its name."""
     name = job.name if isinstance(job, Job) else job
