@@ -195,8 +195,8 @@ def test_rule_7_undone_who_has_just_come_due_is_overtaken() -> None:
 def test_rule_7_undone_a_strict_run_loses_its_key_with_its_worker(monkeypatch: Patch) -> None:
     decide = recover.decide
 
-    def lax(tx: Transaction, lease: Lease, policy: Policy) -> Any:
-        return decide(tx, lease, replace(policy, key_order="due"))
+    def lax(tx: Transaction, lease: Lease, policy: Policy, *, because: str) -> Any:
+        return decide(tx, lease, replace(policy, key_order="due"), because=because)
 
     monkeypatch.setattr(recover, "decide", lax)
     assert "lost its key" in (found(Odds(features=0, crash=0.01)) or "")
