@@ -23,7 +23,7 @@ class Features:
         hf = process.hf
         hf.queue(NARROW, max_queued=SEATS, concurrency=PLACES)
         self.made: Any = hf.build(name="made", timeout=60)(self._make)
-        self.parent: Job[..., Any] = hf.job(name="parent", **PATIENT)(self._gather)
+        self.parent: Job[..., Any] = hf.job(name="parent", **PATIENT | {"max_attempts": 1})(self._gather)
         self.child: Job[..., Any] = hf.job(name="child", **PATIENT)(self._child)
         self.rated: Job[..., Any] = hf.job(name="rated", rate=RATE, **PATIENT)(self._rated)
         self.line = hf.pipeline("line")
@@ -74,6 +74,7 @@ class Features:
 
     def _gather(self, ctx: Context, count: int) -> int:
         children = [ctx.submit_child(self.child, number=number) for number in range(count)]
+        self._process.misfortune(0.15)  # some of them have no parent any more who waits for them
         return len(ctx.gather(*children, return_exceptions=True))
 
     def _child(self, number: int) -> int:
