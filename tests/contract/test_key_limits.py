@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast import Holdfast, InvalidPolicy
 from holdfast.leases import Claim
+from holdfast.orchestrator import promote
 from holdfast.outcomes import Succeeded, TryLater
 from holdfast.testing import FakeClock, Manual
 
@@ -148,6 +149,28 @@ def test_a_run_that_waits_for_its_retry_gives_its_hold_to_another(
 
     assert [claim.lease.run_id for claim in worker.claim(limit=10)] == [runs[3].id]
     assert "try 2 of" in hf.why(runs[0].id).reasons[0]
+
+
+@pytest.mark.contract("P9", "S3")
+def test_a_run_that_keeps_its_hold_while_it_waits_is_given_no_second_one(
+    hf: Holdfast, manual: Manual, clock: FakeClock, call: Any
+) -> None:
+    strict = call.using(max_attempts=2, key_order="strict").submit("t")
+    others = [call.submit("t") for _ in range(4)]
+    worker = manual.worker()
+    manual.orchestrate()
+    claims = {claim.lease.run_id: claim for claim in worker.claim(limit=10)}
+    worker.finish(claims[strict.id], TryLater("not yet", hf.settings.tick, key_order="strict"))
+    clock.advance(hf.settings.tick)  # it is due, and the oldest, before any orchestrator has noticed
+    worker.finish(claims[others[0].id])
+
+    hf.do(lambda tx: promote.turns(tx, limit=10))
+
+    assert [claim.lease.run_id for claim in worker.claim(limit=10)] == [others[2].id]
+    manual.run_all()
+    assert {run.refresh().state for run in (strict, *others[2:])} <= {"succeeded", "running"}
+    assert strict.state == "succeeded"
+    assert hf.verify() == []
 
 
 @pytest.mark.contract("P11")

@@ -1,5 +1,6 @@
--- For each of these open holds the oldest due waiters that may have it, as many as holds of its key are open; one whose
--- time has just come is due, whoever has noticed it or not. Each is found by the one before it: no waiter is passed over.
+-- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
+-- many as holds of its key are open; one whose time has just come is due, whoever has noticed it or not. Each is found
+-- by the one before it: no waiter is passed over.
 with recursive found (key, number, opens, turn, run_id) as (
     select
         value ->> 'key',
@@ -27,6 +28,7 @@ with recursive found (key, number, opens, turn, run_id) as (
                         and w.due_at is null
                         and w.run_id > f.run_id
                         and w.key_limit >= f.number
+                        and not exists (select 1 from holdfast_holds as h where h.run_id = w.run_id)
                     order by w.run_id
                     limit 1
                 )
@@ -39,6 +41,7 @@ with recursive found (key, number, opens, turn, run_id) as (
                     and w.due_at <= :now
                     and w.run_id > f.run_id
                     and w.key_limit >= f.number
+                    and not exists (select 1 from holdfast_holds as h where h.run_id = w.run_id)
             ) as c
         )
     from found as f

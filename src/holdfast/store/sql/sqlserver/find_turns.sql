@@ -1,6 +1,6 @@
--- For each of these open holds the oldest due waiters that may have it, as many as holds of its key are open. One to be
--- looked at that is locked may not be committed yet (a caller's open transaction put it there) and is passed by; any
--- other is waited for, so that no younger one goes first.
+-- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
+-- many as holds of its key are open. One to be looked at that is locked may not be committed yet (a caller's open
+-- transaction put it there) and is passed by; any other is waited for, so that no younger one goes first.
 select
     k.[key],
     k.number,
@@ -20,6 +20,7 @@ cross apply (
                 and (w.due_at is null or w.due_at <= :now)
                 and w.look = 0
                 and w.key_limit >= k.number
+                and not exists (select 1 from holdfast_holds as h where h.run_id = w.run_id)
             order by w.run_id
         ) as x
         union all
@@ -34,6 +35,7 @@ cross apply (
                 and (w.due_at is null or w.due_at <= :now)
                 and w.look = 1
                 and w.key_limit >= k.number
+                and not exists (select 1 from holdfast_holds as h where h.run_id = w.run_id)
             order by w.run_id
         ) as y
     ) as d
