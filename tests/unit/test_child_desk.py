@@ -44,5 +44,8 @@ def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
     finally:
         ours.shutdown(socket.SHUT_RDWR)
         worker.join(timeout=10)
+        for thread in threading.enumerate():
+            if thread.name == "holdfast-desk-reader":
+                thread.join(timeout=10)  # or it would read from a socket that is closed
         ours.close()
         theirs.close()

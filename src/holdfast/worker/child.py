@@ -234,7 +234,6 @@ def _capture(context: RunContext, *, level: int) -> None:
             root.removeHandler(handler)
     root.addHandler(_RunLog(context, level))
     logging.getLogger("holdfast.run").setLevel(level)  # as the worker does: what ctx.log says is kept
-    logging.getLogger("holdfast.run").setLevel(level)
 
 
 def _text(error: BaseException) -> str:
