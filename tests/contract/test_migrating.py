@@ -116,7 +116,7 @@ def test_what_an_older_version_left_goes_on_after_a_migration(url: str, monkeypa
         @hf.job(name="work")
         def work() -> None: ...
 
-        assert hf.migrate() == 1
+        assert hf.migrate() == 2
         assert [artifact.name for artifact in hf.artifacts.of("r4")] == ["out.txt"]
         assert {finding.problem for finding in hf.verify()} <= {"lease_outlived", "outcome_changed"}
         with hf.worker():

@@ -53,14 +53,21 @@ column holdfast_builds.since_at timestamp with time zone not null
 constraint holdfast_builds_pkey PRIMARY KEY (job, scope, fingerprint)
 CREATE INDEX holdfast_ix_builds_run ON public.holdfast_builds USING btree (run_id)
 CREATE UNIQUE INDEX holdfast_builds_pkey ON public.holdfast_builds USING btree (job, scope, fingerprint)
+column holdfast_counters.name text collate "C" not null
+column holdfast_counters.label text collate "C" not null
+column holdfast_counters.value bigint not null
+constraint holdfast_counters_pkey PRIMARY KEY (name, label)
+CREATE UNIQUE INDEX holdfast_counters_pkey ON public.holdfast_counters USING btree (name, label)
 column holdfast_events.id bigint not null generated always as identity
 column holdfast_events.run_id text collate "C"
 column holdfast_events.kind text not null
 column holdfast_events.attempt integer
 column holdfast_events.data text not null
 column holdfast_events.happened_at timestamp with time zone not null
+column holdfast_events.tx bigint not null
 constraint holdfast_events_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_events_run ON public.holdfast_events USING btree (run_id, id)
+CREATE INDEX holdfast_ix_events_tx ON public.holdfast_events USING btree (tx, id)
 CREATE UNIQUE INDEX holdfast_events_pkey ON public.holdfast_events USING btree (id)
 column holdfast_gates.id text collate "C" not null
 constraint holdfast_gates_pkey PRIMARY KEY (id)
@@ -106,6 +113,10 @@ begin
 end
 $function$
 
+column holdfast_marks.name text collate "C" not null
+column holdfast_marks.done_at timestamp with time zone not null
+constraint holdfast_marks_pkey PRIMARY KEY (name)
+CREATE UNIQUE INDEX holdfast_marks_pkey ON public.holdfast_marks USING btree (name)
 column holdfast_needs.needed text collate "C" not null
 column holdfast_needs.run_id text collate "C" not null
 column holdfast_needs.must_succeed integer not null
@@ -132,6 +143,16 @@ CREATE UNIQUE INDEX holdfast_outcomes_pkey ON public.holdfast_outcomes USING btr
 CREATE TRIGGER holdfast_tr_outcomes_final BEFORE DELETE OR UPDATE ON public.holdfast_outcomes FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_outcome_change()
 CREATE TRIGGER holdfast_tr_outcomes_seat AFTER INSERT ON public.holdfast_outcomes REFERENCING NEW TABLE AS ended FOR EACH STATEMENT EXECUTE FUNCTION holdfast_leave_seats()
 CREATE TRIGGER holdfast_tr_outcomes_truncate BEFORE TRUNCATE ON public.holdfast_outcomes FOR EACH STATEMENT EXECUTE FUNCTION holdfast_refuse_outcome_change()
+column holdfast_passes.digest text collate "C" not null
+column holdfast_passes.name text collate "C" not null
+column holdfast_passes.role text collate "C" not null
+column holdfast_passes.kind text collate "C" not null
+column holdfast_passes.made_at timestamp with time zone not null
+column holdfast_passes.expires_at timestamp with time zone
+constraint holdfast_passes_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'session'::text])))
+constraint holdfast_passes_pkey PRIMARY KEY (digest)
+constraint holdfast_passes_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
+CREATE UNIQUE INDEX holdfast_passes_pkey ON public.holdfast_passes USING btree (digest)
 column holdfast_queues.name text collate "C" not null
 column holdfast_queues.paused_at timestamp with time zone
 column holdfast_queues.note text
@@ -245,6 +266,7 @@ column holdfast_runs.stage text collate "C"
 column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
+column holdfast_runs.trace text
 constraint holdfast_runs_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
@@ -289,6 +311,7 @@ column holdfast_steps.attempt integer not null
 column holdfast_steps.tries integer not null
 column holdfast_steps.started_at timestamp with time zone not null
 column holdfast_steps.finished_at timestamp with time zone not null
+column holdfast_steps.number integer not null
 constraint holdfast_steps_pkey PRIMARY KEY (run_id, name)
 CREATE UNIQUE INDEX holdfast_steps_pkey ON public.holdfast_steps USING btree (run_id, name)
 column holdfast_stops.parent_id text collate "C" not null
@@ -296,6 +319,23 @@ column holdfast_stops.because text not null
 column holdfast_stops.since_at timestamp with time zone not null
 constraint holdfast_stops_pkey PRIMARY KEY (parent_id)
 CREATE UNIQUE INDEX holdfast_stops_pkey ON public.holdfast_stops USING btree (parent_id)
+column holdfast_tallies.minute_at timestamp with time zone not null
+column holdfast_tallies.job text collate "C" not null
+column holdfast_tallies.queue text collate "C" not null
+column holdfast_tallies.state text collate "C" not null
+column holdfast_tallies.runs bigint not null
+column holdfast_tallies.waited text not null
+column holdfast_tallies.ran text not null
+constraint holdfast_tallies_pkey PRIMARY KEY (minute_at, job, queue, state)
+CREATE UNIQUE INDEX holdfast_tallies_pkey ON public.holdfast_tallies USING btree (minute_at, job, queue, state)
+column holdfast_totals.job text collate "C" not null
+column holdfast_totals.queue text collate "C" not null
+column holdfast_totals.state text collate "C" not null
+column holdfast_totals.runs bigint not null
+column holdfast_totals.waited text not null
+column holdfast_totals.ran text not null
+constraint holdfast_totals_pkey PRIMARY KEY (job, queue, state)
+CREATE UNIQUE INDEX holdfast_totals_pkey ON public.holdfast_totals USING btree (job, queue, state)
 column holdfast_uniques.job text collate "C" not null
 column holdfast_uniques.digest text collate "C" not null
 column holdfast_uniques.run_id text collate "C" not null

@@ -61,6 +61,13 @@ CREATE TABLE holdfast_builds (
 
 CREATE INDEX holdfast_ix_builds_run on holdfast_builds (run_id);
 
+CREATE TABLE holdfast_counters (
+    name text not null,
+    label text not null,
+    value integer not null,
+    primary key (name, label)
+) without rowid;
+
 CREATE TABLE holdfast_events (
     id integer primary key autoincrement,
     run_id text,
@@ -108,6 +115,12 @@ CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) wher
 
 CREATE UNIQUE INDEX holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null;
 
+CREATE TABLE holdfast_marks (
+    name text not null,
+    done_at text not null,
+    primary key (name)
+) without rowid;
+
 CREATE TABLE holdfast_needs (
     needed text not null,
     run_id text not null,
@@ -149,6 +162,16 @@ CREATE TRIGGER holdfast_tr_outcomes_update before update on holdfast_outcomes
 begin
     select raise(abort, 'an outcome never changes');
 end;
+
+CREATE TABLE holdfast_passes (
+    digest text not null,
+    name text not null,
+    role text not null check (role in ('viewer', 'operator', 'admin')),
+    kind text not null check (kind in ('token', 'session')),
+    made_at text not null,
+    expires_at text,
+    primary key (digest)
+) without rowid;
 
 CREATE TABLE holdfast_queues (
     name text not null primary key,
@@ -240,7 +263,7 @@ CREATE TABLE holdfast_runs (
     idempotency_key text,
     again_of text,
     created_at text not null
-, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0) without rowid;
+, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text) without rowid;
 
 CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
 
@@ -293,7 +316,7 @@ CREATE TABLE holdfast_steps (
     attempt integer not null,
     tries integer not null,
     started_at text not null,
-    finished_at text not null,
+    finished_at text not null, number integer not null default 0,
     primary key (run_id, name)
 ) without rowid;
 
@@ -302,6 +325,27 @@ CREATE TABLE holdfast_stops (
     because text not null,
     since_at text not null,
     primary key (parent_id)
+) without rowid;
+
+CREATE TABLE holdfast_tallies (
+    minute_at text not null,
+    job text not null,
+    queue text not null,
+    state text not null,
+    runs integer not null,
+    waited text not null,
+    ran text not null,
+    primary key (minute_at, job, queue, state)
+) without rowid;
+
+CREATE TABLE holdfast_totals (
+    job text not null,
+    queue text not null,
+    state text not null,
+    runs integer not null,
+    waited text not null,
+    ran text not null,
+    primary key (job, queue, state)
 ) without rowid;
 
 CREATE TABLE holdfast_uniques (

@@ -567,3 +567,63 @@ select
     (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
 from holdfast_builds as b
 left join holdfast_run as v on v.id = b.run_id
+go
+-- Where whoever submitted the run stood in a trace, so that the run goes on from there.
+alter table holdfast_runs add trace nvarchar(200) collate latin1_general_100_bin2 null
+go
+-- The how-manieth step of its attempt: the order in which steps were remembered.
+alter table holdfast_steps add number int not null default 0
+go
+-- Grows with each event: numbers are given before the commit, so only this says what may still come.
+alter table holdfast_events add tx rowversion not null
+go
+create index holdfast_ix_events_tx on holdfast_events (tx)
+go
+-- Who may look and steer: a token's or a session's digest, never the secret itself.
+create table holdfast_passes (
+    digest varchar(128) collate latin1_general_100_bin2 not null,
+    name nvarchar(200) collate latin1_general_100_bin2 not null,
+    role nvarchar(200) collate latin1_general_100_bin2 not null check (role in ('viewer', 'operator', 'admin')),
+    kind nvarchar(200) collate latin1_general_100_bin2 not null check (kind in ('token', 'session')),
+    made_at datetime2(6) not null,
+    expires_at datetime2(6) null,
+    primary key (digest)
+)
+go
+-- What ended in a minute, counted: how many, how long they waited and ran (histograms as JSON).
+create table holdfast_tallies (
+    minute_at datetime2(6) not null,
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    state nvarchar(200) collate latin1_general_100_bin2 not null,
+    runs bigint not null,
+    waited nvarchar(max) not null,
+    ran nvarchar(max) not null,
+    primary key (minute_at, job, queue, state)
+)
+go
+-- The same since the beginning; these only grow.
+create table holdfast_totals (
+    job nvarchar(200) collate latin1_general_100_bin2 not null,
+    queue nvarchar(200) collate latin1_general_100_bin2 not null,
+    state nvarchar(200) collate latin1_general_100_bin2 not null,
+    runs bigint not null,
+    waited nvarchar(max) not null,
+    ran nvarchar(max) not null,
+    primary key (job, queue, state)
+)
+go
+-- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
+create table holdfast_counters (
+    name nvarchar(200) collate latin1_general_100_bin2 not null,
+    label nvarchar(200) collate latin1_general_100_bin2 not null,
+    value bigint not null,
+    primary key (name, label)
+)
+go
+-- How far something has been done that is done piece by piece, by whoever comes first.
+create table holdfast_marks (
+    name nvarchar(200) collate latin1_general_100_bin2 not null,
+    done_at datetime2(6) not null,
+    primary key (name)
+)

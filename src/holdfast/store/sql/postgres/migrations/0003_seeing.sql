@@ -1,0 +1,61 @@
+-- Where whoever submitted the run stood in a trace, so that the run goes on from there.
+alter table holdfast_runs add column trace text
+go
+-- The how-manieth step of its attempt: the order in which steps were remembered.
+alter table holdfast_steps add column number integer not null default 0
+go
+-- The transaction that wrote an event: numbers are given before the commit, so only this says what may still come.
+alter table holdfast_events add column tx bigint not null default 0
+go
+alter table holdfast_events alter column tx set default (cast(cast(pg_current_xact_id() as text) as bigint))
+go
+create index holdfast_ix_events_tx on holdfast_events (tx, id)
+go
+-- Who may look and steer: a token's or a session's digest, never the secret itself.
+create table holdfast_passes (
+    digest text collate "C" not null,
+    name text collate "C" not null,
+    role text collate "C" not null check (role in ('viewer', 'operator', 'admin')),
+    kind text collate "C" not null check (kind in ('token', 'session')),
+    made_at timestamptz not null,
+    expires_at timestamptz,
+    primary key (digest)
+)
+go
+-- What ended in a minute, counted: how many, how long they waited and ran (histograms as JSON).
+create table holdfast_tallies (
+    minute_at timestamptz not null,
+    job text collate "C" not null,
+    queue text collate "C" not null,
+    state text collate "C" not null,
+    runs bigint not null,
+    waited text not null,
+    ran text not null,
+    primary key (minute_at, job, queue, state)
+)
+go
+-- The same since the beginning; these only grow.
+create table holdfast_totals (
+    job text collate "C" not null,
+    queue text collate "C" not null,
+    state text collate "C" not null,
+    runs bigint not null,
+    waited text not null,
+    ran text not null,
+    primary key (job, queue, state)
+)
+go
+-- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
+create table holdfast_counters (
+    name text collate "C" not null,
+    label text collate "C" not null,
+    value bigint not null,
+    primary key (name, label)
+)
+go
+-- How far something has been done that is done piece by piece, by whoever comes first.
+create table holdfast_marks (
+    name text collate "C" not null,
+    done_at timestamptz not null,
+    primary key (name)
+)

@@ -1,0 +1,54 @@
+-- Where whoever submitted the run stood in a trace, so that the run goes on from there.
+alter table holdfast_runs add column trace text
+go
+-- The how-manieth step of its attempt: the order in which steps were remembered.
+alter table holdfast_steps add column number integer not null default 0
+go
+-- Who may look and steer: a token's or a session's digest, never the secret itself.
+create table holdfast_passes (
+    digest text not null,
+    name text not null,
+    role text not null check (role in ('viewer', 'operator', 'admin')),
+    kind text not null check (kind in ('token', 'session')),
+    made_at text not null,
+    expires_at text,
+    primary key (digest)
+) without rowid
+go
+-- What ended in a minute, counted: how many, how long they waited and ran (histograms as JSON).
+create table holdfast_tallies (
+    minute_at text not null,
+    job text not null,
+    queue text not null,
+    state text not null,
+    runs integer not null,
+    waited text not null,
+    ran text not null,
+    primary key (minute_at, job, queue, state)
+) without rowid
+go
+-- The same since the beginning; these only grow.
+create table holdfast_totals (
+    job text not null,
+    queue text not null,
+    state text not null,
+    runs integer not null,
+    waited text not null,
+    ran text not null,
+    primary key (job, queue, state)
+) without rowid
+go
+-- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
+create table holdfast_counters (
+    name text not null,
+    label text not null,
+    value integer not null,
+    primary key (name, label)
+) without rowid
+go
+-- How far something has been done that is done piece by piece, by whoever comes first.
+create table holdfast_marks (
+    name text not null,
+    done_at text not null,
+    primary key (name)
+) without rowid
