@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
+from holdfast.errors import InvalidSetting
 from holdfast.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 
 class Holdfast(engine.Holdfast):
@@ -37,3 +41,11 @@ class Holdfast(engine.Holdfast):
             yield
         finally:
             await asyncio.to_thread(worker.stop)
+
+    def router(self, *, token: str | None = None) -> APIRouter:
+        """The API and the dashboard, to be mounted in an application: `app.include_router(hf.router(), prefix="/hf")`."""
+        try:
+            from holdfast.web.site import Site
+        except ImportError as error:
+            raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
+        return Site(self, token=token).router()

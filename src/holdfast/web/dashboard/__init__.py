@@ -1,0 +1,19 @@
+"""The dashboard: one file a page, rendered here; what changes is fetched anew by the page when it is told to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+
+from holdfast.web.dashboard import overview
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+
+def router(site: Site) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+    for page in (overview,):
+        router.include_router(page.router(site))
+    return router
