@@ -43,7 +43,7 @@ class Holdfast(engine.Holdfast):
             await asyncio.to_thread(worker.stop)
 
     def router(self, *, token: str | None = None) -> APIRouter:
-        """The API and the dashboard, to be mounted in an application: `app.include_router(hf.router(), prefix="/hf")`."""
+        """The API and the dashboard, for an application of yours: `app.include_router(hf.router(), prefix="/hf")`."""
         try:
             from holdfast.web.site import Site
         except ImportError as error:
