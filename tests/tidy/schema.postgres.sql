@@ -319,15 +319,17 @@ column holdfast_stops.because text not null
 column holdfast_stops.since_at timestamp with time zone not null
 constraint holdfast_stops_pkey PRIMARY KEY (parent_id)
 CREATE UNIQUE INDEX holdfast_stops_pkey ON public.holdfast_stops USING btree (parent_id)
-column holdfast_tallies.minute_at timestamp with time zone not null
+column holdfast_tallies.grain integer not null
 column holdfast_tallies.job text collate "C" not null
 column holdfast_tallies.queue text collate "C" not null
+column holdfast_tallies.since_at timestamp with time zone not null
 column holdfast_tallies.state text collate "C" not null
 column holdfast_tallies.runs bigint not null
 column holdfast_tallies.waited text not null
 column holdfast_tallies.ran text not null
-constraint holdfast_tallies_pkey PRIMARY KEY (minute_at, job, queue, state)
-CREATE UNIQUE INDEX holdfast_tallies_pkey ON public.holdfast_tallies USING btree (minute_at, job, queue, state)
+constraint holdfast_tallies_pkey PRIMARY KEY (grain, job, queue, since_at, state)
+CREATE INDEX holdfast_ix_tallies_since ON public.holdfast_tallies USING btree (grain, since_at)
+CREATE UNIQUE INDEX holdfast_tallies_pkey ON public.holdfast_tallies USING btree (grain, job, queue, since_at, state)
 column holdfast_totals.job text collate "C" not null
 column holdfast_totals.queue text collate "C" not null
 column holdfast_totals.state text collate "C" not null

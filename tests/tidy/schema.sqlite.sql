@@ -328,15 +328,18 @@ CREATE TABLE holdfast_stops (
 ) without rowid;
 
 CREATE TABLE holdfast_tallies (
-    minute_at text not null,
+    grain integer not null,
     job text not null,
     queue text not null,
+    since_at text not null,
     state text not null,
     runs integer not null,
     waited text not null,
     ran text not null,
-    primary key (minute_at, job, queue, state)
+    primary key (grain, job, queue, since_at, state)
 ) without rowid;
+
+CREATE INDEX holdfast_ix_tallies_since on holdfast_tallies (grain, since_at);
 
 CREATE TABLE holdfast_totals (
     job text not null,

@@ -22,17 +22,21 @@ create table holdfast_passes (
     primary key (digest)
 )
 go
--- What ended in a minute, counted: how many, how long they waited and ran (histograms as JSON).
+-- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
+-- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
-    minute_at timestamptz not null,
+    grain integer not null,
     job text collate "C" not null,
     queue text collate "C" not null,
+    since_at timestamptz not null,
     state text collate "C" not null,
     runs bigint not null,
     waited text not null,
     ran text not null,
-    primary key (minute_at, job, queue, state)
+    primary key (grain, job, queue, since_at, state)
 )
+go
+create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
 go
 -- The same since the beginning; these only grow.
 create table holdfast_totals (

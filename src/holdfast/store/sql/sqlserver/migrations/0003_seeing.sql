@@ -20,23 +20,27 @@ create table holdfast_passes (
     primary key (digest)
 )
 go
--- What ended in a minute, counted: how many, how long they waited and ran (histograms as JSON).
+-- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
+-- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
-    minute_at datetime2(6) not null,
+    grain int not null,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
-    state nvarchar(200) collate latin1_general_100_bin2 not null,
+    since_at datetime2(6) not null,
+    state nvarchar(20) collate latin1_general_100_bin2 not null,
     runs bigint not null,
     waited nvarchar(max) not null,
     ran nvarchar(max) not null,
-    primary key (minute_at, job, queue, state)
+    primary key (grain, job, queue, since_at, state)
 )
+go
+create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
 go
 -- The same since the beginning; these only grow.
 create table holdfast_totals (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
-    state nvarchar(200) collate latin1_general_100_bin2 not null,
+    state nvarchar(20) collate latin1_general_100_bin2 not null,
     runs bigint not null,
     waited nvarchar(max) not null,
     ran nvarchar(max) not null,
