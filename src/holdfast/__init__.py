@@ -26,7 +26,11 @@ from holdfast.errors import (
     JobExists,
     LeaseLost,
     NoFingerprint,
+    NotAllowed,
     NotSerialisable,
+    PassExists,
+    PassNotFound,
+    NotSignedIn,
     PipelineNotFound,
     QueueFull,
     ResultTimeout,
@@ -35,6 +39,8 @@ from holdfast.errors import (
     ScheduleNotFound,
     SchemaMissing,
     SchemaTooNew,
+    ServerRefused,
+    ServerUnavailable,
     SlotTaken,
     StageNotDone,
     StillRunning,
@@ -44,6 +50,7 @@ from holdfast.errors import (
     UnknownJob,
     UnknownNeed,
     WorkerExists,
+    WorkerNotFound,
     WrongConnection,
     WrongSqliteLibrary,
 )
@@ -52,6 +59,7 @@ from holdfast.fingerprints import fingerprint
 from holdfast.handles import Run
 from holdfast.inspections import Finding
 from holdfast.jobs import Job
+from holdfast.passes import Pass
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.reasons import Why
@@ -92,7 +100,12 @@ __all__ = [
     "JobExists",
     "LeaseLost",
     "NoFingerprint",
+    "NotAllowed",
     "NotSerialisable",
+    "NotSignedIn",
+    "Pass",
+    "PassExists",
+    "PassNotFound",
     "Pipeline",
     "PipelineInfo",
     "PipelineNotFound",
@@ -109,6 +122,8 @@ __all__ = [
     "ScheduleNotFound",
     "SchemaMissing",
     "SchemaTooNew",
+    "ServerRefused",
+    "ServerUnavailable",
     "Settings",
     "Slot",
     "SlotTaken",
@@ -126,6 +141,7 @@ __all__ = [
     "Wish",
     "Worker",
     "WorkerExists",
+    "WorkerNotFound",
     "WrongConnection",
     "WrongSqliteLibrary",
     "__version__",

@@ -193,6 +193,12 @@ class WorkerExists(HoldfastError):
     code = "worker_exists"
 
 
+class WorkerNotFound(HoldfastError):
+    """There is no live worker of that name."""
+
+    code = "worker_not_found"
+
+
 class StoreBusy(HoldfastError):
     """The database is locked by someone else; nothing was written, try again."""
 
@@ -230,3 +236,43 @@ class SchemaMissing(HoldfastError):
     """The database has no Holdfast tables, or old ones, and migrating was not allowed."""
 
     code = "schema_missing"
+
+
+class NotSignedIn(HoldfastError):
+    """The server was given no token, or none that it knows."""
+
+    code = "not_signed_in"
+
+
+class NotAllowed(HoldfastError):
+    """The token's role may look, but not do this."""
+
+    code = "not_allowed"
+
+
+class ServerUnavailable(HoldfastError):
+    """The server can't be reached, or what answers there is none of ours."""
+
+    code = "server_unavailable"
+
+
+class ServerRefused(HoldfastError):
+    """The server refused the request for a reason that exists only over HTTP; `problem` is its code."""
+
+    code = "server_refused"
+
+    def __init__(self, message: str, *, problem: str = "http_error") -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+class PassNotFound(HoldfastError):
+    """No one of that name has a pass."""
+
+    code = "pass_not_found"
+
+
+class PassExists(HoldfastError):
+    """Someone of that name has a pass already."""
+
+    code = "pass_exists"

@@ -20,6 +20,7 @@ from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
 from holdfast.outcomes import State
 from holdfast.settings import Settings
 from holdfast.store.queries import sources
+from holdfast.web import problems
 
 REFERENCE = ROOT / "docs" / "reference.md"
 SOURCE = ROOT / "src" / "holdfast"
@@ -91,6 +92,17 @@ def test_every_event_is_documented_in_the_words_of_the_code() -> None:
 def test_every_error_code_is_documented_with_its_exit_code() -> None:
     rows = {name(row[0]): int(row[3]) for row in table(REFERENCE, "Error codes")}
     assert rows == {error.code: exits.BY_ERROR.get(error.code, exits.PROBLEM) for error in errors(HoldfastError)}
+
+
+def test_every_error_code_is_documented_with_its_http_status() -> None:
+    rows = {name(row[0]): int(row[4]) for row in table(REFERENCE, "Error codes") if row[4]}
+    ours = {error.code for error in errors(HoldfastError) if error.__module__ == "holdfast.errors"}
+    assert rows == problems.STATUS
+    assert set(rows) == ours
+
+
+def test_every_problem_that_exists_only_over_http_is_documented() -> None:
+    assert {name(row[0]): (int(row[1]), row[2]) for row in table(REFERENCE, "Problems")} == problems.HTTP_CODES
 
 
 def errors(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:

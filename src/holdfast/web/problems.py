@@ -2,39 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from holdfast.errors import HoldfastError, QueueFull
+from holdfast.clock import SystemClock
+from holdfast.errors import HoldfastError, QueueFull, SlotTaken
+from holdfast.ids import Ids
 
-STATUS = {
+logger = logging.getLogger("holdfast.web")
+
+STATUS: Mapping[str, int] = {
+    # What was asked for is not there.
     "run_not_found": 404,
     "build_not_found": 404,
     "pipeline_not_found": 404,
     "schedule_not_found": 404,
     "artifact_not_found": 404,
+    "worker_not_found": 404,
+    "pass_not_found": 404,
     "unknown_job": 404,
+    # It is there, and stands otherwise than the request takes for granted.
     "idempotency_conflict": 409,
     "slot_taken": 409,
     "still_running": 409,
+    "stage_not_done": 409,
+    "artifact_corrupt": 409,
+    "run_failed": 409,
+    "lease_lost": 409,
+    "cancelled": 409,
+    "duplicate_step": 409,
+    "job_exists": 409,
+    "worker_exists": 409,
+    "pass_exists": 409,
+    # Who asks must ask otherwise.
+    "invalid_arguments": 422,
+    "invalid_policy": 422,
+    "invalid_setting": 422,
+    "not_serialisable": 422,
+    "no_fingerprint": 422,
+    "unknown_need": 422,
     "too_large": 413,
+    "not_signed_in": 401,
+    "not_allowed": 403,
+    # Later.
     "queue_full": 429,
     "store_busy": 503,
     "store_unavailable": 503,
+    "depot_unavailable": 503,
+    "schema_missing": 503,
+    "schema_too_new": 503,
+    "result_timeout": 504,
+    # The server's own slips, and what only a client meets.
+    "holdfast_error": 500,
+    "wrong_connection": 500,
+    "wrong_sqlite_library": 500,
+    "server_unavailable": 502,
+    "server_refused": 502,
 }
-"""Code → status; an error of ours that is not here is the asker's: 422."""
+"""Code → status, for every error of ours."""
+
+HTTP_CODES: Mapping[str, tuple[int, str]] = {
+    "invalid_request": (422, "the request does not fit: `errors` says where and why"),
+    "unknown_path": (404, "the API has no such path"),
+    "wrong_method": (405, "the path is there, but not for this method; `Allow` says which"),
+    "http_error": (400, "the request could not be read, or was refused before the API saw it"),
+    "unforeseen": (500, "a slip of the server's own; `incident` is the mark of its trace in the server's log"),
+}
+"""Codes that exist only over HTTP."""
+
+TITLES = {
+    400: "Bad request",
+    401: "Not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Wrong method",
+    409: "Conflict",
+    413: "Too large",
+    416: "Range not satisfiable",
+    422: "Does not fit",
+    429: "Too many",
+    500: "Unforeseen",
+    503: "Not now",
+    504: "Not in time",
+}
+RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "depot_unavailable": "5"}
+FEW, SHORT = 20, 500  # faults that are told of, and characters of each
 
 
-class Problem(HoldfastError):
+class Problem(Exception):
     """An error that exists only over HTTP: it brings its own code and status."""
-
-    code: ClassVar[str] = "problem"
 
     def __init__(self, code: str, detail: str, *, status: int, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -51,10 +114,7 @@ class ProblemRoute(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:
-                answer = answer_to(error)
-                if answer is None:
-                    raise
-                return answer
+                return answer_to(error) or unforeseen(error, request)
 
         return answered
 
@@ -70,18 +130,38 @@ def answer_to(error: Exception) -> Response | None:
         case Problem():
             return _response(error.status, error.problem, str(error), headers=error.headers)
         case QueueFull():
-            seconds = str(max(1, round(error.retry_after.total_seconds())))
-            return _response(429, error.code, str(error), headers={"Retry-After": seconds})
-        case HoldfastError():
-            return _response(STATUS.get(error.code, 422), error.code, str(error))
+            seconds = max(1, round(error.retry_after.total_seconds()))
+            facts = {"queue": error.queue, "limit": error.limit, "queued": error.queued, "retry_after": seconds}
+            return _response(429, error.code, str(error), headers={"Retry-After": str(seconds)}, **facts)
+        case SlotTaken():
+            return _response(STATUS[error.code], error.code, str(error), run_id=error.run_id)
+        case HoldfastError() if STATUS.get(error.code, 500) != 500:
+            headers = {"Retry-After": RETRY_AFTER[error.code]} if error.code in RETRY_AFTER else None
+            return _response(STATUS[error.code], error.code, str(error), headers=headers)
         case RequestValidationError():
-            faults = [{"where": ".".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()]
-            return _response(422, "invalid_request", "the request does not fit", errors=faults)
+            return _response(422, "invalid_request", "the request does not fit", errors=_faults(error))
         case HTTPException():
             return _response(error.status_code, "http_error", str(error.detail), headers=dict(error.headers or {}))
     return None
 
 
+def unforeseen(error: Exception, request: Request) -> Response:
+    """A 500 that tells nothing but a mark, under which the log has the rest."""
+    incident = Ids().new(SystemClock().now())
+    logger.error("incident %s: %s %s", incident, request.method, request.url.path, exc_info=error)
+    detail = f"something went wrong in the server; its log tells more under {incident}"
+    return _response(500, "unforeseen", detail, incident=incident)
+
+
+def _faults(error: RequestValidationError) -> list[dict[str, str]]:
+    return [
+        {"where": ".".join(map(str, one["loc"]))[:SHORT], "what": str(one["msg"])[:SHORT]}
+        for one in error.errors()[:FEW]
+    ]
+
+
 def _response(status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> Response:
-    body = {"type": "about:blank", "title": code.replace("_", " "), "status": status, "code": code, "detail": detail}
-    return JSONResponse(body | more, status, headers=headers, media_type="application/problem+json")
+    title = TITLES.get(status, "Problem")
+    body = {"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail} | more
+    # In ASCII: what a stranger sent may hold half a character, which no other encoding can say.
+    return Response(json.dumps(body), status, headers=headers, media_type="application/problem+json")
