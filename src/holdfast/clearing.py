@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from holdfast import artifacts, rates, retention
+from holdfast import artifacts, passes, rates, retention
 from holdfast.depots.base import Depot
 from holdfast.outcomes import State
 from holdfast.retention import Cursor, Removed
@@ -47,6 +47,7 @@ def steps(
         )
     while store.do(lambda tx: rates.forget(tx, limit=RATES)):
         yield Removed()
+    store.do(passes.forget)
     while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:
         yield Removed()
 

@@ -6,11 +6,13 @@ and count up within one millisecond. `order by id` is therefore "oldest first", 
 
 from __future__ import annotations
 
+import base64
 import os
 import random
+import secrets
 import socket
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 LENGTH = 26
 
@@ -46,6 +48,25 @@ class Ids:
             value = self._last
         return "".join(_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10))
 
+    @staticmethod
+    def since(at: datetime) -> str:
+        """What sorts before every id that was made at that instant or later, and after all earlier ones."""
+        milliseconds = max(0, int((at - _EPOCH).total_seconds() * 1000))
+        return "".join(_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10))
+
+    @staticmethod
+    def made_at(given: str) -> datetime | None:
+        """When an id was made; None for what is none."""
+        value = 0
+        for character in given[:10]:
+            if (digit := _ALPHABET.find(character)) < 0:
+                return None
+            value = value << 5 | digit
+        try:
+            return _EPOCH + timedelta(milliseconds=value) if len(given) == LENGTH else None
+        except OverflowError:
+            return None
+
     def fraction(self) -> float:
         """A number between 0 and 1, for jitter."""
         with self._lock:
@@ -65,3 +86,9 @@ class Ids:
     def token(self) -> str:
         with self._lock:
             return f"{self._random.getrandbits(64):016x}"
+
+    def secret(self) -> str:
+        """256 bits that no one can guess, as text that fits in a URL; without a seed the operating system's own."""
+        with self._lock:
+            drawn = secrets.token_bytes(32) if self._seed is None else self._random.randbytes(32)
+        return base64.urlsafe_b64encode(drawn).decode().rstrip("=")

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from holdfast import spelling
 from holdfast.errors import InvalidSetting
@@ -17,6 +17,7 @@ from holdfast.errors import InvalidSetting
 log = logging.getLogger("holdfast.settings")
 
 PREFIX = "HOLDFAST_"
+SHORTEST_TOKEN = 16
 
 
 def _names(value: Any) -> Any:
@@ -102,6 +103,12 @@ class Settings(BaseModel):
         timedelta(seconds=30), description="How long one of the engine's own statements may take."
     )
     listen: bool = Field(True, description="PostgreSQL: hold a connection that listens for wake-ups.")
+    token: SecretStr | None = Field(
+        None, description="A fixed token of an admin, of at least 16 characters; without one `serve` makes its own."
+    )
+    max_body_bytes: int = Field(4_000_000, ge=1000, description="Largest body of a request to the API.")
+    max_requests: int = Field(500, ge=1, description="Requests a second that one token, session or address may make.")
+    max_streams: int = Field(2000, ge=1, description="Event streams that one process holds open.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Which log records made during a run are kept with it."
     )
@@ -116,6 +123,8 @@ class Settings(BaseModel):
         for name in ("kill_grace", "shutdown_grace", "busy_timeout", "statement_timeout", "retain", "retain_failed"):
             if getattr(self, name) < timedelta(0):
                 raise ValueError(f"{name} can't be negative")
+        if self.token is not None and len(self.token.get_secret_value()) < SHORTEST_TOKEN:
+            raise ValueError(f"token must have at least {SHORTEST_TOKEN} characters, or it could be guessed")
         return self
 
     @property

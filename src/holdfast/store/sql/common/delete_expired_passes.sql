@@ -1,0 +1,3 @@
+-- Passes that have run out.
+delete from holdfast_passes
+where expires_at <= :now

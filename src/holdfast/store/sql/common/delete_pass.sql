@@ -1,0 +1,3 @@
+-- A pass is given back.
+delete from holdfast_passes
+where digest = :digest

@@ -1,0 +1,3 @@
+-- Whoever has this name has no pass any more.
+delete from holdfast_passes
+where name = :name
