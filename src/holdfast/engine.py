@@ -12,16 +12,20 @@ from holdfast import checkups, clearing, inspections, reasons, retention, runs, 
 from holdfast.build_jobs import BuildDecorator, build_policy
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
+from holdfast.counters import Counting
 from holdfast.depots import open_depot
 from holdfast.depots.base import Depot
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
 from holdfast.doors.keys import Keys
 from holdfast.doors.limits import Declared
+from holdfast.doors.passes import Passes
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
 from holdfast.doors.scheduling import Scheduling
+from holdfast.doors.statistics import Statistics
+from holdfast.doors.workers import Workers
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
 from holdfast.handles import Run, RunLike, id_of
@@ -63,8 +67,8 @@ class Holdfast:
 
         run = process.submit(document_id="doc-1")
 
-    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.keys, hf.pipelines, hf.queues,
-    hf.schedules.
+    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.keys, hf.passes,
+    hf.pipelines, hf.queues, hf.schedules, hf.statistics, hf.workers.
 
     Keyword arguments are settings (see `holdfast.settings.Settings`); `HOLDFAST_*` variables set what is not given.
     """
@@ -89,6 +93,10 @@ class Holdfast:
         self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
+        self.counting = Counting(self.clock)
+        self._store.on_counted = self.counting.add_all
+        self.polls: dict[str, float] = {}
+        """Each worker of this process, and when it last looked for work and the database answered (`clock.elapsed`)."""
         self._submitter = Submitter(self)
         self._starting = threading.Lock()
         self.started = False
@@ -97,9 +105,12 @@ class Holdfast:
         self.pipelines = Pipelines(self)
         self.schedule = Scheduling(self)
         self.schedules = Schedules(self)
+        self.statistics = Statistics(self)
         self.queues = Queues(self)
         self._limits = Declared()
         self.keys = Keys(self)
+        self.passes = Passes(self)
+        self.workers = Workers(self)
         if self.settings.max_queued is not None:
             self._limits.add("*", Limits(max_queued=self.settings.max_queued))
 
@@ -336,6 +347,7 @@ class Holdfast:
 
     def close(self) -> None:
         self._submitter.close()
+        self.counting.flush(self._store, at_once=True)
         self.wakeups.close()
         self._store.close()
 

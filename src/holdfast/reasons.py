@@ -110,6 +110,11 @@ def _ready(tx: Transaction, run: Snapshot, alive: Alive) -> str:
     serving = [worker for worker in knowing if run.queue in worker.queues]
     if not serving:
         return f"no live worker that knows job {run.job} serves queue {run.queue}"
+    claiming = [worker for worker in serving if worker.claims]
+    if not claiming:
+        who = " and ".join(worker.id for worker in serving[:3])
+        return f"{who}, which could start it, is about to end and claims no more: start another worker"
+    serving = claiming
     busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
     full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
     if len(full) == len(serving):

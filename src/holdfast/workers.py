@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast import codec
-from holdfast.errors import WorkerExists
+from holdfast import codec, events
+from holdfast.errors import WorkerExists, WorkerNotFound
+from holdfast.events import Event
 from holdfast.store.transaction import Row, Transaction
 
 
@@ -25,6 +26,30 @@ class WorkerInfo:
     seen_at: datetime
     expires_at: datetime
     stopping: bool
+    """It has been told to end, and finishes what it has."""
+    drain_at: datetime | None = None
+    """When someone asked it to drain: to claim no more, finish what it has, and end."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether it starts what is queued."""
+        return self.drain_at is None and not self.stopping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A run that a worker does now."""
+
+    run_id: str
+    job: str
+    queue: str
+    key: str | None
+    attempt: int
+    holder: str
+    started_at: datetime
+    expires_at: datetime
+    deadline_at: datetime | None
+    cancel_requested_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +63,8 @@ class Pulse:
     errands: bool
     stops: bool
     cancels: bool
+    drains: bool
+    """Someone has asked the worker that looks to drain."""
     expires_at: datetime | None
     due_at: datetime | None
     clock_at: datetime | None
@@ -79,13 +106,37 @@ def live(tx: Transaction) -> list[WorkerInfo]:
     return [info(row) for row in tx.all("find_workers", now=tx.now)]
 
 
+def get(tx: Transaction, worker_id: str) -> WorkerInfo:
+    """A live worker, or WorkerNotFound."""
+    for worker in live(tx):
+        if worker.id == worker_id:
+            return worker
+    raise WorkerNotFound(f"no live worker is called {worker_id}; it has ended, or has not been heard for a while")
+
+
+def tasks(tx: Transaction, *, limit: int) -> list[Task]:
+    """What runs now, worker by worker; at most so many."""
+    return [Task(**row) for row in tx.all("list_leases", limit=limit)]
+
+
+def drain(tx: Transaction, worker_id: str, *, by: str | None = None) -> WorkerInfo:
+    """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
+    tx.put("request_drain", id=worker_id, now=tx.now)
+    worker = get(tx, worker_id)
+    data = {"action": "drain", "worker": worker_id, "who": by}
+    events.record(tx, [Event(run_id=None, kind="OPERATED", data=data)])
+    tx.ring("drains")
+    return worker
+
+
 def unserved(alive: Sequence[WorkerInfo], queue: str, *, job: str | None = None) -> str | None:
     """Why nothing of this queue (and this job) starts, as far as that is for want of a worker."""
     if not alive:
         return "no worker is alive"
-    if not any(queue in worker.queues and (job is None or job in worker.jobs) for worker in alive):
-        return f"no live worker serves queue {queue}"
-    return None
+    serving = [worker for worker in alive if queue in worker.queues and (job is None or job in worker.jobs)]
+    if any(worker.claims for worker in serving):
+        return None
+    return f"no live worker serves queue {queue}" + (", but one that is about to end" if serving else "")
 
 
 def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
@@ -108,8 +159,9 @@ def beat_and_pulse(
 
 
 def _pulse(row: Row) -> Pulse:
-    flags = {name: bool(row[name]) for name in ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels")}
-    return Pulse(**flags, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
+    flags = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels", "drains")
+    seen = {name: bool(row[name]) for name in flags}
+    return Pulse(**seen, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
 
 
 def info(row: Row) -> WorkerInfo:
@@ -122,7 +174,7 @@ def info(row: Row) -> WorkerInfo:
 
 
 def _row(worker: WorkerInfo) -> Row:
-    row = {name: getattr(worker, name) for name in WorkerInfo.__dataclass_fields__}
+    row = {name: getattr(worker, name) for name in WorkerInfo.__dataclass_fields__ if name != "drain_at"}
     return row | {
         "queues": codec.compact(list(worker.queues)),
         "jobs": codec.compact(list(worker.jobs)),

@@ -152,6 +152,7 @@ column holdfast_passes.expires_at timestamp with time zone
 constraint holdfast_passes_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'session'::text])))
 constraint holdfast_passes_pkey PRIMARY KEY (digest)
 constraint holdfast_passes_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
+CREATE UNIQUE INDEX holdfast_ix_passes_name ON public.holdfast_passes USING btree (name) WHERE (kind = 'token'::text)
 CREATE UNIQUE INDEX holdfast_passes_pkey ON public.holdfast_passes USING btree (digest)
 column holdfast_queues.name text collate "C" not null
 column holdfast_queues.paused_at timestamp with time zone
@@ -270,6 +271,7 @@ column holdfast_runs.trace text
 constraint holdfast_runs_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
+CREATE INDEX holdfast_ix_runs_needed ON public.holdfast_runs USING btree (id) WHERE (needed IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id) WHERE (kind = 'pipeline'::text)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
@@ -380,6 +382,7 @@ column holdfast_workers.started_at timestamp with time zone not null
 column holdfast_workers.seen_at timestamp with time zone not null
 column holdfast_workers.expires_at timestamp with time zone not null
 column holdfast_workers.stopping integer not null
+column holdfast_workers.drain_at timestamp with time zone
 constraint holdfast_workers_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_ix_workers_exclusive ON public.holdfast_workers USING btree (exclusive) WHERE (exclusive IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_workers_pkey ON public.holdfast_workers USING btree (id)

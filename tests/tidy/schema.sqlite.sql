@@ -173,6 +173,8 @@ CREATE TABLE holdfast_passes (
     primary key (digest)
 ) without rowid;
 
+CREATE UNIQUE INDEX holdfast_ix_passes_name on holdfast_passes (name) where kind = 'token';
+
 CREATE TABLE holdfast_queues (
     name text not null primary key,
     paused_at text,
@@ -270,6 +272,8 @@ CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of i
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null;
 
 CREATE INDEX holdfast_ix_runs_job on holdfast_runs (job, id);
+
+CREATE INDEX holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null;
 
 CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null;
 
@@ -397,6 +401,6 @@ CREATE TABLE holdfast_workers (
     seen_at text not null,
     expires_at text not null,
     stopping integer not null
-) without rowid;
+, drain_at text) without rowid;
 
 CREATE UNIQUE INDEX holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null;

@@ -25,6 +25,7 @@ from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
 from holdfast.cli.submit import submit
 from holdfast.cli.worker import worker
+from holdfast.cli.workers import workers
 from holdfast.errors import HoldfastError
 from holdfast.version import VERSION
 
@@ -108,6 +109,7 @@ def main(debug: bool) -> None:
 
 for each in (
     worker,
+    workers,
     submit,
     runs,
     schedules,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,7 @@ from holdfast.queues import Queue
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 from holdfast.stages import PipelineInfo
+from holdfast.workers import Task, WorkerInfo
 
 
 def run(snapshot: Snapshot) -> dict[str, Any]:
@@ -48,6 +50,10 @@ def queue(found: Queue) -> dict[str, Any]:
 
 def key(found: Key) -> dict[str, Any]:
     return asdict(found)
+
+
+def worker(found: WorkerInfo, tasks: Sequence[Task]) -> dict[str, Any]:
+    return asdict(found) | {"tasks": [asdict(task) for task in tasks]}
 
 
 def event(told: Event) -> dict[str, Any]:

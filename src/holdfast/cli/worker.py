@@ -59,7 +59,8 @@ def _work(hf: Holdfast, working: Worker) -> int:
         pass
     if not working.alive:
         working.join()
-        screen.note(f"nothing left to do; {working.claimed} attempts were made")
+        ended = "drained, as it was asked to" if working.drained else "nothing left to do"
+        screen.note(f"{ended}; {working.claimed} attempts were made")
         return exits.OK
     grace = screen.duration(hf.settings.shutdown_grace)
     screen.note(f"stopping: {len(working.hand)} running, {grace} to finish; signal again to stop at once")

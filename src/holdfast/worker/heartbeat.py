@@ -31,6 +31,8 @@ class Heartbeat:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self.beaten_at = clock.elapsed()
+        self.stopping = False
+        """Whether the worker is about to end, for those who look at it."""
 
     def start(self) -> None:
         self._thread.start()
@@ -52,7 +54,7 @@ class Heartbeat:
             # Whatever the database takes to answer counts against us, but not the wait for its lock.
             nonlocal asked
             asked = began(tx, self._clock)
-            workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=False)
+            workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=self.stopping)
             return leases.renew(
                 tx,
                 [self._as_of_now(running) for running in held],

@@ -23,6 +23,7 @@ from holdfast.options import check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
 from holdfast.orchestrator.schedule import Timetable
+from holdfast.orchestrator.tally import Tallier
 from holdfast.store.transaction import Transaction
 from holdfast.worker import locks, logbook
 from holdfast.worker.context import RunLog
@@ -57,6 +58,7 @@ class Worker:
         drain: bool = False,
     ) -> None:
         self.hf, self.exclusive, self.drain = hf, exclusive, drain
+        self.drained = False
         self.queues = _queues(hf) if queues is None else _named(queues)
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
@@ -87,6 +89,9 @@ class Worker:
             named=self.exclusive is not None or hf.settings.solo,
         )
         self._timetable = Timetable(store, hf.scheduled, guard=self._guard)
+        # At a moment of the hour that differs from worker to worker.
+        self._retainer = Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
+        self._tallier = Tallier(store, hf.clock)
         self._orchestrator = Orchestrator(
             store,
             hf.settings,
@@ -101,8 +106,7 @@ class Worker:
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
-            # At a moment of the hour that differs from worker to worker.
-            chore=Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id).tick,
+            chore=self._chore,
             timetable=self._timetable,
         )
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
@@ -114,6 +118,7 @@ class Worker:
         # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
         self._leave = hf.wakeups.listen(self._heard)
+        hf.polls[self.id] = hf.clock.elapsed()
         self._orchestrating = threading.Thread(
             target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
         )
@@ -134,6 +139,7 @@ class Worker:
     def request_stop(self) -> None:
         """Claim no more, neither runs nor slots."""
         self._stopping.set()
+        self._heartbeat.stopping = True
         self._timetable.close()
         self._cycle.stop_claiming()
 
@@ -185,15 +191,28 @@ class Worker:
     def _heard(self, rung: set[str], ended: list[str]) -> None:
         if "" in rung or not rung.isdisjoint(self.queues):
             self._cycle.look()
-        if "cancels" in rung or "" in rung:
+        if not rung.isdisjoint(("cancels", "drains", "")):
             self._orchestrator.bell.ring()
         self._orchestrator.heard(rung, ended)
+        if ended:
+            self._tallier.ended()
+
+    def _chore(self) -> None:
+        """What is done between two ticks."""
+        self.hf.counting.flush(self.hf.store)
+        self._retainer.tick()
+        self._tallier.tick()
 
     def _on_pulse(self, pulse: workers.Pulse) -> None:
+        self.hf.polls[self.id] = self.hf.clock.elapsed()
         if pulse.ready:
             self._cycle.look()
         if pulse.cancels:
             self._cancel_requested()
+        if pulse.drains and not self._stopping.is_set():
+            log.info("worker %s was asked to drain: it claims no more, finishes what it has, and ends", self.id)
+            self.drained = True
+            self.request_stop()
 
     def _cancel_requested(self) -> None:
         for row in self.hf.read(lambda tx: tx.all("find_cancels", holder=self.id)):
@@ -234,6 +253,8 @@ class Worker:
         self._heartbeat.stop()
         self._watch.stop()
         self._cycle.close()
+        self.hf.polls.pop(self.id, None)
+        self.hf.counting.flush(self.hf.store, at_once=True)
         try:
             self.hf.do(lambda tx: workers.remove(tx, self.id))
         except Exception as error:

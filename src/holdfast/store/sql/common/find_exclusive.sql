@@ -11,6 +11,7 @@ select
     started_at,
     seen_at,
     expires_at,
-    stopping
+    stopping,
+    drain_at
 from holdfast_workers
 where exclusive = :exclusive

@@ -11,7 +11,8 @@ select
     started_at,
     seen_at,
     expires_at,
-    stopping
+    stopping,
+    drain_at
 from holdfast_workers
 where expires_at > :now
 order by

@@ -18,6 +18,7 @@ select
     exists (select 1 from holdfast_waits where errand is not null and missing <= 0) as errands,
     exists (select 1 from holdfast_stops) as stops,
     exists (select 1 from holdfast_leases where holder = :holder and cancel_requested_at is not null) as cancels,
+    exists (select 1 from holdfast_workers where id = :holder and drain_at is not null) as drains,
     (select min(expires_at) from holdfast_leases) as expires_at,
     (select min(due_at) from holdfast_waits where due_at is not null and missing = 0) as due_at,
     clock_timestamp() as clock_at

@@ -34,6 +34,13 @@ select
             where holder = :holder and cancel_requested_at is not null
         ) then 1 else 0
     end as cancels,
+    case
+        when exists (
+            select 1
+            from holdfast_workers with (readpast, readcommittedlock)
+            where id = :holder and drain_at is not null
+        ) then 1 else 0
+    end as drains,
     (select min(expires_at) from holdfast_leases with (readpast, readcommittedlock)) as expires_at,
     (
         select min(due_at)

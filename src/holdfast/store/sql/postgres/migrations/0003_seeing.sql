@@ -22,6 +22,8 @@ create table holdfast_passes (
     primary key (digest)
 )
 go
+create unique index holdfast_ix_passes_name on holdfast_passes (name) where kind = 'token'
+go
 -- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
 -- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
@@ -63,3 +65,9 @@ create table holdfast_marks (
     done_at timestamptz not null,
     primary key (name)
 )
+go
+-- When someone asked the worker to claim no more, finish what it has and end.
+alter table holdfast_workers add column drain_at timestamptz
+go
+-- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
+create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null

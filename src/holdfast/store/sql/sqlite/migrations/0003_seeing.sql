@@ -15,6 +15,8 @@ create table holdfast_passes (
     primary key (digest)
 ) without rowid
 go
+create unique index holdfast_ix_passes_name on holdfast_passes (name) where kind = 'token'
+go
 -- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
 -- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
@@ -56,3 +58,9 @@ create table holdfast_marks (
     done_at text not null,
     primary key (name)
 ) without rowid
+go
+-- When someone asked the worker to claim no more, finish what it has and end.
+alter table holdfast_workers add column drain_at text
+go
+-- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
+create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null

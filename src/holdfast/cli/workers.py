@@ -1,0 +1,93 @@
+"""holdfast workers: who is alive, what each does now, and how one is asked to end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import click
+from rich.text import Text
+
+from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli.runs import json_option
+from holdfast.workers import Task, WorkerInfo
+
+COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
+SPARE = ("VERSION", "PID", "HOST", "QUEUES")
+FEW = 3
+
+
+@click.group()
+def workers() -> None:
+    """Look at workers, and ask one to end.
+
+    \b
+    holdfast workers list app:hf
+    holdfast workers drain app:hf box:4711:worker:9k2x…
+    """
+
+
+@workers.command("list")
+@targets.target_argument()
+@json_option
+def list_(target: str, as_json: bool) -> int:
+    """Every live worker: when it was last heard, how many of its places are busy, and with what.
+
+    \b
+    holdfast workers list app:hf
+    holdfast workers list app:hf --json | jq '.workers[] | select(.drain_at)'
+    """
+    with targets.either(target) as hf:
+        found, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
+        if as_json:
+            screen.document({"workers": [shapes.worker(one, tasks.get(one.id, ())) for one in found]})
+        elif not found:
+            screen.note("no worker is alive: 'holdfast worker app:hf' starts one")
+        else:
+            rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
+            screen.show(screen.table(COLUMNS, rows, spare=SPARE))
+        return exits.OK
+
+
+@workers.command(short_help="Ask one to finish and end.")
+@targets.target_argument()
+@click.argument("worker_id", metavar="WORKER")
+@json_option
+def drain(target: str, worker_id: str, as_json: bool) -> int:
+    """Ask a live worker to claim no more, finish what it has however long that takes, and end with exit code 0.
+
+    It hears of it within a tick. SIGTERM is for when there is no time: then unfinished work is handed back.
+
+    \b
+    holdfast workers drain app:hf box:4711:worker:9k2x…
+    """
+    with targets.either(target) as hf:
+        worker = hf.workers.drain(worker_id)
+        tasks = by_worker(hf.workers.tasks()).get(worker.id, ())
+        if as_json:
+            screen.document(shapes.worker(worker, tasks))
+        else:
+            screen.show(f"{screen.plain(worker.id)} drains: {len(tasks)} running, then it ends")
+        return exits.OK
+
+
+def by_worker(tasks: Sequence[Task]) -> Mapping[str, Sequence[Task]]:
+    found: dict[str, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(task.holder, []).append(task)
+    return found
+
+
+def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str | Text, ...]:
+    does = ", ".join(f"{task.job} {task.run_id}" for task in tasks[:FEW]) + (" …" if len(tasks) > FEW else "")
+    ending = "" if worker.claims else "drains" if worker.drain_at else "stops"
+    return (
+        screen.plain(worker.id),
+        screen.plain(worker.host),
+        str(worker.pid),
+        screen.plain(worker.version),
+        f"{screen.duration(now - worker.seen_at)} ago",
+        f"{len(tasks)} of {worker.concurrency}",
+        screen.plain(", ".join(worker.queues)),
+        Text(screen.plain("; ".join(part for part in (ending, does) if part)), style="yellow" if ending else ""),
+    )
