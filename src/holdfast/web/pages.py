@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +13,31 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import pass_context
 from jinja2.runtime import Context
+from starlette.routing import NoMatchFound
 
 from holdfast.version import VERSION
 from holdfast.web.access import Who
+from holdfast.web.texts import FILTERS
 
 HERE = Path(__file__).parent
+ENTRIES = ("overview", "runs", "pipelines", "schedules", "builds", "keys", "queues", "workers")
+PARTS = {"holdfast.run": "runs"}  # pages that belong to an entry without having its name
+THEMES = ("light", "dark")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the navigation."""
+
+    label: str
+    href: str
+    current: bool
 
 
 class Pages:
-    def __init__(self, title: str, folder: Path | None) -> None:
+    """The templates of ours and of an application."""
+
+    def __init__(self, title: str, folder: Path | None, *, now: Callable[[], datetime]) -> None:
         folders = [HERE / "templates", *([folder] if folder is not None else [])]
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(folders),
@@ -27,14 +46,57 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals |= {"site_title": title, "version": VERSION, "url": _url}
+        self._environment.filters |= FILTERS
+        self._environment.globals |= {
+            "site_title": title,
+            "version": VERSION,
+            "now": now,
+            "url": _url,
+            "route": _route,
+            "asset": _asset,
+            "theme": _theme,
+            "navigation": _navigation,
+        }
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
-        text = self._environment.get_template(template).render(request=request, who=who, **context)
-        return HTMLResponse(text)
+        given = {"request": request, "who": who, "csrf": "" if who is None else getattr(who, "csrf", "")} | context
+        text = self._environment.get_template(template).render(given)
+        # A lone surrogate can come out of JSON and into an attribute, but not over the wire.
+        return HTMLResponse(text.encode("utf-8", "backslashreplace"))
 
 
 @pass_context
 def _url(context: Context, name: str, **parts: Any) -> str:
     """The path of a route by its name, wherever the router is mounted."""
     return str(context["request"].url_for(name, **parts).path)
+
+
+@pass_context
+def _route(context: Context, name: str, **parts: Any) -> str | None:
+    """The same; None where there is no such route."""
+    try:
+        return str(context["request"].url_for(name, **parts).path)
+    except NoMatchFound:
+        return None
+
+
+@pass_context
+def _asset(context: Context, path: str) -> str:
+    """The path of a static file of ours."""
+    return _route(context, "holdfast.static", path=path) or f"static/{path}"
+
+
+@pass_context
+def _theme(context: Context) -> str | None:
+    """The theme that the reader has chosen; None is their system's."""
+    chosen = context["request"].cookies.get("holdfast_theme")
+    return chosen if chosen in THEMES else None
+
+
+@pass_context
+def _navigation(context: Context) -> Sequence[Entry]:
+    """The entries for the pages that there are."""
+    name = str(getattr(context["request"].scope.get("route"), "name", ""))
+    here = PARTS.get(name) or name.removeprefix("holdfast.").split(".")[0]
+    found = [(entry, _route(context, f"holdfast.{entry}")) for entry in ENTRIES]
+    return [Entry(entry.capitalize(), href, entry in (here, f"{here}s")) for entry, href in found if href is not None]

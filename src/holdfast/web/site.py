@@ -29,7 +29,7 @@ class Site:
         self.viewer: Callable[[Request], Who] = self.access.need("viewer")
         self.operator: Callable[[Request], Who] = self.access.need("operator")
         self.admin: Callable[[Request], Who] = self.access.need("admin")
-        self._pages = Pages(title, templates)
+        self._pages = Pages(title, templates, now=hf.clock.now)
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
         """A page of ours, or of the application's own templates, in the common frame."""

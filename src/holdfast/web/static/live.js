@@ -1,0 +1,137 @@
+// What makes the pages live. The server renders everything; here is only what it cannot do:
+// tell a page that something changed, keep times ticking, and follow a log.
+//
+//   <main id="x" data-live="runs queues" hx-get="" hx-trigger="live" hx-select="#x" hx-swap="morph">
+//
+// When one of its topics changes, the element fetches its own page again and takes over what is different.
+
+import { dressTimes, tickTimes } from "./times.js";
+import { morphSwap, releaseRows } from "./morph.js";
+import { startPreferences } from "./preferences.js";
+import { startDialogs } from "./dialogs.js";
+import { drawCharts, refreshCharts } from "./charts.js";
+import { followLogs, startLogs } from "./log.js";
+
+const QUIET = 400; // changes come in flocks: wait this long for the rest of one
+const LEAST = 1000; // between two refreshes of one element
+const LOST_AFTER = 4000; // a connection that is back before this was never missed
+
+htmx.defineExtension("morph", {
+  isInlineSwap: (style) => style === "morph",
+  handleSwap: (style, target, fragment) => style === "morph" && morphSwap(target, fragment),
+});
+
+document.addEventListener("htmx:configRequest", (event) => {
+  const token = document.querySelector('meta[name="csrf"]')?.content;
+  if (token) event.detail.headers["X-CSRF-Token"] = token;
+});
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status === 401) location.reload(); // signed out: the page itself leads to the sign-in
+});
+document.addEventListener("htmx:afterSwap", (event) => dress(event.detail.target));
+
+function dress(root) {
+  dressTimes(root);
+  drawCharts(root);
+  startLogs(root);
+}
+
+// Signals -----------------------------------------------------------------------------------------------------------
+
+const stale = new Set(); // elements to refresh as soon as someone looks
+const refreshedAt = new WeakMap();
+let timer = null;
+
+function changed(topics) {
+  for (const element of document.querySelectorAll("[data-live]")) {
+    const wanted = element.dataset.live.split(" ");
+    if (topics === null || wanted.some((topic) => topics.includes(topic))) stale.add(element);
+  }
+  soon(QUIET);
+}
+
+function soon(delay) {
+  if (timer === null && stale.size && !document.hidden) timer = setTimeout(refresh, delay);
+}
+
+function refresh() {
+  timer = null;
+  if (document.hidden) return;
+  const now = performance.now();
+  for (const element of [...stale]) {
+    if (!element.isConnected) stale.delete(element);
+    else if (document.querySelector("dialog[open]")) continue; // nothing moves while someone decides
+    else if (now - (refreshedAt.get(element) ?? -LEAST) >= LEAST) {
+      stale.delete(element);
+      refreshedAt.set(element, now);
+      htmx.trigger(element, "live");
+    }
+  }
+  followLogs();
+  refreshCharts();
+  soon(LEAST);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) {
+    tickTimes();
+    soon(0);
+  }
+});
+
+// The connection ----------------------------------------------------------------------------------------------------
+
+let source = null;
+let lost = null;
+let wasLost = false;
+
+function connect() {
+  const url = document.body.dataset.liveUrl;
+  const topics = [...document.querySelectorAll("[data-live]")].flatMap((element) => element.dataset.live.split(" "));
+  if (!url || !topics.length) return;
+  source = new EventSource(`${url}?topics=${encodeURIComponent([...new Set(topics)].sort().join(","))}`);
+  source.addEventListener("open", found);
+  source.addEventListener("changed", (event) => changed(event.data.split(/[\s,]+/)));
+  source.addEventListener("error", () => {
+    lost ??= setTimeout(() => tellLost(true), LOST_AFTER);
+    // A server that answers with an error is not asked again by the browser.
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, LOST_AFTER);
+  });
+}
+
+function found() {
+  clearTimeout(lost);
+  lost = null;
+  if (wasLost) changed(null); // what happened meanwhile, nobody told us
+  tellLost(false);
+}
+
+function tellLost(is) {
+  wasLost = is;
+  const alert = document.getElementById("connection");
+  if (alert) alert.hidden = !is;
+}
+
+window.addEventListener("pagehide", () => source?.close());
+window.addEventListener("pageshow", (event) => event.persisted && (connect(), changed(null)));
+
+// Keys --------------------------------------------------------------------------------------------------------------
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const field = document.querySelector("[data-find]");
+    if (field) {
+      event.preventDefault();
+      field.focus();
+      field.select();
+    }
+  }
+});
+
+startPreferences(() => dress(document));
+startDialogs();
+releaseRows();
+dress(document);
+setInterval(tickTimes, 1000);
+connect();
