@@ -1,0 +1,61 @@
+"""Application: what the system must know of one in order to start it, show it and check it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from apps.outside import Outside
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process of an application: `python -m MODULE ARGUMENTS`, kept running by the system.
+
+    listens   it is given a free port as APP_PORT, and answers there
+    ready     what shows that it is up: a path that answers if it listens, else words that it prints
+    """
+
+    name: str
+    module: str
+    arguments: tuple[str, ...] = ()
+    listens: bool = False
+    ready: str = "ready"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """One thing that a check has looked at; `fault` says what was otherwise than it should be."""
+
+    what: str
+    fault: str | None = None
+
+
+Check = Callable[[Outside], Iterator[Checked]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """A guest of the house.
+
+    shows      what there is to see, in a sentence
+    jobs       the module that defines its jobs on `apps.house.hf`; the system's worker runs them
+    queues     the queues of its jobs, which no other application uses
+    processes  what else runs; the first that listens is what the start page links to
+    page       where to look: a path of that process, or of the system's own site if none listens
+    check      looks at its sample work from outside, over HTTP, and says what it found
+    """
+
+    name: str
+    title: str
+    shows: str
+    jobs: str | None
+    queues: tuple[str, ...]
+    processes: tuple[Process, ...]
+    page: str
+    check: Check
+
+    @property
+    def site(self) -> Process | None:
+        """The process that has pages of its own."""
+        return next((process for process in self.processes if process.listens), None)

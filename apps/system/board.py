@@ -1,0 +1,38 @@
+"""Board: how each application stands. The supervisor writes it, the start page reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+State = Literal["starting", "up", "working", "failed", "stopped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One application, or the system's own part; `link` is where to look, `reason` why it is not up."""
+
+    name: str
+    title: str
+    shows: str
+    state: State
+    reason: str
+    link: str
+    restarts: int
+
+
+def write(file: Path, standings: Sequence[Standing]) -> None:
+    beside = file.with_suffix(".new")
+    beside.write_text(json.dumps([asdict(standing) for standing in standings]), "utf-8")
+    beside.replace(file)
+
+
+def read(file: Path) -> list[Standing]:
+    """What was last written; nothing, if there is nothing yet."""
+    try:
+        return [Standing(**row) for row in json.loads(file.read_text("utf-8"))]
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,113 @@
+"""Check: the system without a person. Starts it, lets every application verify its sample work, stops it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+from rich.console import Console
+
+from apps.application import Application, Checked
+from apps.outside import NotInTime, Outside
+from apps.system.folder import Folder
+from apps.system.run import AT_ONCE, OK, TROUBLE, system
+from apps.system.signals import AtOnce, Signals
+from apps.system.tree import Tree
+
+UP_WITHIN: Final = 60.0
+EACH_WITHIN: Final = 90.0
+LOOK: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of the table."""
+
+    application: str
+    checked: Checked
+    seconds: float
+
+
+def main(applications: Sequence[Application], folder: Folder, *, port: int, keep: bool) -> int:
+    """Exit code 0 if everything was as it should be, with a table of what was looked at."""
+    signals, console = Signals(), Console()
+    signals.listen()
+    lines: list[Line] = []
+    try:
+        with system(applications, folder, port=port, fresh=True) as tree:
+            for line in _lines(tree, signals):
+                lines.append(line)
+                _print(console, line)
+            killed = [Checked(what="stops when asked", fault=f"{name} was killed") for name in tree.stop()]
+            lines += [Line(application="system", checked=each, seconds=0) for each in killed]
+    except AtOnce:
+        return AT_ONCE
+    faults = [line for line in lines if line.checked.fault is not None]
+    for fault in faults:
+        console.print(f"{fault.application}: {fault.checked.what}: {fault.checked.fault}", soft_wrap=True, markup=False)
+    if faults or not lines:
+        console.print(f"{len(faults)} of {len(lines)} failed; everything is in {folder.path}", soft_wrap=True)
+        return TROUBLE
+    if not keep:
+        shutil.rmtree(folder.path)
+    console.print(f"all {len(lines)} are as they should be")
+    return OK
+
+
+def _lines(tree: Tree, signals: Signals) -> Iterator[Line]:
+    began = time.monotonic()
+    yield Line(application="system", checked=_up(tree, signals), seconds=time.monotonic() - began)
+    for application in tree.applications:
+        yield from _check(tree, application)
+    began = time.monotonic()
+    yield Line(application="system", checked=_lived(tree), seconds=time.monotonic() - began)
+
+
+def _up(tree: Tree, signals: Signals) -> Checked:
+    """Wait until every process is up."""
+    what, over_at = f"{len(tree.children)} processes are up", time.monotonic() + UP_WITHIN
+    while time.monotonic() < over_at and not signals.wait(LOOK):
+        tree.look()
+        if all(child.state == "up" for child in tree.children):
+            return Checked(what=what)
+        if failed := [child.reason for child in tree.children if child.state == "failed"]:
+            return Checked(what=what, fault="; ".join(failed))
+    slow = [child.process.name for child in tree.children if child.state != "up"]
+    return Checked(what=what, fault=f"not within {UP_WITHIN:g} s: {', '.join(slow)}")
+
+
+def _check(tree: Tree, application: Application) -> Iterator[Line]:
+    own = next((child.url for child in tree.guests[application.name] if child.process.listens), tree.url)
+    outside = Outside(tree.url, own, token=tree.token, within=EACH_WITHIN)
+    began = time.monotonic()
+    try:
+        for checked in application.check(outside):
+            yield Line(application=application.name, checked=checked, seconds=time.monotonic() - began)
+            began = time.monotonic()
+    except NotInTime as late:
+        fault = Checked(what=str(late), fault=f"not within {EACH_WITHIN:g} s")
+        yield Line(application=application.name, checked=fault, seconds=time.monotonic() - began)
+    except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
+        fault = Checked(what="answers as expected", fault=f"{type(error).__name__}: {error}")
+        yield Line(application=application.name, checked=fault, seconds=time.monotonic() - began)
+    finally:
+        outside.close()
+
+
+def _lived(tree: Tree) -> Checked:
+    """That no process died meanwhile."""
+    tree.look()
+    died = [child.reason for child in tree.children if child.deaths]
+    return Checked(what="no process died", fault="; ".join(died) or None)
+
+
+def _print(console: Console, line: Line) -> None:
+    result = "ok" if line.checked.fault is None else "FAILED"
+    text = f"{line.application:<12} {line.checked.what:<60} {result:<6} {line.seconds:6.1f} s"
+    console.print(
+        text, style="" if line.checked.fault is None else "red", soft_wrap=True, markup=False, highlight=False
+    )

@@ -1,0 +1,80 @@
+"""Run: the system for a person to watch, until they stop it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.console import Console
+
+from apps.application import Application
+from apps.system.folder import Folder
+from apps.system.screen import Screen
+from apps.system.signals import AtOnce, Signals
+from apps.system.tree import KEPT, Tree
+from apps.system.work_done import Work
+from holdfast import Holdfast
+
+OK, TROUBLE, AT_ONCE = 0, 1, 130
+LOOK: Final = 0.25
+
+
+@contextlib.contextmanager
+def system(applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool) -> Iterator[Tree]:
+    """A started tree; whatever happens inside, nothing of it is left afterwards."""
+    folder.take(fresh=fresh)
+    try:
+        with Holdfast(folder.url, artifacts=str(folder.artifacts)) as hf:
+            hf.start()  # the tables are made once, here, before anyone needs them
+        token = os.environ.get(KEPT) or secrets.token_urlsafe(24)
+        tree = Tree(applications, folder, token=token, first_port=port)
+        try:
+            tree.start()
+            yield tree
+        finally:
+            tree.kill()
+            tree.close()
+    finally:
+        folder.release()
+
+
+def main(applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool) -> int:
+    """Start everything, show it until someone asks to stop, stop it in order, say what it came to."""
+    signals, console = Signals(), Console()
+    signals.listen()
+    try:
+        with Screen(console) as screen, system(applications, folder, port=port, fresh=fresh) as tree:
+            screen.say(f"Holdfast is starting on {folder.url}")
+            with Work(folder.url) as work:
+                _watch(tree, work, screen, signals)
+                screen.say("stopping; Ctrl-C again stops at once")
+                killed = list(tree.stop())
+                return _summary(screen, tree, work, killed)
+    except AtOnce:
+        console.print("stopped at once; what was running is taken over at the next start")
+        return AT_ONCE
+
+
+def _watch(tree: Tree, work: Work, screen: Screen, signals: Signals) -> None:
+    opened = False
+    while not signals.wait(LOOK):
+        tree.look()
+        if not opened and tree.site.state == "up":
+            opened = True
+            screen.say(f"open {tree.url}/start?token={tree.token}", style="bold")
+        screen.show(tree.standings(), work.line())
+
+
+def _summary(screen: Screen, tree: Tree, work: Work, killed: list[str]) -> int:
+    screen.say(f"stopped after {time.monotonic() - work.began:.0f} s; {work.line()}")
+    failed = [child for child in tree.children if child.deaths and child.reason]
+    for child in failed:
+        screen.say(f"  {child.reason}", style="red")
+    for name in killed:
+        screen.say(f"  {name} did not stop when asked and was killed", style="red")
+    screen.say(f"all of it is in {tree.folder.path}; look at it with: holdfast runs list {tree.folder.url}")
+    return TROUBLE if failed or killed else OK

@@ -1,0 +1,29 @@
+"""Signals: the first Ctrl-C or SIGTERM asks to stop, the second stops at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+
+class AtOnce(BaseException):
+    """Someone asked twice."""
+
+
+class Signals:
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._heard)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether someone asked to stop, at the latest after so many seconds."""
+        return self.asked.wait(seconds)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.asked.is_set():
+            raise AtOnce
+        self.asked.set()

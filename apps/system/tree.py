@@ -1,0 +1,149 @@
+"""Tree: all children of one system: started together, looked after, stopped in order."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+from apps import registry
+from apps.application import Application, Process
+from apps.system import board, ports
+from apps.system.board import Standing
+from apps.system.child import Child, Leash
+from apps.system.folder import Folder
+
+GRACE = 8.0  # seconds from asking a child to stop until its group is killed
+PAUSE = 0.05
+SYSTEM = "system"
+KEPT = "HOLDFAST_TOKEN"
+
+SITE = Process(name="site", module="apps.system.serve", listens=True, ready="/healthz")
+
+
+def worker(applications: Sequence[Application]) -> Process:
+    """The worker that runs the jobs of all applications."""
+    queues = ["default", "builds", "operations", *(queue for each in applications for queue in each.queues)]
+    return Process(
+        name="worker",
+        module="holdfast",
+        arguments=("worker", "apps.system.work:hf", "-q", ",".join(queues), "-c", "8"),
+        ready=" serves ",
+    )
+
+
+class Tree:
+    """The processes of some applications, and the two that serve all of them."""
+
+    def __init__(self, applications: Sequence[Application], folder: Folder, *, token: str, first_port: int) -> None:
+        self.applications, self.folder, self.token = applications, folder, token
+        self._ports = ports.free(first_port)
+        reading, self._writing = os.pipe()
+        self._leash = Leash(reading=reading, grace=GRACE)
+        self.port = next(self._ports)
+        self.url = f"http://{ports.HOST}:{self.port}"
+        self.site = self._child(SYSTEM, SITE, port=self.port)
+        self.worker = self._child(SYSTEM, worker(applications))
+        self.guests = {
+            each.name: [self._child(each.name, process) for process in each.processes] for each in applications
+        }
+        self._shown: list[Standing] = []
+
+    @property
+    def children(self) -> list[Child]:
+        return [self.site, self.worker, *(child for guests in self.guests.values() for child in guests)]
+
+    def start(self) -> None:
+        for child in self.children:
+            child.start()
+        self.look()
+
+    def look(self) -> None:
+        """See how everyone is, and put it on the board."""
+        for child in self.children:
+            child.look()
+        if (standings := self.standings()) != self._shown:
+            board.write(self.folder.board, standings)
+            self._shown = standings
+
+    def standings(self) -> list[Standing]:
+        """How each application stands; what it stands on counts as its own."""
+        return [self._standing(each) for each in self.applications]
+
+    def _standing(self, application: Application) -> Standing:
+        own = self.guests[application.name]
+        children = [self.site, self.worker, *own]
+        troubled = [child for child in children if child.state in ("failed", "waiting")]
+        site = next((child.url for child in own if child.process.listens), self.url)
+        return Standing(
+            name=application.name,
+            title=application.title,
+            shows=application.shows,
+            state=_state(children),
+            reason=troubled[0].reason if troubled else "",
+            link=site + application.page,
+            restarts=sum(child.restarts for child in own),
+        )
+
+    def stop(self) -> Iterator[str]:
+        """Stop everyone in order: who asks for work, who does it, who shows it. Tells who had to be killed."""
+        for some in ([child for guests in self.guests.values() for child in guests], [self.worker], [self.site]):
+            for child in some:
+                child.terminate()
+            over_at = time.monotonic() + GRACE
+            while not all(child.ended() for child in some):
+                if time.monotonic() > over_at:
+                    yield from self._kill(child for child in some if not child.ended())
+                    break
+                time.sleep(PAUSE)
+        board.write(self.folder.board, [])
+
+    def kill(self) -> None:
+        """End everyone now."""
+        for child in self.children:
+            child.kill()
+        for child in self.children:
+            while not child.ended():
+                time.sleep(PAUSE)
+
+    def close(self) -> None:
+        os.close(self._writing)
+        os.close(self._leash.reading)
+
+    def _kill(self, slow: Iterator[Child]) -> Iterator[str]:
+        for child in slow:
+            child.kill()
+            while not child.ended():
+                time.sleep(PAUSE)
+            yield child.process.name
+
+    def _child(self, owner: str, process: Process, *, port: int | None = None) -> Child:
+        if process.listens and port is None:
+            port = next(self._ports)
+        name = f"{owner}.{process.name}"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        environment |= {
+            "HOLDFAST_URL": self.folder.url,
+            "HOLDFAST_ARTIFACTS": str(self.folder.artifacts),
+            "HOLDFAST_SHUTDOWN_GRACE": "3",
+            "HOLDFAST_RETAIN": str(6 * 3600),
+            "HOLDFAST_RETAIN_FAILED": str(6 * 3600),
+            KEPT: self.token,
+            registry.CHOSEN: ",".join(each.name for each in self.applications),
+            "APP_SITE": self.url,
+            "APP_BOARD": str(self.folder.board),
+            "APP_FOLDER": str(self.folder.data(owner)),
+            "APP_PORT": "" if port is None else str(port),
+            "PYTHONUNBUFFERED": "1",
+        }
+        url = "" if port is None else f"http://{ports.HOST}:{port}"
+        return Child(process, leash=self._leash, environment=environment, log=self.folder.log(name), url=url)
+
+
+def _state(children: Sequence[Child]) -> board.State:
+    states = {child.state for child in children}
+    if "failed" in states:
+        return "failed"
+    if "stopped" in states:
+        return "stopped"
+    return "up" if states == {"up"} else "starting"

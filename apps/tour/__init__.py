@@ -1,0 +1,1 @@
+"""The tour: a little of everything that Holdfast does, over and over, for someone to watch."""
