@@ -82,9 +82,9 @@ def _endings(outside: Outside, found: Found) -> str | None:
 def _build(outside: Outside, found: Found) -> str | None:
     results = [result for _, result in _results(found, "tour.print_poster")]
     presses = outside.runs(job="tour.press")
-    made = [run for run in presses if run["result"] == f"press {rounds.PRESSES[1]} round 1"]
+    made = [run for run in presses if run["result"] == f"press {rounds.PRESSES[1]} round-1"]
     same = {str(result).partition(" by ")[2] for result in results}
-    return _same((len(results), len(made), same), (3, 1, {f"press {rounds.PRESSES[1]} round 1"}))
+    return _same((len(results), len(made), same), (3, 1, {f"press {rounds.PRESSES[1]} round-1"}))
 
 
 def _artifact(outside: Outside, found: Found) -> str | None:

@@ -21,7 +21,7 @@ def submit(number: int) -> Run[None]:
     jobs.count_book.using(tags=tags).submit(chapters=CHAPTERS)
     jobs.film.using(tags=tags).submit(text=SCRIPT)
     for title in ("Lighthouse", "Harbour", "Horizon"):
-        machine = jobs.press.of(size=PRESSES[number % len(PRESSES)], fingerprint=f"round {number}")
+        machine = jobs.press.of(size=PRESSES[number % len(PRESSES)], fingerprint=f"round-{number}")
         jobs.print_poster.using(tags=tags, after=[machine]).submit(title=title)
     if number % 3 == 1:
         jobs.import_feed.using(tags=tags).submit(address="https://example.org/not-a-feed")
