@@ -8,8 +8,9 @@ Each making is a run of its own; earlier ones stay in history, each named by the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from holdfast import codec, runs, wishes
@@ -20,6 +21,8 @@ from holdfast.wishes import Making, Wish
 
 STATES = ("queued", "building", "ready", "failed", "cancelled", "stale")
 HISTORY = 100
+RECENT = 5_000
+"""So many of the newest runs that needed anything are looked at when uses are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,12 @@ class Build:
     error: str | None
     result: str | None
     waiting: int
+
+    def saved(self, uses: int) -> timedelta | None:
+        """What its users did not spend on makings of their own: one made it for all of them."""
+        if self.started_at is None or self.finished_at is None or self.state not in ("ready", "stale"):
+            return None
+        return max(0, uses - 1) * (self.finished_at - self.started_at)
 
 
 Which: TypeAlias = Wish | Build | str
@@ -87,6 +96,12 @@ def history(tx: Transaction, build: Build) -> list[Snapshot]:
         made.append(runs.snapshot(row))
         run_id = made[-1].again_of
     return made
+
+
+def uses(tx: Transaction, run_ids: Sequence[str]) -> Mapping[str, int]:
+    """How many of the newest RECENT runs that needed anything needed each of these makings."""
+    rows = tx.all("count_uses", ids=sorted(set(run_ids)), limit=RECENT) if run_ids else []
+    return {row["run_id"]: row["uses"] for row in rows}
 
 
 def invalidate(tx: Transaction, which: Which, *, because: str | None) -> Build:

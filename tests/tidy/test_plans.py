@@ -24,6 +24,7 @@ LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}
 FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
 SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}
+SHORT_INDEXES |= {"ix_runs_needed"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
 
@@ -113,6 +114,8 @@ HOT = [
     "count_stages",
     "find_progress",
     "find_troubles",
+    "list_segments",
+    "count_uses",
     "insert_stops",
     "find_open_children",
     "request_cancels",
@@ -302,7 +305,7 @@ FILL: list[tuple[int, int, str]] = [
         40_000,
         "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select null, 'X', null, '[]', {now}",
     ),
-    (1, 20_000, "insert into holdfast_steps select {id}, 'one', '1', 1, 1, {now}, {now}"),
+    (1, 20_000, "insert into holdfast_steps select {id}, 'one', '1', 1, 1, {now}, {now}, 0"),
     (1, 20_000, "insert into holdfast_artifacts select {id}, {id}, 'out.txt', 1, 1, 'x', {now}"),
     (1, 20_000, "insert into holdfast_uniques select 'work', {id}, {id}"),
     (1, 20_000, "insert into holdfast_builds select 'build', {id}, 'f', {id}, null, null, {now}"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast import builds
+from holdfast import builds, operations
 from holdfast.builds import Build, Which
 from holdfast.errors import InvalidPolicy
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
 from holdfast.runs import Snapshot
+from holdfast.store.transaction import Transaction
 from holdfast.wishes import Wish
 
 if TYPE_CHECKING:
@@ -56,16 +58,37 @@ class Builds:
         named = _named(which)
         return self._hf.read(lambda tx: builds.history(tx, builds.get(tx, named)))
 
-    def invalidate(self, which: Which | RunLike, *, because: str | None = None) -> Build:
+    def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
+        """How many runs needed each of these, by the run that made it; counted over the newest 5,000 that needed
+        anything. A build that no one needs is not in it."""
+        return self._hf.read(lambda tx: builds.uses(tx, [build.run_id for build in found]))
+
+    def invalidate(self, which: Which | RunLike, *, because: str | None = None, by: str | None = None) -> Build:
         """Call it stale: the next who asks for it has it made anew."""
         named = _named(which)
-        return self._hf.do(lambda tx: builds.invalidate(tx, named, because=because))
 
-    def rebuild(self, which: Which | RunLike) -> Run[Any]:
+        def invalidate(tx: Transaction) -> Build:
+            build = builds.invalidate(tx, named, because=because)
+            operations.record(tx, by, "invalidate", run_id=build.run_id, **_identity(build), because=because)
+            return build
+
+        return self._hf.do(invalidate)
+
+    def rebuild(self, which: Which | RunLike, *, by: str | None = None) -> Run[Any]:
         """Make it anew, now; the new run. The earlier one stays in history."""
         named = _named(which)
-        run_id = self._hf.do(lambda tx: builds.rebuild(tx, named))
-        return self._hf.get(run_id)
+
+        def rebuild(tx: Transaction) -> str:
+            before = builds.get(tx, named)
+            run_id = builds.rebuild(tx, before)
+            operations.record(tx, by, "rebuild", run_id=before.run_id, **_identity(before), run=run_id)
+            return run_id
+
+        return self._hf.get(self._hf.do(rebuild))
+
+
+def _identity(build: Build) -> dict[str, str]:
+    return {"job": build.job, "scope": build.scope, "fingerprint": build.fingerprint}
 
 
 def _named(which: Which | RunLike) -> Which:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast import progress, reruns, stages
+from holdfast import operations, progress, reruns, segments, stages
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
 from holdfast.progress import Progress
 from holdfast.runs import Snapshot
+from holdfast.segments import Segment
 from holdfast.stages import PipelineInfo
+from holdfast.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -46,8 +49,21 @@ class Pipelines:
         found = [run for run in pipelines if run.kind == "pipeline"]
         return self._hf.read(lambda tx: progress.of(tx, found)) if found else {}
 
-    def rerun(self, run: RunLike, *, from_stage: str) -> Run[Any]:
+    def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
+        """The segments of a split stage, each with its run; `after` continues after the last of the page before.
+        Shorter names come first: numbered ones are in order."""
+        check_limit(limit)
+        run_id = id_of(run)
+        return self._hf.read(lambda tx: segments.of(tx, stages.plan_of(tx, run_id), stage, limit=limit, after=after))
+
+    def rerun(self, run: RunLike, *, from_stage: str, by: str | None = None) -> Run[Any]:
         """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
         run_id = id_of(run)
         self._hf.start()
-        return self._hf.get(self._hf.do(lambda tx: reruns.rerun(tx, run_id, from_stage=from_stage)))
+
+        def rerun(tx: Transaction) -> str:
+            new = reruns.rerun(tx, run_id, from_stage=from_stage)
+            operations.record(tx, by, "rerun", run_id=run_id, from_stage=from_stage, run=new)
+            return new
+
+        return self._hf.get(self._hf.do(rerun))

@@ -1,0 +1,48 @@
+"""Segments: the parts of a split stage one by one, each with its run; a page of them, whatever their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.errors import InvalidArguments
+from holdfast.plans import Plan
+from holdfast.standings import Fate, StageState, fate_of, state_of
+from holdfast.store.transaction import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One segment of a stage; `fate` says what an ERROR is."""
+
+    name: str
+    run_id: str
+    state: StageState
+    fate: Fate | None
+    attempt: int
+    retry_at: datetime | None
+
+
+def of(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> list[Segment]:
+    """The segments of a stage by name, the short names first (so 9 comes before 10), after this one."""
+    known = [one.name for one in plan.stages]
+    if stage not in known:
+        raise InvalidArguments(f"the pipeline has no stage {stage!r}; there are {', '.join(known)}")
+    # A rerun shows the segments of the pipeline whose stage it uses again.
+    rows = tx.all("list_segments", parent_id=plan[stage].pipeline_id, stage=stage, after=after, limit=limit)
+    return [_segment(row) for row in rows]
+
+
+def _segment(row: Row) -> Segment:
+    retrying = row["due_at"] is not None and row["tries"] > 0
+    state = state_of(row["place"], row["state"], retrying=retrying)
+    ended = row["place"] == "outcomes"
+    fate = fate_of(state, ended=ended, run_state=row["state"], failure_type=row["failure_type"])
+    return Segment(
+        name=row["segment"],
+        run_id=row["id"],
+        state=state,
+        fate=fate,
+        attempt=row["attempt"],
+        retry_at=row["due_at"] if fate == "retrying" else None,
+    )

@@ -1,0 +1,44 @@
+"""Pages of segments: each segment of a stage once, with its run and its state, in the order of their numbers."""
+
+from __future__ import annotations
+
+import pytest
+from tests.contract.test_segments import split
+
+from holdfast import Holdfast, InvalidArguments, PipelineNotFound
+from holdfast.testing import Manual
+
+
+def test_pages_have_every_segment_once_in_the_order_of_their_numbers(hf: Holdfast, manual: Manual) -> None:
+    run = split(hf).submit(values=[*range(12), -1])
+    manual.run_all()
+
+    names, after = [], ""
+    while page := hf.pipelines.segments(run, "each", limit=5, after=after):
+        names += [one.name for one in page]
+        after = page[-1].name
+    assert names == [str(number) for number in range(13)]
+
+    found = {one.name: one for one in hf.pipelines.segments(run, "each")}
+    assert (found["0"].state, found["0"].fate, found["0"].attempt) == ("DONE", None, 1)
+    assert (found["12"].state, found["12"].fate) == ("ERROR", "failed")
+    assert hf.get(found["3"].run_id).snapshot.segment == "3"
+    assert hf.pipelines.segments(run, "listed") == []
+
+
+def test_segments_with_names_come_the_short_ones_first(hf: Holdfast, manual: Manual) -> None:
+    run = split(hf).submit(values={"zoë": 1, "b": 2, "a'\"<": 3, "\U0001f600": 4})
+    worker = manual.worker()
+    worker.work(worker.claim()[0])
+    manual.orchestrate()
+    [first, *rest] = hf.pipelines.segments(run, "each")
+    assert (first.name, first.state) in (("b", "READY"), ("\U0001f600", "READY"))
+    assert {one.name for one in (first, *rest)} == {"zoë", "b", "a'\"<", "\U0001f600"}
+
+
+def test_what_is_no_stage_and_what_is_no_pipeline_is_said(hf: Holdfast) -> None:
+    run = split(hf).submit(values=[1])
+    with pytest.raises(InvalidArguments, match="the pipeline has no stage 'nothing'; there are listed, each"):
+        hf.pipelines.segments(run, "nothing")
+    with pytest.raises(PipelineNotFound):
+        hf.pipelines.segments("0" * 26, "each")
