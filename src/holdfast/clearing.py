@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from holdfast import artifacts, passes, rates, retention
+from holdfast import artifacts, passes, rates, retention, tallies
 from holdfast.depots.base import Depot
 from holdfast.outcomes import State
 from holdfast.retention import Cursor, Removed
@@ -18,6 +18,7 @@ from holdfast.store.transaction import Transaction
 RUNS = 500  # a transaction: 15 to 25 ms on SQLite and PostgreSQL, for which every other writer of SQLite waits
 EVENTS = 5000
 FILES = 50  # few, because an object storage is asked in the middle of a transaction
+TALLIES = 1000
 RATES = 50  # of up to 101 rows each
 PAGE = 1000
 HEADS = 50  # families that are looked at together; one may have tens of thousands of members
@@ -46,6 +47,8 @@ def steps(
             limit=EVENTS,
         )
     while store.do(lambda tx: rates.forget(tx, limit=RATES)):
+        yield Removed()
+    while store.do(lambda tx: tallies.forget(tx, limit=TALLIES)):
         yield Removed()
     store.do(passes.forget)
     while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:

@@ -19,6 +19,7 @@ from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
 from holdfast.doors.keys import Keys
 from holdfast.doors.limits import Declared
+from holdfast.doors.looking import Looking
 from holdfast.doors.passes import Passes
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
@@ -57,7 +58,7 @@ PATIENCE = timedelta(milliseconds=200)
 FailureHook = Callable[[Snapshot], None]
 
 
-class Holdfast:
+class Holdfast(Looking):
     """Background work on the database you already have.
 
         hf = Holdfast("sqlite:///work.db")        # postgresql://…  mssql://…
@@ -276,13 +277,13 @@ class Holdfast:
         """Where a run stands, and what it waits for."""
         return self.read(lambda tx: reasons.why(tx, id_of(run)))
 
-    def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
-        """End a run that has not started; ask a running one to stop. Its state afterwards."""
-        return self.do(lambda tx: runs.cancel(tx, id_of(run), reason=reason))
+    def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
+        """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""
+        return self.do(lambda tx: inspections.cancel(tx, id_of(run), reason=reason, by=by))
 
-    def again(self, run: RunLike) -> Run[Any]:
+    def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
-        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run))))
+        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by)))
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
         """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""

@@ -279,6 +279,8 @@ def _wait_again(
         tx,
         [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets],
     )
+    for _ in tickets:
+        tx.count("claim_conflict")
     holds.open_those_of(tx, tickets)
     because = "a lease on its key stands against its turn"
     waits.put(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from holdfast import runs, schedules
-from holdfast.errors import HoldfastError, InvalidPolicy, SlotTaken, StillRunning
+from holdfast.errors import HoldfastError, InvalidPolicy, QueueFull, SlotTaken, StillRunning
 from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
 from holdfast.store.transaction import Row, Transaction
@@ -114,6 +114,9 @@ def take(tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, 
         raise next(iter(refused.values()))
     for slot_at in [at for at, _ in claimed if at not in refused][-1:]:
         _cancel(tx, under_way, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
+    for at, (one, _) in wanted.items():
+        if at in ours and one.state == "missed":
+            tx.count("slot_missed", schedule.name)
     return [
         _refused(schedule, one, refused[at]) if at in refused else _written(schedule, one, run_id, manual=manual)
         for at, (one, run_id) in wanted.items()
@@ -228,6 +231,9 @@ def _submit(
     refused = {
         at: answer for (at, _), answer in zip(claimed, answers, strict=True) if isinstance(answer, HoldfastError)
     }
+    for error in refused.values():
+        if isinstance(error, QueueFull):
+            tx.count("queue_rejected", error.queue)
     if refused:
         rows = [{"job": schedule.name, "slot_at": at, "because": str(error)} for at, error in sorted(refused.items())]
         tx.put("set_slots_skipped", rows=rows)

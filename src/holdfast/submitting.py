@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast import joins, runs
-from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, QueueFull, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.jobs import Job
 from holdfast.options import Options
@@ -54,9 +54,7 @@ class Submitter:
         submissions = self._submissions(job, options, many)
         if options.connection is not None:
             return self._submit_joined(options.connection, submissions)
-        return self._retrying(
-            lambda first: self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)))
-        )
+        return self._retrying(lambda first: self._submit_whole(submissions, first=first))
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         if options.connection is None:
@@ -84,7 +82,25 @@ class Submitter:
     def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
         submissions = [submission for submission, _ in batch]
         first = all(first for _, first in batch)
-        return self._hf.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=PATIENCE)
+        answers = self._hf.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=PATIENCE)
+        self._refused(answers)
+        return answers
+
+    def _submit_whole(self, submissions: list[Submission], *, first: bool = False) -> list[str]:
+        """All of them in one transaction of ours, or none."""
+        try:
+            return self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)))
+        except QueueFull as error:
+            self._refused([error])
+            raise
+
+    def _refused(self, answers: Sequence[object], *, joined: bool = False) -> None:
+        """Count refusals. In a caller's transaction they are written later: it may hold the only lock there is."""
+        refused = [answer for answer in answers if isinstance(answer, QueueFull)]
+        for full in refused:
+            self._hf.counting.add("queue_rejected", full.queue)
+        if refused and not joined:
+            self._hf.counting.flush(self._hf.store)
 
     def _submit_gathered(self, submission: Submission, first: bool) -> str:
         """With whoever else submits now. One that meets a caller's open transaction waits for it alone."""
@@ -93,7 +109,7 @@ class Submitter:
         except StoreBusy:
             if not self._hf.store.dialect.locks_rows:
                 raise
-            return self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, [submission])))[0]
+            return self._submit_whole([submission])[0]
 
     async def _asubmit_gathered(self, submission: Submission) -> str:
         """The same for async callers; the event loop goes on while a thread of ours commits."""
@@ -105,14 +121,22 @@ class Submitter:
             return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return joins.within(
-            self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
-        )
+        try:
+            return joins.within(
+                self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
+            )
+        except QueueFull as error:
+            self._refused([error], joined=True)
+            raise
 
     async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
-        return await joins.awithin(
-            self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
-        )
+        try:
+            return await joins.awithin(
+                self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
+            )
+        except QueueFull as error:
+            self._refused([error], joined=True)
+            raise
 
     def _retrying(self, submit: Callable[[bool], T]) -> T:
         """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""

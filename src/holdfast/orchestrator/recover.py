@@ -74,6 +74,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> list[Tak
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
         decision = decide(tx, lease, policy, because=because)
         taken.append(Takeover(lease=lease, because=because, decision=decision))
+        tx.count("taken_over")
         match decision:
             case TryLater(error, after, key_order):
                 later.append((Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]), key_order))

@@ -30,6 +30,7 @@ class Store:
     def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self.on_counted: Callable[[list[tuple[str, str]]], None] = lambda counted: None
         self.bounded: set[str] = set()
         self.commits = 0
         self._followed_at = clock.elapsed()
@@ -68,6 +69,8 @@ class Store:
         with self._writing(), self._open(write=True, patience=patience) as tx:
             yield tx
         self.commits += tx.wrote
+        if tx.counted:
+            self.on_counted(tx.counted)
         if tx.rung or tx.ended:
             self.on_commit(tx.rung, tx.ended)
 

@@ -48,6 +48,7 @@ class Transaction:
         self.rung: set[str] = set()
         self.ended: list[str] = []
         self.opened: list[tuple[str, int]] = []
+        self.counted: list[tuple[str, str]] = []
 
     def run(self, name: str, /, **values: object) -> int:
         """Execute a statement; the number of rows that it touched."""
@@ -77,6 +78,10 @@ class Transaction:
     def ring(self, *names: str) -> None:
         """Wake whoever waits for these names (queues, or `waits`), once this has been committed."""
         self.rung.update(names)
+
+    def count(self, name: str, label: str = "") -> None:
+        """Something happened that a counter is kept of; it counts once this has been committed."""
+        self.counted.append((name, label))
 
     def _execute(self, name: str, values: Mapping[str, object]) -> tuple[Sequence[Sequence[Any]], list[str], int]:
         query = self._queries[name]

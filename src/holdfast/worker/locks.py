@@ -128,6 +128,7 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
     def end(tx: Transaction) -> tuple[list[recover.Takeover], bool]:
         over = [row for row in tx.all("find_expired", now=tx.now, limit=1000) if left_behind(row["holder"])]
         ended = recover.take_away(tx, over, because=STARTUP)
+        _count(tx, ended)
         return ended, any(left_behind(row["holder"]) for row in tx.all("count_leases"))
 
     while True:
@@ -145,13 +146,20 @@ def _end_orphans(hf: Holdfast) -> None:
     """We are alone, so whatever still runs was left behind by a process that is gone."""
 
     def end(tx: Transaction) -> list[recover.Takeover]:
-        return recover.take_away(tx, tx.all("find_all_leases", limit=1000), because="its process is gone")
+        ended = recover.take_away(tx, tx.all("find_all_leases", limit=1000), because="its process is gone")
+        _count(tx, ended)
+        return ended
 
     total = 0
     while ended := hf.do(end):
         total += _told(ended)
     if total:
         log.warning("%d runs that a lost process left behind were recovered", total)
+
+
+def _count(tx: Transaction, taken: list[recover.Takeover]) -> None:
+    for _ in taken:
+        tx.count(STARTUP)
 
 
 def _told(taken: list[recover.Takeover]) -> int:

@@ -98,6 +98,7 @@ class Cycle:
 
     def _given_up(self, running: Running) -> None:
         """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
+        self.hf.counting.add("lease_lost")
         self._lost.add((running.lease.run_id, running.lease.attempt))
         self.hand.drop(running)
 
@@ -274,6 +275,7 @@ class Cycle:
             self.hand.drop(running)
             if running.lease.run_id in lost:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
+                self.hf.counting.add("lease_lost")
             else:
                 if isinstance(outcome, HandBack):
                     self.handed_back += 1

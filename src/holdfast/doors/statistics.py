@@ -1,0 +1,50 @@
+"""hf.statistics: how it goes, in numbers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast import statistics
+from holdfast.jobs import Job, job_name
+from holdfast.options import check_limit
+from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+
+class Statistics:
+    """What one Holdfast's database says of its work. Every answer costs the same, however much has ended."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def overview(self) -> Overview:
+        """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
+        return self._hf.read(statistics.overview)
+
+    def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
+        """What ended in the last `span` (up to 30 days), point by point, at most 300 of them.
+
+        It is counted in the background, some 20 seconds behind.
+        """
+        name = None if job is None else job_name(job)
+        return self._hf.read(lambda tx: statistics.series(tx, span, job=name, queue=queue))
+
+    def failures(self, *, limit: int = 20) -> list[FailureGroup]:
+        """The newest 1,000 failures in groups that look alike, the largest first."""
+        check_limit(limit)
+        return self._hf.read(lambda tx: statistics.failures(tx, limit=limit))
+
+    def jobs(self) -> list[JobTotals]:
+        """What has been counted of each job and queue since the beginning."""
+        return self._hf.read(statistics.jobs)
+
+    def queues(self) -> list[QueueFigures]:
+        """Each queue: what waits and runs, its limits, and how often it refused a submission."""
+        return self._hf.read(statistics.queues)
+
+    def counters(self) -> list[Counter]:
+        """Lost leases, takeovers, refusals, missed slots: what no row proves."""
+        return self._hf.read(statistics.counted)

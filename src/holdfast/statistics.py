@@ -1,0 +1,369 @@
+"""Statistics: how it goes, in numbers. Every question reads a bounded number of rows, however much has ended."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast import counters, outcomes, tallies, workers
+from holdfast.errors import InvalidArguments
+from holdfast.histograms import Histogram
+from holdfast.ids import Ids
+from holdfast.store.transaction import Row, Transaction
+from holdfast.tallies import ALL, Count
+
+MOST = 10_000  # runs of a queue and place that are counted; beyond it there are "more"
+QUEUES = 500
+NEWEST = 2_000  # outcomes from which it is told how it goes just now
+RECENT = timedelta(minutes=5)
+FAILURES = 1_000
+POINTS = 300
+TOTALS = 5_000
+PAIRS = 50
+READ = 20_000
+LONGEST = max(tallies.KEPT.values())
+ERROR = 600  # characters of an error's end that are read
+
+BAD = ("failed", "timed_out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long something took, in seconds: half of it, 95 and 99 of 100 no longer than that; within a fifth."""
+
+    count: int
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How many runs of a queue wait (`waits`, `ready`) or run (`leases`); `more`: they were not all counted."""
+
+    queue: str
+    place: str
+    runs: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count
+    neither as a success nor as a failure."""
+
+    runs: int
+    since: datetime
+    per_second: float
+    success_rate: float | None
+    waited: Times
+    ran: Times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """How it stands at `at`. `oldest_waiting` is the age of the oldest run that is ready, and `oldest` by queue."""
+
+    at: datetime
+    depths: tuple[Depth, ...]
+    oldest_waiting: timedelta | None
+    oldest: Mapping[str, timedelta]
+    running: int
+    capacity: int
+    workers: int
+    paused: tuple[str, ...]
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What ended in the span that began at `at`."""
+
+    at: datetime
+    runs: int
+    failed: int
+    cancelled: int
+    waited: Times
+    ran: Times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points from `since` on, each `step` long; one in which nothing ended is left out."""
+
+    since: datetime
+    until: datetime
+    step: timedelta
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Failures that look alike; `gist` is the last line of the error with its numbers and ids made alike."""
+
+    job: str
+    failure_type: str | None
+    gist: str
+    runs: int
+    first_at: datetime
+    last_at: datetime
+    example: str
+    """The newest of these runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTotals:
+    """All that ever ended of a job (and queue, where one is named)."""
+
+    job: str
+    queue: str
+    succeeded: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    waited: Times
+    ran: Times
+
+    @property
+    def runs(self) -> int:
+        return self.succeeded + self.failed + self.timed_out + self.cancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFigures:
+    """A queue: what waits and runs, its limits, and how often it refused a submission."""
+
+    queue: str
+    waiting: Depth
+    ready: Depth
+    running: int
+    oldest_waiting: timedelta | None
+    paused_at: datetime | None
+    note: str | None
+    max_queued: int | None
+    concurrency: int | None
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """A counter's name, what it is about, and how far it has come."""
+
+    name: str
+    label: str
+    value: int
+
+
+def overview(tx: Transaction) -> Overview:
+    """How it stands and goes now."""
+    depths, oldest = depth(tx)
+    alive = workers.live(tx)
+    return Overview(
+        at=tx.now,
+        depths=tuple(depths),
+        oldest_waiting=max(oldest.values(), default=None),
+        oldest=oldest,
+        running=sum(one.runs for one in depths if one.place == "leases"),
+        capacity=sum(one.concurrency for one in alive),
+        workers=len(alive),
+        paused=tuple(row["name"] for row in tx.all("list_limits", limit=QUEUES) if row["paused_at"] is not None),
+        pace=pace(tx),
+    )
+
+
+def depth(tx: Transaction) -> tuple[list[Depth], dict[str, timedelta]]:
+    """How much is where, queue by queue; and how old the oldest is that is ready."""
+    found: list[Depth] = []
+    oldest: dict[str, timedelta] = {}
+    for row in tx.all("count_ready", queues=QUEUES, limit=MOST + 1):
+        found.append(_depth(row["queue"], "ready", row["runs"]))
+        made = [Ids.made_at(one) for one in (row["plain"], row["ranked"]) if one is not None]
+        ages = [tx.now - at for at in made if at is not None]
+        if ages:
+            oldest[row["queue"]] = max(*ages, timedelta(0))
+    waiting = tx.all("count_waits", limit=MOST + 1)
+    cut = sum(row["runs"] for row in waiting) > MOST
+    # Of those that wait the oldest are counted, of whatever queue: beyond them each queue may have more.
+    found += [Depth(queue=row["queue"], place="waits", runs=row["runs"], more=cut) for row in waiting]
+    found += [
+        Depth(queue=row["queue"], place="leases", runs=row["runs"], more=False) for row in tx.all("count_running")
+    ]
+    return sorted(found, key=lambda one: (one.queue, one.place)), oldest
+
+
+def pace(tx: Transaction) -> Pace:
+    """From what ended in the last minutes, or the newest of it."""
+    rows = tx.all("find_latest", since=tx.now - RECENT, limit=NEWEST)
+    # Where they were cut off, the oldest instant may not be whole.
+    since = rows[-1]["finished_at"] if len(rows) == NEWEST else tx.now - RECENT
+    rows = [row for row in rows if row["finished_at"] > since]
+    seconds = max((tx.now - since).total_seconds(), 0.001)
+    good, bad = (sum(row["state"] in states for row in rows) for states in (("succeeded",), BAD))
+    return Pace(
+        runs=len(rows),
+        since=since,
+        per_second=len(rows) / seconds,
+        success_rate=good / (good + bad) if good + bad else None,
+        waited=_exactly(one for row in rows if (one := tallies.waited_for(row)) is not None),
+        ran=_exactly(one for row in rows if (one := tallies.ran_for(row)) is not None),
+    )
+
+
+def series(tx: Transaction, span: timedelta, *, job: str | None, queue: str | None) -> Series:
+    """What ended in the last `span`, point by point; the points are as fine as 300 of them allow."""
+    if not isinstance(span, timedelta) or not timedelta(minutes=1) <= span <= LONGEST:
+        raise InvalidArguments(f"span={span!r}: statistics are kept for {LONGEST.days} days; ask for a minute or more")
+    grain = next((one for one in tallies.KEPT if span <= POINTS * timedelta(minutes=one)), max(tallies.KEPT))
+    steps = -(-span // (POINTS * timedelta(minutes=grain)))
+    step = steps * timedelta(minutes=grain)
+    since = tallies.floor(tx.now - span, int(step / timedelta(minutes=1)))
+    pairs = [(ALL, ALL)] if job is None and queue is None else _pairs(tx, job, queue)
+    found = tallies.series(tx, pairs, grain=grain, since=since, limit=READ)
+    points: dict[datetime, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
+    for since_at, state, count in found:
+        points[since + (since_at - since) // step * step][state] += count
+    if len(found) == READ:
+        points.pop(min(points))  # it may not be whole
+    return Series(since=since, until=tx.now, step=step, points=tuple(_point(at, points[at]) for at in sorted(points)))
+
+
+def failures(tx: Transaction, *, limit: int) -> list[FailureGroup]:
+    """The newest 1,000 failures in groups, the largest first."""
+    groups: dict[tuple[str, str | None, str], list[Row]] = defaultdict(list)
+    for row in tx.all("find_failures", tail=ERROR, limit=FAILURES):
+        groups[row["job"], row["failure_type"], alike(row["error"] or "")].append(row)
+    found = [
+        FailureGroup(
+            job=job,
+            failure_type=failure_type,
+            gist=gist,
+            runs=len(rows),
+            first_at=rows[-1]["finished_at"],
+            last_at=rows[0]["finished_at"],
+            example=rows[0]["run_id"],
+        )
+        for (job, failure_type, gist), rows in groups.items()
+    ]
+    return sorted(found, key=lambda group: (-group.runs, -group.last_at.timestamp(), group.job))[:limit]
+
+
+def jobs(tx: Transaction) -> list[JobTotals]:
+    """Every job and queue of which anything has been counted."""
+    found: dict[tuple[str, str], dict[str, Count]] = defaultdict(dict)
+    for job, queue, state, count in tallies.totals(tx, limit=TOTALS):
+        found[job, queue][state] = count
+    return [_totals(job, queue, states) for (job, queue), states in sorted(found.items())]
+
+
+def queues(tx: Transaction) -> list[QueueFigures]:
+    """Every queue that has a run, a limit, a pause or a refusal."""
+    depths, oldest = depth(tx)
+    at = {(one.queue, one.place): one for one in depths}
+    said = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES)}
+    rejected = {label: value for (name, label), value in counters.read(tx).items() if name == "queue_rejected"}
+    nothing: Row = dict.fromkeys(("paused_at", "note", "max_queued", "concurrency"))
+    return [
+        QueueFigures(
+            queue=name,
+            waiting=at.get((name, "waits"), Depth(queue=name, place="waits", runs=0, more=False)),
+            ready=at.get((name, "ready"), Depth(queue=name, place="ready", runs=0, more=False)),
+            running=at[name, "leases"].runs if (name, "leases") in at else 0,
+            oldest_waiting=oldest.get(name),
+            rejected=rejected.get(name, 0),
+            **{field: said.get(name, nothing)[field] for field in nothing},
+        )
+        for name in sorted({one.queue for one in depths} | said.keys() | rejected.keys())
+    ]
+
+
+def counted(tx: Transaction) -> list[Counter]:
+    """Every counter, those that were never used at nothing."""
+    found = counters.read(tx)
+    used = {name for name, _ in found}
+    found |= {(name, ""): 0 for name in counters.NAMES if name not in used}
+    return [Counter(name=name, label=label, value=value) for (name, label), value in sorted(found.items())]
+
+
+def alike(error: str) -> str:
+    """The last line of an error with what differs from run to run made alike: ids, addresses, numbers."""
+    text = outcomes.gist(error)
+    for pattern, instead in _DIFFERENT:
+        text = pattern.sub(instead, text)
+    return text[:300]
+
+
+_DIFFERENT = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b[0-9][0-9a-hjkmnp-tv-z]{25}\b"), "<id>"),
+    (re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{12,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "#"),
+)
+
+
+def times(histogram: Histogram) -> Times:
+    """A histogram in five numbers."""
+    count = histogram.count
+    p50, p95, p99 = (histogram.quantile(fraction) for fraction in (0.5, 0.95, 0.99))
+    return Times(count=count, mean=histogram.seconds / count if count else None, p50=p50, p95=p95, p99=p99)
+
+
+def _exactly(durations: Iterable[float]) -> Times:
+    """The same of all there is."""
+    ordered = sorted(max(one, 0.0) for one in durations)
+    if not ordered:
+        return times(Histogram())
+    p50, p95, p99 = (ordered[max(0, math.ceil(fraction * len(ordered)) - 1)] for fraction in (0.5, 0.95, 0.99))
+    return Times(count=len(ordered), mean=sum(ordered) / len(ordered), p50=p50, p95=p95, p99=p99)
+
+
+def _pairs(tx: Transaction, job: str | None, queue: str | None) -> list[tuple[str, str]]:
+    """The jobs and queues that are meant; the busiest, if there are too many."""
+    if job is not None and queue is not None:
+        return [(job, queue)]
+    runs: dict[tuple[str, str], int] = defaultdict(int)
+    for one, its_queue, _, count in tallies.totals(tx, limit=TOTALS):
+        if one == job or its_queue == queue:
+            runs[one, its_queue] += count.runs
+    return sorted(runs, key=lambda pair: (-runs[pair], pair))[:PAIRS]
+
+
+def _point(at: datetime, states: Mapping[str, Count]) -> Point:
+    every = _sum(states.values())
+    failed = sum(states[state].runs for state in BAD if state in states)
+    cancelled = states["cancelled"].runs if "cancelled" in states else 0
+    return Point(
+        at=at,
+        runs=every.runs,
+        failed=failed,
+        cancelled=cancelled,
+        waited=times(every.waited),
+        ran=times(every.ran),
+    )
+
+
+def _totals(job: str, queue: str, states: Mapping[str, Count]) -> JobTotals:
+    every = _sum(states.values())
+    each = {name: states[name].runs if name in states else 0 for name in ("succeeded", "failed", "timed_out")}
+    cancelled = states["cancelled"].runs if "cancelled" in states else 0
+    return JobTotals(
+        job=job,
+        queue=queue,
+        **each,
+        cancelled=cancelled,
+        waited=times(every.waited),
+        ran=times(every.ran),
+    )
+
+
+def _depth(queue: str, place: str, runs: int) -> Depth:
+    return Depth(queue=queue, place=place, runs=min(runs, MOST), more=runs > MOST)
+
+
+def _sum(counts: Iterable[Count]) -> Count:
+    return sum(counts, start=Count())

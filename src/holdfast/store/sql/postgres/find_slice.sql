@@ -1,0 +1,79 @@
+-- Runs that ended between two instants, the first ones first; no more of any state are read than asked for.
+select
+    r.job,
+    r.queue,
+    r.created_at,
+    o.state,
+    o.attempt,
+    o.started_at,
+    o.finished_at
+from (
+    select *
+    from (
+        select
+            run_id,
+            state,
+            attempt,
+            started_at,
+            finished_at
+        from holdfast_outcomes
+        where state = 'succeeded'
+            and finished_at >= :since
+            and finished_at < :before
+        order by finished_at
+        limit :limit
+    ) as succeeded
+    union all
+    select *
+    from (
+        select
+            run_id,
+            state,
+            attempt,
+            started_at,
+            finished_at
+        from holdfast_outcomes
+        where state = 'failed'
+            and finished_at >= :since
+            and finished_at < :before
+        order by finished_at
+        limit :limit
+    ) as failed
+    union all
+    select *
+    from (
+        select
+            run_id,
+            state,
+            attempt,
+            started_at,
+            finished_at
+        from holdfast_outcomes
+        where state = 'cancelled'
+            and finished_at >= :since
+            and finished_at < :before
+        order by finished_at
+        limit :limit
+    ) as cancelled
+    union all
+    select *
+    from (
+        select
+            run_id,
+            state,
+            attempt,
+            started_at,
+            finished_at
+        from holdfast_outcomes
+        where state = 'timed_out'
+            and finished_at >= :since
+            and finished_at < :before
+        order by finished_at
+        limit :limit
+    ) as timed_out
+    order by finished_at
+    limit :limit
+) as o
+-- The limit lets the planner do nothing but look up each.
+cross join lateral (select job, queue, created_at from holdfast_runs where id = o.run_id limit 1) as r
+order by o.finished_at

@@ -1,0 +1,13 @@
+-- What has been counted since the beginning.
+select top (:limit)
+    job,
+    queue,
+    state,
+    runs,
+    waited,
+    ran
+from holdfast_totals
+order by
+    job,
+    queue,
+    state
