@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, clearing, inspections, reasons, retention, runs, settings, stores
+from holdfast import checkups, clearing, dossiers, events, inspections, reasons, retention, runs, settings, stores
 from holdfast.build_jobs import BuildDecorator, build_policy
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
@@ -27,6 +27,7 @@ from holdfast.doors.schedules import Schedules
 from holdfast.doors.scheduling import Scheduling
 from holdfast.doors.statistics import Statistics
 from holdfast.doors.workers import Workers
+from holdfast.dossiers import Dossier
 from holdfast.errors import InvalidPolicy
 from holdfast.events import Event
 from holdfast.handles import Run, RunLike, id_of
@@ -276,6 +277,15 @@ class Holdfast(Looking):
     def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
         return self.read(lambda tx: reasons.why(tx, id_of(run)))
+
+    def dossier(self, run: RunLike) -> Dossier:
+        """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
+        return self.read(lambda tx: dossiers.of(tx, id_of(run)))
+
+    def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
+        """What was recorded of a run (its log among it) after that number, each with its own."""
+        check_limit(limit)
+        return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""

@@ -1,0 +1,101 @@
+"""Dossiers: all that a page about one run shows, read at once; of everything no more than a page can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast import events, reasons
+from holdfast.events import Event
+from holdfast.reasons import Why
+from holdfast.runs import Snapshot
+from holdfast.store.transaction import Transaction
+
+EVENTS, STEPS, KIN = 500, 300, 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """A finished step, without what it came to."""
+
+    name: str
+    attempt: int
+    tries: int
+    started_at: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    """A run that has to do with another one.
+
+    relation  child (its stages and segments, if it is a pipeline), parent, repeat (of it), repeated (by it), needed
+    """
+
+    relation: str
+    id: str
+    job: str
+    kind: str | None
+    stage: str | None
+    segment: str | None
+    state: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    failure_type: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dossier:
+    """A run, why it is where it is, what was last recorded of it, its steps, and the runs that it has to do with.
+
+    recorded  the newest events with their numbers, in order; `earlier` says that there are more before them
+    """
+
+    why: Why
+    recorded: tuple[tuple[int, Event], ...]
+    earlier: bool
+    steps: tuple[StepTimes, ...]
+    more_steps: bool
+    kin: tuple[Kin, ...]
+    more_kin: bool
+
+    @property
+    def run(self) -> Snapshot:
+        return self.why.run
+
+    @property
+    def last(self) -> int:
+        """The number of the newest event."""
+        return self.recorded[-1][0] if self.recorded else 0
+
+
+def of(tx: Transaction, run_id: str) -> Dossier:
+    """All of it, or RunNotFound."""
+    why = reasons.why(tx, run_id)
+    recorded = events.last(tx, run_id, limit=EVENTS + 1)
+    steps = tx.all("find_told_steps", run_id=run_id, attempt=0, number=0, limit=STEPS + 1)
+    kin = _kin(tx, why.run)
+    return Dossier(
+        why=why,
+        recorded=tuple(recorded[-EVENTS:]),
+        earlier=len(recorded) > EVENTS,
+        steps=tuple(StepTimes(**{name: row[name] for name in StepTimes.__slots__}) for row in steps[:STEPS]),
+        more_steps=len(steps) > STEPS,
+        kin=tuple(kin[:KIN]),
+        more_kin=len(kin) > KIN,
+    )
+
+
+def _kin(tx: Transaction, run: Snapshot) -> Sequence[Kin]:
+    named = dict.fromkeys(run.needed[:KIN], "needed") if run.kind != "pipeline" else {}
+    named |= {run_id: what for run_id, what in ((run.parent_id, "parent"), (run.again_of, "repeated")) if run_id}
+    rows = tx.all("find_kin", run_id=run.id, ids=sorted(named), limit=KIN + 1)
+    found = [
+        Kin(**row | {"relation": named[row["id"]] if row["relation"] == "named" else row["relation"]}) for row in rows
+    ]
+    return sorted(found, key=lambda one: (_ORDER.index(one.relation), one.created_at, one.id))
+
+
+_ORDER = ("parent", "repeated", "repeat", "needed", "child")
