@@ -28,9 +28,9 @@ from holdfast.errors import (
     NoFingerprint,
     NotAllowed,
     NotSerialisable,
+    NotSignedIn,
     PassExists,
     PassNotFound,
-    NotSignedIn,
     PipelineNotFound,
     QueueFull,
     ResultTimeout,
@@ -54,11 +54,14 @@ from holdfast.errors import (
     WrongConnection,
     WrongSqliteLibrary,
 )
-from holdfast.events import Event
+from holdfast.events import Event, Events
+from holdfast.filters import RunFilter
 from holdfast.fingerprints import fingerprint
 from holdfast.handles import Run
 from holdfast.inspections import Finding
 from holdfast.jobs import Job
+from holdfast.news import News
+from holdfast.operations import Operation
 from holdfast.passes import Pass
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
@@ -66,6 +69,7 @@ from holdfast.reasons import Why
 from holdfast.retention import Removed
 from holdfast.retries import Retry, TryAgain
 from holdfast.runs import Snapshot
+from holdfast.searches import Count, Page
 from holdfast.settings import Settings
 from holdfast.slots import Slot
 from holdfast.stages import PipelineInfo
@@ -85,9 +89,11 @@ __all__ = [
     "Check",
     "Child",
     "Context",
+    "Count",
     "DepotUnavailable",
     "DuplicateStep",
     "Event",
+    "Events",
     "Fence",
     "Finding",
     "Holdfast",
@@ -99,10 +105,13 @@ __all__ = [
     "Job",
     "JobExists",
     "LeaseLost",
+    "News",
     "NoFingerprint",
     "NotAllowed",
     "NotSerialisable",
     "NotSignedIn",
+    "Operation",
+    "Page",
     "Pass",
     "PassExists",
     "PassNotFound",
@@ -116,6 +125,7 @@ __all__ = [
     "Retry",
     "Run",
     "RunFailed",
+    "RunFilter",
     "RunInfo",
     "RunNotFound",
     "ScheduleInfo",

@@ -6,13 +6,14 @@ outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`. `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from holdfast import codec
-from holdfast.store.transaction import Transaction
+from holdfast import codec, cursors
+from holdfast.errors import InvalidArguments
+from holdfast.store.transaction import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ KINDS = {
     "PROGRESS": "the run told how far it is",
     "LOG": "a log record made during the run",
     "SLOTS_PASSED": "a schedule was not looked after for so long that its oldest slots were missed without a row each",
+    "OPERATED": "someone steered by hand: who, what they did and to what",
     "SCHEDULER_CONTENTION": "a start met a locked database and was tried again on a later tick",
 }
 
@@ -64,18 +66,73 @@ def record(tx: Transaction, events: Iterable[Event]) -> None:
         tx.put("insert_events", rows=rows)
 
 
+BUDGET = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """Recorded events of all runs with their cursors; `next` is where to go on, be there some or not."""
+
+    events: tuple[tuple[str, Event], ...]
+    next: str
+
+
+def everywhere(tx: Transaction, *, after: str | None, kinds: Collection[str] | None, limit: int) -> Events:
+    """What was recorded since the cursor, of all runs; at most BUDGET events are looked at.
+
+    None is passed by: what could still be overtaken by a transaction that began earlier is not told yet.
+    """
+    start = (0, 0) if after is None else _read(after)
+    if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= KINDS.keys()):
+        raise InvalidArguments(f"kinds are some of {', '.join(KINDS)}; not {kinds!r}")
+    wanted = None if kinds is None else sorted(kinds)
+    rows = tx.all(
+        "find_all_events",
+        tx=start[0],
+        after=start[1],
+        kinds=wanted,
+        budget=limit if kinds is None else BUDGET,
+        limit=limit,
+    )
+    told = tuple((_write(row["tx"], row["id"]), _event(row)) for row in rows if row["wanted"])
+    position = (rows[-1]["tx"], rows[-1]["id"]) if rows else start
+    return Events(events=told, next=_write(*position))
+
+
+def end(tx: Transaction) -> str:
+    """The cursor after which there is only what will be recorded from now on."""
+    row = tx.one("find_events_end")
+    assert row is not None
+    return _write(row["tx"], row["id"])
+
+
+def _write(number: int, event_id: int) -> str:
+    return cursors.write("events", number, event_id)
+
+
+def _read(after: str) -> tuple[int, int]:
+    match cursors.read(after, "events"):
+        case (int(number), int(event_id)):
+            return number, event_id
+    raise InvalidArguments("this is no cursor of events")
+
+
 def of(tx: Transaction, run_id: str, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Event]]:
     """What was recorded of a run, numbered in the order of its writing."""
-    return [
-        (
-            row["id"],
-            Event(
-                run_id=row["run_id"],
-                kind=row["kind"],
-                attempt=row["attempt"],
-                data=codec.load(row["data"]),
-                happened_at=row["happened_at"],
-            ),
-        )
-        for row in tx.all("find_events", run_id=run_id, after=after, limit=limit)
-    ]
+    return [(row["id"], _event(row)) for row in tx.all("find_events", run_id=run_id, after=after, limit=limit)]
+
+
+def last(tx: Transaction, run_id: str, *, before: int = 2**63 - 1, limit: int) -> list[tuple[int, Event]]:
+    """What was recorded of a run last, in the same order."""
+    rows = tx.all("find_last_events", run_id=run_id, before=before, limit=limit)
+    return [(row["id"], _event(row)) for row in reversed(rows)]
+
+
+def _event(row: Row) -> Event:
+    return Event(
+        run_id=row["run_id"],
+        kind=row["kind"],
+        attempt=row["attempt"],
+        data=codec.load(row["data"]),
+        happened_at=row["happened_at"],
+    )

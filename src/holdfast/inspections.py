@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, get_args
 
-from holdfast import builds, codec, events, outcomes, reruns, runs, steps
+from holdfast import builds, events, filters, news, operations, outcomes, reruns, runs, steps
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.events import Event
 from holdfast.runs import Snapshot
 from holdfast.store.store import Store
 from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import Submission
-
-STATES = ("queued", "running", *get_args(outcomes.State))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +36,14 @@ def list_runs(
     limit: int,
     before: str | None,
 ) -> list[Snapshot]:
-    if state is not None and state not in STATES:
-        raise InvalidArguments(f"there is no state {state!r}; a run is {', '.join(STATES)}")
+    if state is not None and state not in filters.STATES:
+        raise InvalidArguments(f"there is no state {state!r}; a run is {', '.join(filters.STATES)}")
     rows = tx.all(
         "list_runs",
         state=state,
         job=job,
         queue=queue,
-        tag=None if tag is None else _like(tag),
+        tag=None if tag is None else filters.like(tag),
         parent_id=parent,
         parts=int(parts),
         limit=limit,
@@ -55,21 +52,26 @@ def list_runs(
     return [runs.snapshot(row) for row in rows]
 
 
-def _like(tag: tuple[str, str]) -> str:
-    """How a tag stands in the JSON of all of them."""
-    text = codec.compact(dict([tag]))[1:-1]
-    for special in "~%_[":
-        text = text.replace(special, f"~{special}")
-    return f"%{text}%"
+def cancel(tx: Transaction, run_id: str, *, reason: str, by: str | None = None) -> str:
+    """End a run or ask it to stop, and write down who did; its state afterwards."""
+    state = runs.cancel(tx, run_id, reason=reason)
+    operations.record(tx, by, "cancel", run_id=run_id, reason=reason, state=state)
+    return state
 
 
-def again(tx: Transaction, run_id: str) -> str:
+def again(tx: Transaction, run_id: str, *, by: str | None = None, idempotency_key: str | None = None) -> str:
     """Submit a new run with the job, arguments and options of this one; a build is built anew."""
+    new = _again(tx, run_id, idempotency_key=idempotency_key)
+    operations.record(tx, by, "again", run_id=run_id, run=new)
+    return new
+
+
+def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None) -> str:
     old = runs.get(tx, run_id)
     if old.kind == "build":
         return builds.rebuild(tx, run_id)
     if old.kind == "pipeline":
-        return reruns.rerun(tx, run_id)
+        return reruns.rerun(tx, run_id, idempotency_key=idempotency_key)
     if old.kind in ("stage", "segment"):
         raise InvalidPolicy(
             f"run {run_id} is part of a pipeline; do that again from its stage: "
@@ -86,6 +88,7 @@ def again(tx: Transaction, run_id: str) -> str:
         args=row["args"],
         policy=old.policy,
         tags=row["tags"],
+        idempotency_key=idempotency_key,
         again_of=old.id,
         needed=old.needed,
     )
@@ -101,18 +104,6 @@ def story(tx: Transaction, run_id: str) -> list[Event]:
     told = [event for _, event in events.of(tx, run_id, limit=100_000)]
     told += _proved(run, told, steps.of(tx, run_id))
     return sorted(told, key=lambda event: _moment(run, event))
-
-
-def news(
-    tx: Transaction, run_id: str, *, after: int, limit: int
-) -> tuple[Snapshot, list[tuple[int | tuple[Any, ...], Event]]]:
-    """The run, and its events since number `after`, each with a mark by which the reader knows those it has seen."""
-    run = runs.get(tx, run_id)
-    recorded = events.of(tx, run_id, after=after, limit=limit)
-    proved = _proved(run, [event for _, event in recorded], steps.of(tx, run_id))
-    found: list[tuple[int | tuple[Any, ...], Event]] = [*recorded]
-    found += [((event.kind, event.attempt, event.data.get("step")), event) for event in proved]
-    return run, sorted(found, key=lambda pair: _moment(run, pair[1]))
 
 
 def _moment(run: Snapshot, event: Event) -> tuple[datetime, int, int]:
@@ -134,32 +125,23 @@ _ORDER = {
 _ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED"), 7)
 
 
-_ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER")
-
-
 def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
     yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
     for event in told:
-        if "started_at" in event.data and event.kind in _ENDS_AN_ATTEMPT:
-            yield _started(
+        if "started_at" in event.data and event.kind in news.ENDS_AN_ATTEMPT:
+            yield news.started(
                 run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"])
             )
     ended_by_recovery = any(event.kind == "RUN_TAKEN_OVER" and event.attempt == run.attempt for event in told)
     if run.started_at is not None and not ended_by_recovery:
-        yield _started(run.id, run.attempt, run.holder, run.started_at)
+        yield news.started(run.id, run.attempt, run.holder, run.started_at)
     for step in finished:
         data = {"step": step.name}
         yield Event(run_id=run.id, kind="STEP_STARTED", attempt=step.attempt, data=data, happened_at=step.started_at)
         data = {"step": step.name, "tries": str(step.tries)}
         yield Event(run_id=run.id, kind="STEP_FINISHED", attempt=step.attempt, data=data, happened_at=step.finished_at)
     if run.ended:
-        ending = {"failure_type": run.failure_type, "error": run.error} if run.failure_type else {}
-        kind = f"RUN_{run.state.upper()}"
-        yield Event(run_id=run.id, kind=kind, attempt=run.attempt, data=ending, happened_at=run.finished_at)
-
-
-def _started(run_id: str, attempt: int | None, holder: str | None, at: datetime) -> Event:
-    return Event(run_id=run_id, kind="RUN_STARTED", attempt=attempt, data={"holder": holder}, happened_at=at)
+        yield news.ending(run)
 
 
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:

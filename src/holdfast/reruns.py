@@ -11,7 +11,9 @@ from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
 
 
-def rerun(tx: Transaction, pipeline_id: str, *, from_stage: str | None = None) -> str:
+def rerun(
+    tx: Transaction, pipeline_id: str, *, from_stage: str | None = None, idempotency_key: str | None = None
+) -> str:
     """A new pipeline run that repeats this one; with `from_stage` it uses the runs of the stages before that again."""
     plan, old = stages.plan_of(tx, pipeline_id), runs.get(tx, pipeline_id)
     renew = None if from_stage is None else _from(tx, plan, from_stage)
@@ -24,6 +26,7 @@ def rerun(tx: Transaction, pipeline_id: str, *, from_stage: str | None = None) -
         args="",
         policy=old.policy,
         tags=plans.tags(old.tags),
+        idempotency_key=idempotency_key,
         again_of=old.id,
     )
     # What it waited for was given to its first stages; a new run does not wait, but may ask what came of that.

@@ -66,6 +66,7 @@ column holdfast_events.data text not null
 column holdfast_events.happened_at timestamp with time zone not null
 column holdfast_events.tx bigint not null
 constraint holdfast_events_pkey PRIMARY KEY (id)
+CREATE INDEX holdfast_ix_events_operated ON public.holdfast_events USING btree (id) WHERE (kind = 'OPERATED'::text)
 CREATE INDEX holdfast_ix_events_run ON public.holdfast_events USING btree (run_id, id)
 CREATE INDEX holdfast_ix_events_tx ON public.holdfast_events USING btree (tx, id)
 CREATE UNIQUE INDEX holdfast_events_pkey ON public.holdfast_events USING btree (id)
@@ -315,6 +316,7 @@ column holdfast_steps.started_at timestamp with time zone not null
 column holdfast_steps.finished_at timestamp with time zone not null
 column holdfast_steps.number integer not null
 constraint holdfast_steps_pkey PRIMARY KEY (run_id, name)
+CREATE INDEX holdfast_ix_steps_order ON public.holdfast_steps USING btree (run_id, attempt, number)
 CREATE UNIQUE INDEX holdfast_steps_pkey ON public.holdfast_steps USING btree (run_id, name)
 column holdfast_stops.parent_id text collate "C" not null
 column holdfast_stops.because text not null

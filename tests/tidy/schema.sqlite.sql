@@ -77,6 +77,8 @@ CREATE TABLE holdfast_events (
     happened_at text not null
 );
 
+CREATE INDEX holdfast_ix_events_operated on holdfast_events (id) where kind = 'OPERATED';
+
 CREATE INDEX holdfast_ix_events_run on holdfast_events (run_id, id);
 
 CREATE TABLE holdfast_gates (
@@ -323,6 +325,8 @@ CREATE TABLE holdfast_steps (
     finished_at text not null, number integer not null default 0,
     primary key (run_id, name)
 ) without rowid;
+
+CREATE INDEX holdfast_ix_steps_order on holdfast_steps (run_id, attempt, number);
 
 CREATE TABLE holdfast_stops (
     parent_id text not null,

@@ -87,7 +87,8 @@ def test_a_file_is_one_statement_in_lower_case(folder: str) -> None:
     wrong = []
     for path in sorted((SOURCE / "store" / "sql" / folder).glob("*.sql")):
         text = translate(path.stem, path.read_text("utf-8"), prefix="holdfast_", style="named").text
-        if text != text.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
+        words = re.sub(r"'[^']*'", "''", text)  # a text that is compared is as it is stored
+        if words != words.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
             wrong.append(path.name)
     assert wrong == []
 

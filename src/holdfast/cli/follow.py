@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast import inspections
 from holdfast.cli import exits, screen, shapes, show, targets
 from holdfast.engine import Holdfast
 from holdfast.errors import ResultTimeout
@@ -45,31 +44,21 @@ class Follower:
 
     def __init__(self, hf: Holdfast, run_id: str) -> None:
         self._hf, self._run_id = hf, run_id
-        self._told: set[object] = set()
+        self._after: str | None = None
         self.run: Snapshot = hf.snapshot(run_id)
 
     def events(self, timeout: float | None) -> Iterator[Event]:
         clock = self._hf.clock
-        started, after, pause = clock.elapsed(), 0, SOON
+        started, pause = clock.elapsed(), SOON
         while True:
-            after, news = self._look(after)
-            yield from news
-            if self.run.ended:
-                break
+            news = self._hf.news(self._run_id, after=self._after, limit=PAGE)
+            self.run = news.run
+            for self._after, event in news.events:
+                yield event
+            if news.ended:
+                return
             if timeout is not None and clock.elapsed() - started >= timeout:
                 raise ResultTimeout(f"run {self._run_id} is still {self.run.state} after {timeout:g} s")
-            pause = SOON if news else min(pause * 1.5, LATER)
-            threading.Event().wait(pause)
-        # A writer that took its number early and committed late: look at everything once more.
-        after = 0
-        while True:
-            before, (after, news) = after, self._look(after)
-            yield from news
-            if after == before:
-                return
-
-    def _look(self, after: int) -> tuple[int, list[Event]]:
-        self.run, found = self._hf.read(lambda tx: inspections.news(tx, self._run_id, after=after, limit=PAGE))
-        new = [(mark, event) for mark, event in found if mark not in self._told]
-        self._told.update(mark for mark, _ in new)
-        return max([after, *(mark for mark, _ in found if isinstance(mark, int))]), [event for _, event in new]
+            pause = SOON if news.events else min(pause * 1.5, LATER)
+            if len(news.events) < PAGE:
+                threading.Event().wait(pause)

@@ -11,7 +11,7 @@ from rich.live import Live
 from holdfast.cli import exits, screen, shapes, show, targets, trees
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
-from holdfast.inspections import STATES
+from holdfast.filters import STATES
 from holdfast.stages import PipelineInfo
 
 

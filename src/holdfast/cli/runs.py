@@ -14,7 +14,7 @@ from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
 from holdfast.engine import Holdfast
 from holdfast.events import Event
-from holdfast.inspections import STATES
+from holdfast.filters import STATES
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 from holdfast.spelling import did_you_mean

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast import queues, seats
+from holdfast import operations, queues, seats
 from holdfast.queues import Limits
 from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
 
 
 class Declared:
@@ -29,13 +30,18 @@ class Declared:
             write(store, name, wanted[name], declared=True)
 
 
-def write(store: Store, name: str, limits: Limits, *, declared: bool = False) -> None:
+def write(store: Store, name: str, limits: Limits, *, declared: bool = False, by: str | None = None) -> None:
     """Set what of a queue's limits was said, and count what is there."""
     bounds = isinstance(limits.max_queued, int)
     if bounds:
         # Before, in small pieces: what runs must not be held still while all that waits is counted.
         _fill(store, name)
-    store.do(lambda tx: queues.limit(tx, name, limits, declared=declared))
+
+    def limit(tx: Transaction) -> None:
+        queues.limit(tx, name, limits, declared=declared)
+        operations.record(tx, by, "limit", queue=name, limits=limits.text)
+
+    store.do(limit)
     if bounds:
         # Again, for runs that moved from place to place just then.
         _fill(store, name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import queues
+from holdfast import operations, queues
 from holdfast.doors.limits import write
 from holdfast.queues import UNSET, Limits, Queue, Unset
+from holdfast.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -26,19 +27,35 @@ class Queues:
         """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
         return next((queue for queue in self.list() if queue.name == name), Queue(name=name))
 
-    def pause(self, name: str, *, note: str | None = None) -> None:
+    def pause(self, name: str, *, note: str | None = None, by: str | None = None) -> None:
         """Let nothing of this queue be claimed until `resume`; what runs goes on."""
         Limits().check(name)
-        self._hf.do(lambda tx: queues.pause(tx, name, note=note))
 
-    def resume(self, name: str) -> None:
+        def pause(tx: Transaction) -> None:
+            queues.pause(tx, name, note=note)
+            operations.record(tx, by, "pause", queue=name, note=note)
+
+        self._hf.do(pause)
+
+    def resume(self, name: str, *, by: str | None = None) -> None:
         """Let a paused queue be claimed again."""
-        self._hf.do(lambda tx: queues.resume(tx, name))
+
+        def resume(tx: Transaction) -> None:
+            queues.resume(tx, name)
+            operations.record(tx, by, "resume", queue=name)
+
+        self._hf.do(resume)
 
     def limit(
-        self, name: str, *, max_queued: int | Unset | None = UNSET, concurrency: int | Unset | None = UNSET
+        self,
+        name: str,
+        *,
+        max_queued: int | Unset | None = UNSET,
+        concurrency: int | Unset | None = UNSET,
+        by: str | None = None,
     ) -> None:
         """Change limits of a queue (`*` is all of them together), for every process, at once. None lifts one."""
         limits = Limits(max_queued=max_queued, concurrency=concurrency)
         limits.check(name)
-        write(self._hf.store, name, limits)
+        operations.check(by)
+        write(self._hf.store, name, limits, by=by)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast import schedules, slots
+from holdfast import operations, schedules, slots
 from holdfast.errors import ScheduleNotFound
 from holdfast.handles import Run
 from holdfast.jobs import Job, job_name
@@ -77,31 +77,39 @@ class Schedules:
 
         return self._hf.read(read)
 
-    def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
+    def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime, by: str | None = None) -> Run[Any]:
         """Claim a slot by hand. It passes the same claim as the scheduler's: SlotTaken if the slot has been decided,
         StillRunning if an earlier run stands in the way."""
         name = job_name(schedule)
 
         def trigger(tx: Transaction) -> str:
             self._write_down(tx, name)
-            return slots.trigger(tx, name, scheduled_for=scheduled_for)
+            run_id = slots.trigger(tx, name, scheduled_for=scheduled_for)
+            operations.record(tx, by, "trigger", run_id=run_id, schedule=name, slot=scheduled_for.isoformat())
+            return run_id
 
         return self._hf.get(self._hf.do(trigger))
 
-    def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None) -> None:
+    def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None, by: str | None = None) -> None:
         """Let no slot start until `resume`; what runs goes on."""
         name = job_name(schedule)
 
         def pause(tx: Transaction) -> None:
             self._write_down(tx, name)
             schedules.pause(tx, name, note=note)
+            operations.record(tx, by, "pause", schedule=name, note=note)
 
         self._hf.do(pause)
 
-    def resume(self, schedule: Job[..., Any] | str) -> None:
+    def resume(self, schedule: Job[..., Any] | str, *, by: str | None = None) -> None:
         """Go on; the slots of the pause are late ones, and coalesce, misfire_grace and catch_up decide about them."""
         name = job_name(schedule)
-        self._hf.do(lambda tx: schedules.resume(tx, name))
+
+        def resume(tx: Transaction) -> None:
+            schedules.resume(tx, name)
+            operations.record(tx, by, "resume", schedule=name)
+
+        self._hf.do(resume)
 
     def _write_down(self, tx: Transaction, name: str) -> None:
         """A schedule of our code may be spoken of before a worker has started."""

@@ -4,6 +4,22 @@ go
 -- The how-manieth step of its attempt: the order in which steps were remembered.
 alter table holdfast_steps add number int not null default 0
 go
+update holdfast_steps
+set
+    number = (
+        select count(*)
+        from holdfast_steps as s
+        where
+            s.run_id = holdfast_steps.run_id
+            and s.attempt = holdfast_steps.attempt
+            and (s.finished_at < holdfast_steps.finished_at or (s.finished_at = holdfast_steps.finished_at and s.name <= holdfast_steps.name))
+    )
+go
+create index holdfast_ix_steps_order on holdfast_steps (run_id, attempt, number)
+go
+-- What was done by hand, for whoever asks who did it.
+create index holdfast_ix_events_operated on holdfast_events (id) where kind = 'OPERATED'
+go
 -- Grows with each event: numbers are given before the commit, so only this says what may still come.
 alter table holdfast_events add tx rowversion not null
 go

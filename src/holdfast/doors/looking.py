@@ -1,0 +1,72 @@
+"""What a Holdfast answers about its runs: searches, counts, news and who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from holdfast import events, news, operations, searches
+from holdfast.errors import InvalidArguments
+from holdfast.events import Events
+from holdfast.filters import RunFilter
+from holdfast.handles import RunLike, id_of
+from holdfast.news import News
+from holdfast.operations import Operation
+from holdfast.options import check_limit
+from holdfast.searches import Count, Page
+from holdfast.store.transaction import Transaction
+
+T = TypeVar("T")
+EVERYTHING = RunFilter()
+
+
+class Looking:
+    """The questions of one Holdfast; each is bounded, however much history there is."""
+
+    def read(self, verb: Callable[[Transaction], T]) -> T:
+        raise NotImplementedError
+
+    def search(self, filter: RunFilter = EVERYTHING, *, limit: int = 50, after: str | None = None) -> Page:
+        """The runs that a filter means, the newest first; `after` is the `next` of the page before.
+
+        At most 10,000 runs are looked at for a page, so it may have few runs, or none, and still have a next one.
+        """
+        check_limit(limit)
+        return self.read(lambda tx: searches.search(tx, _checked(filter), limit=limit, after=after))
+
+    def count(self, filter: RunFilter = EVERYTHING) -> Count:
+        """How many runs a filter means, if 10,000 of them tell."""
+        return self.read(lambda tx: searches.count(tx, _checked(filter)))
+
+    def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
+        """How many runs of each state a filter means; its own state does not count."""
+        return self.read(lambda tx: searches.counts(tx, _checked(filter).without_state))
+
+    def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000) -> News:
+        """What has happened to a run since a cursor, which came with the last event that was told."""
+        check_limit(limit)
+        return self.read(lambda tx: news.news(tx, id_of(run), after=after, limit=limit))
+
+    def marks(self, runs: Sequence[RunLike]) -> Mapping[str, str]:
+        """For each run, by its id, a short text that is another one whenever there may be news of it."""
+        return self.read(lambda tx: news.marks(tx, [id_of(run) for run in runs]))
+
+    def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
+        """What was recorded of all runs since a cursor, and where to go on; none is left out, whoever commits late."""
+        check_limit(limit)
+        return self.read(lambda tx: events.everywhere(tx, after=after, kinds=kinds, limit=limit))
+
+    def events_end(self) -> str:
+        """The cursor after which `events` tells only what is recorded from now on."""
+        return self.read(events.end)
+
+    def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
+        """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
+        check_limit(limit)
+        return self.read(lambda tx: operations.listed(tx, limit=limit, before=before))
+
+
+def _checked(filter: RunFilter) -> RunFilter:
+    if not isinstance(filter, RunFilter):
+        raise InvalidArguments(f"a filter is a RunFilter, not {filter!r}")
+    return filter

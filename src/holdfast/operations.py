@@ -1,0 +1,72 @@
+"""Operations: who did what by hand, and when; written with what was done, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast import codec, cursors, events
+from holdfast.errors import InvalidArguments
+from holdfast.events import Event
+from holdfast.store.transaction import Transaction
+
+KIND = "OPERATED"
+MAX_BY, MAX_TEXT = 200, 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """What an operator did: `action` is the verb ("cancel"), `what` says to what, and with what words.
+
+    cursor  give it as `before` to read what was done earlier
+    """
+
+    by: str
+    action: str
+    what: dict[str, Any]
+    run_id: str | None
+    happened_at: datetime
+    cursor: str
+
+
+def check(by: object) -> None:
+    """Refuse what names no one."""
+    if by is not None and not (isinstance(by, str) and 0 < len(by) <= MAX_BY and codec.storable(by)):
+        raise InvalidArguments(f"by is text of 1 to {MAX_BY} characters, none NUL or half a character")
+
+
+def record(tx: Transaction, by: str | None, action: str, *, run_id: str | None = None, **what: Any) -> None:
+    """Write down what was just done in this transaction; nothing if no one says who did it.
+
+    Of a run nothing else is written before this transaction ends: its events are numbered in the order of commits.
+    """
+    check(by)
+    if by is None:
+        return
+    if run_id is not None:
+        _hold(tx, run_id)
+    said = {name: value[:MAX_TEXT] if isinstance(value, str) else value for name, value in what.items()}
+    data = {"by": by, "action": action, "what": {name: value for name, value in said.items() if value is not None}}
+    events.record(tx, [Event(run_id=run_id, kind=KIND, data=data)])
+
+
+def listed(tx: Transaction, *, limit: int, before: str | None) -> list[Operation]:
+    """What operators did, the newest first."""
+    last = 2**63 - 1 if before is None else cursors.read(before, "operations")[0]
+    return [
+        Operation(
+            **codec.load(row["data"]),
+            run_id=row["run_id"],
+            happened_at=row["happened_at"],
+            cursor=cursors.write("operations", row["id"]),
+        )
+        for row in tx.all("find_operations", before=last, limit=limit)
+    ]
+
+
+def _hold(tx: Transaction, run_id: str) -> None:
+    """A run may move while we reach for it; wherever it stands in the end, it is held still."""
+    for _ in range(100):
+        if tx.all("lock_run", run_id=run_id):
+            return
