@@ -115,6 +115,15 @@ class _Reader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
     def readinto(self, buffer: Any) -> int:
         block = self._file.read(len(buffer))
         buffer[: len(block)] = block

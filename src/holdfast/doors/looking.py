@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from holdfast import events, news, operations, searches
+from holdfast import events, logs, news, operations, runs, searches, steps
 from holdfast.errors import InvalidArguments
 from holdfast.events import Events
 from holdfast.filters import RunFilter
 from holdfast.handles import RunLike, id_of
+from holdfast.logs import Logs
 from holdfast.news import News
 from holdfast.operations import Operation
 from holdfast.options import check_limit
 from holdfast.searches import Count, Page
+from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -59,6 +61,25 @@ class Looking:
     def events_end(self) -> str:
         """The cursor after which `events` tells only what is recorded from now on."""
         return self.read(events.end)
+
+    def logs(
+        self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
+    ) -> Logs:
+        """A run's log: records of at least this level that contain this text; `after` is the `next` of the page before.
+
+        At most 10,000 of its events are looked at for a page.
+        """
+        check_limit(limit)
+        return self.read(lambda tx: logs.of(tx, id_of(run), level=level, text=text, after=after, limit=limit))
+
+    def steps(self, run: RunLike) -> Sequence[Step]:
+        """The steps that a run has done and remembers, in order; `result` is JSON text."""
+        return self.read(lambda tx: steps.of(tx, runs.get(tx, id_of(run)).id))
+
+    def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
+        """The ids of runs that begin like that, the oldest first."""
+        check_limit(limit)
+        return self.read(lambda tx: runs.beginning(tx, text, limit=limit))
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
