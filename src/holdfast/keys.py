@@ -21,6 +21,8 @@ class Holder:
     state: Literal["running", "ready", "waits"]
     worker: str | None
     due_at: datetime | None
+    started_at: datetime | None = None
+    """When its attempt began, if it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,4 +54,10 @@ def _key(tx: Transaction, row: Row) -> Key:
 
 def _holder(hold: Row) -> Holder:
     state: Literal["running", "ready", "waits"] = "running" if hold["holder"] else "waits" if hold["waits"] else "ready"
-    return Holder(run_id=hold["run_id"], state=state, worker=hold["holder"], due_at=hold["due_at"])
+    return Holder(
+        run_id=hold["run_id"],
+        state=state,
+        worker=hold["holder"],
+        due_at=hold["due_at"],
+        started_at=hold["started_at"],
+    )

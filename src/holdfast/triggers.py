@@ -205,6 +205,14 @@ class Described:
         return self.text
 
 
+def in_words(trigger: Trigger) -> str:
+    """As one would say it: 'At 06:00 on Monday through Friday, Europe/Berlin'."""
+    if not isinstance(trigger, Cron):
+        return str(trigger)
+    said = CronSim(trigger.expression, datetime(2000, 1, 1)).explain()  # noqa: DTZ001 - a wall clock without a zone
+    return f"{said}, {trigger.tz}"
+
+
 def between(trigger: Trigger, after: datetime, until: datetime, *, most: int) -> tuple[list[datetime], bool]:
     """The slots in (after, until], oldest first; of more than `most` the latest, and whether any were left out.
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast import codec, events
+from holdfast import codec
 from holdfast.errors import WorkerExists, WorkerNotFound
-from holdfast.events import Event
 from holdfast.store.transaction import Row, Transaction
 
 
@@ -119,12 +118,10 @@ def tasks(tx: Transaction, *, limit: int) -> list[Task]:
     return [Task(**row) for row in tx.all("list_leases", limit=limit)]
 
 
-def drain(tx: Transaction, worker_id: str, *, by: str | None = None) -> WorkerInfo:
+def drain(tx: Transaction, worker_id: str) -> WorkerInfo:
     """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
     tx.put("request_drain", id=worker_id, now=tx.now)
     worker = get(tx, worker_id)
-    data = {"action": "drain", "worker": worker_id, "who": by}
-    events.record(tx, [Event(run_id=None, kind="OPERATED", data=data)])
     tx.ring("drains")
     return worker
 

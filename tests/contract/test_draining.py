@@ -21,6 +21,8 @@ def test_a_live_worker_is_asked_once_and_the_first_time_counts(hf: Holdfast, clo
     clock.advance(timedelta(seconds=1))
 
     assert hf.workers.drain("worker-1").drain_at == asked_at
+    [operation] = hf.operations()
+    assert (operation.by, operation.action, operation.what) == ("ada", "drain", {"worker": "worker-1"})
     assert [(one.id, one.claims) for one in hf.workers.list()] == [("worker-1", False), ("worker-2", True)]
 
 

@@ -336,3 +336,10 @@ def test_a_nickname_that_names_no_time_is_answered_with_those_that_do() -> None:
 )
 def test_an_interval_is_written_as_people_say_it(seconds: float, words: str) -> None:
     assert str(Every(timedelta(seconds=seconds))) == f"every {words}"
+
+
+def test_a_trigger_is_told_in_words() -> None:
+    assert triggers.in_words(Cron("0 6 * * 1-5", "Europe/Berlin")) == "At 06:00 on Monday through Friday, Europe/Berlin"
+    assert triggers.in_words(Cron("@daily")) == "At 00:00 every day, UTC"
+    assert triggers.in_words(Every(timedelta(minutes=5))) == "every 5 min"
+    assert triggers.in_words(Described("cron[hour='6']")) == "cron[hour='6']"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast import operations, schedules, slots
+from holdfast import operations, schedules, slots, triggers
 from holdfast.errors import ScheduleNotFound
 from holdfast.handles import Run
 from holdfast.jobs import Job, job_name
@@ -42,6 +42,8 @@ class ScheduleInfo:
     seen_at: datetime | None
     last: Slot | None
     next_at: datetime | None
+    words: str = ""
+    """The trigger as one would say it."""
 
 
 class Schedules:
@@ -145,6 +147,7 @@ class Schedules:
         return ScheduleInfo(
             name=schedule.name,
             trigger=str(schedule.trigger),
+            words=triggers.in_words(schedule.trigger),
             tz=schedules.zone_of(schedule),
             queue=schedule.queue,
             considered_at=None,
@@ -162,6 +165,7 @@ class Schedules:
         return ScheduleInfo(
             name=standing.name,
             trigger=str(standing.schedule.trigger),
+            words=triggers.in_words(standing.schedule.trigger),
             tz=schedules.zone_of(standing.schedule),
             queue=standing.schedule.queue,
             considered_at=standing.considered_at,

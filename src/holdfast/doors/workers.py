@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
-from holdfast import workers
+from holdfast import operations, workers
 from holdfast.options import check_limit
+from holdfast.store.transaction import Transaction
 from holdfast.workers import Task, WorkerInfo
 
 if TYPE_CHECKING:
@@ -34,4 +35,10 @@ class Workers:
 
     def drain(self, worker_id: str, *, by: str | None = None) -> WorkerInfo:
         """Ask a live worker to claim no more, finish what it has, and end; WorkerNotFound if it is not alive."""
-        return self._hf.do(lambda tx: workers.drain(tx, worker_id, by=by))
+
+        def drain(tx: Transaction) -> WorkerInfo:
+            worker = workers.drain(tx, worker_id)
+            operations.record(tx, by, "drain", worker=worker_id)
+            return worker
+
+        return self._hf.do(drain)

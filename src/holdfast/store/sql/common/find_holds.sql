@@ -3,6 +3,7 @@ select
     h.number,
     h.run_id,
     l.holder,
+    l.started_at,
     l.expires_at,
     w.run_id as waits,
     w.due_at
