@@ -72,6 +72,7 @@ class Claim:
     stage: str | None = None
     segment: str | None = None
     needed: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +229,7 @@ def _start(
         stage=submitted["stage"],
         segment=submitted["segment"],
         needed=submitted["needed"],
+        trace=submitted["trace"],
     )
 
 

@@ -130,7 +130,9 @@ def submission(
     )
 
 
-def segment(plan: Plan, stage: Stage, *, run_id: str, name: str, value: Any, after: Mapping[str, int]) -> Submission:
+def segment(
+    plan: Plan, stage: Stage, *, run_id: str, name: str, value: Any, after: Mapping[str, int], trace: str | None
+) -> Submission:
     """The run of one segment of a split stage."""
     assert stage.split is not None
     return Submission(
@@ -146,6 +148,7 @@ def segment(plan: Plan, stage: Stage, *, run_id: str, name: str, value: Any, aft
         stage=stage.name,
         segment=name,
         after=after,
+        trace=trace,
     )
 
 

@@ -223,11 +223,14 @@ def _settle(tx: Transaction, submissions: Sequence[Submission], *, first: bool) 
     repeated = _repeated(tx, doubtful) | _later(submissions) if doubtful else set()
     new = [s for s in wishing if s.run_id not in repeated]
     offered = {s.build: s.run_id for s in new if s.build}
-    found = settle(tx, [*(wish for s in new for wish in s.wishes), *offered], make=make, offered=offered)
+    # A build that several ask for belongs to the trace of the first.
+    traces = {wish: s.trace for s in reversed(new) for wish in (*s.wishes, *((s.build,) if s.build else ()))}
+    wishes = [*(wish for s in new for wish in s.wishes), *offered]
+    found = settle(tx, wishes, make=lambda tx, makings: make(tx, makings, traces=traces), offered=offered)
     return found, {s.run_id for s in new if not s.build}
 
 
-def make(tx: Transaction, makings: Sequence[Making]) -> None:
+def make(tx: Transaction, makings: Sequence[Making], *, traces: Mapping[Wish, str | None] | None = None) -> None:
     """Submit the runs that make builds. They take no seat: a bounded queue never stands in the way of what it needs."""
     submissions = [
         Submission(
@@ -241,6 +244,7 @@ def make(tx: Transaction, makings: Sequence[Making]) -> None:
             tags=making.wish.tags,
             again_of=making.again_of,
             kind="build",
+            trace=(traces or {}).get(making.wish),
         )
         for making in makings
     ]

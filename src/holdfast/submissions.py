@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from holdfast import codec
+from holdfast import codec, telemetry
 from holdfast.policies import Policy
 from holdfast.store.transaction import Row
 from holdfast.tickets import Ticket
@@ -43,6 +43,8 @@ class Submission:
     parent_id: str | None = None
     stage: str | None = None
     segment: str | None = None
+    trace: str | None = field(default_factory=telemetry.current)
+    """Where whoever submits it stands in a trace."""
     family: tuple[Submission, ...] = ()
     """Runs that come with it and may need each other; they are submitted if it is."""
 
@@ -89,6 +91,7 @@ def stored(submission: Submission, now: datetime) -> Row:
         "segment": submission.segment,
         "needed": _needed(submission),
         "audit": int(submission.policy.audit),
+        "trace": submission.trace,
         "created_at": now,
     }
 

@@ -52,7 +52,7 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
         return 0  # what it follows has yet to be expanded
     end = begin + len(batch)
     last = end == len(segments)
-    needs = dict.fromkeys(_insert(tx, plan, stage, batch), 0)
+    needs = dict.fromkeys(_insert(tx, plan, stage, batch, trace=row["trace"]), 0)
     # What it follows must not have failed as a whole, though each segment waits for its own counterpart only.
     followed = {plan[name].run_id: 1 for name in stage.split.follows}
     if needs := needs | followed if last else needs:
@@ -105,10 +105,12 @@ def _possible(
     return possible
 
 
-def _insert(tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any, dict[str, int]]]) -> list[str]:
+def _insert(
+    tx: Transaction, plan: Plan, stage: Stage, batch: Sequence[tuple[str, Any, dict[str, int]]], *, trace: str | None
+) -> list[str]:
     """Submit the segments; the ids of all of them, be they new or not."""
     new = [
-        plans.segment(plan, stage, run_id=tx.ids.new(tx.now), name=name, value=value, after=after)
+        plans.segment(plan, stage, run_id=tx.ids.new(tx.now), name=name, value=value, after=after, trace=trace)
         for name, value, after in batch
     ]
     return runs.add(tx, new) if new else []

@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
+from holdfast import telemetry
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
 from holdfast.depots.base import Artifact, Depot
@@ -60,6 +61,7 @@ def main(channel: socket.socket, start: wire.Message) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    telemetry.flush()
     desk.answer(outcome)
     os._exit(0)
 
@@ -82,9 +84,10 @@ def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
     )
     _capture(context, level=start["log_level"])
     try:
-        if inspect.iscoroutinefunction(job.fn):
-            return asyncio.run(_in_loop(job, claim, context, judge, desk))
-        return execute(job, claim, context, judge)
+        with telemetry.going_on(start["trace"], job.hf.redactor.text):
+            if inspect.iscoroutinefunction(job.fn):
+                return asyncio.run(_in_loop(job, claim, context, judge, desk))
+            return execute(job, claim, context, judge)
     except BaseException as error:  # told to stop between two lines of ours
         return judge.failure(job, claim, error)
 

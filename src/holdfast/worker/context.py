@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import children, codec
+from holdfast import children, codec, telemetry
 from holdfast.arguments import decode_value, encode_value, result_adapter
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
@@ -134,15 +134,16 @@ class RunContext(Context):
         found = self._recall(name)
         if found is not None:
             return decode_value(adapter, found)  # type: ignore[no-any-return]
-        for number in range(1, self._retry.steps + 1):
-            self.check()
-            started_at = self._desk.now()
-            try:
-                value = fn(*args, **kwargs)
-            except Exception as error:
-                self._desk.wait(self._before_next(name, number, error).total_seconds())
-                continue
-            return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
+        with telemetry.step(name):
+            for number in range(1, self._retry.steps + 1):
+                self.check()
+                started_at = self._desk.now()
+                try:
+                    value = fn(*args, **kwargs)
+                except Exception as error:
+                    self._desk.wait(self._before_next(name, number, error).total_seconds())
+                    continue
+                return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
         raise AssertionError
 
     async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -152,16 +153,17 @@ class RunContext(Context):
         found = await asyncio.to_thread(self._recall, name)
         if found is not None:
             return decode_value(adapter, found)
-        for number in range(1, self._retry.steps + 1):
-            self.check()
-            started_at = self._desk.now()
-            try:
-                value = await fn(*args, **kwargs)
-            except Exception as error:
-                await asyncio.sleep(self._before_next(name, number, error).total_seconds())
-                continue
-            text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
-            return decode_value(adapter, text)
+        with telemetry.step(name):
+            for number in range(1, self._retry.steps + 1):
+                self.check()
+                started_at = self._desk.now()
+                try:
+                    value = await fn(*args, **kwargs)
+                except Exception as error:
+                    await asyncio.sleep(self._before_next(name, number, error).total_seconds())
+                    continue
+                text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
+                return decode_value(adapter, text)
         raise AssertionError
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:

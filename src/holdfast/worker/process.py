@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from holdfast import telemetry
 from holdfast.depots import absolute
 from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
@@ -95,6 +96,7 @@ class Child:
             "offset": (hf.clock.now() - _EPOCH).total_seconds() - hf.clock.elapsed(),
             "root_level": logging.getLogger().level,
             "log_level": getattr(logging, hf.settings.log_level.upper()),
+            "trace": telemetry.current(),
         }
 
     def _begin(self, channels: Channels, start: wire.Message) -> None:

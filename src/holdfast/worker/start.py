@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut, WaitFor
+from holdfast.worker import tracing
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
@@ -55,8 +56,10 @@ class Starter:
         def work() -> None:
             if running.ended:
                 return  # stopped before a thread was free
-            outcome = execute(running.job, running.claim, context, self._judge)
-            self._settle(running, self._or_told(running, outcome))
+            with tracing.attempt(running.claim, self._hf.redactor) as span:
+                outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
+                tracing.ended(span, outcome)
+            self._settle(running, outcome)
 
         running.interrupt = interrupt
         self._threads.run(work)
@@ -71,8 +74,10 @@ class Starter:
             if running.stopped is not None:
                 cancel()
             # Cancelling ends the job's function, not this one: whatever it came to is settled.
-            outcome = await aexecute(running.job, running.claim, context, self._judge)
-            self._settle(running, self._or_told(running, outcome))
+            with tracing.attempt(running.claim, self._hf.redactor) as span:
+                outcome = self._or_told(running, await aexecute(running.job, running.claim, context, self._judge))
+                tracing.ended(span, outcome)
+            self._settle(running, outcome)
 
         def cancel() -> None:
             if task is not None:
@@ -98,8 +103,10 @@ class Starter:
         child = Child(self._hf, running, desk, self._judge)
 
         def work() -> None:
-            outcome, what = child.run()
-            self._settle(running, self._or_told(running, outcome, what))
+            with tracing.attempt(running.claim, self._hf.redactor) as span:
+                outcome = self._or_told(running, *child.run())
+                tracing.ended(span, outcome)
+            self._settle(running, outcome)
 
         running.interrupt = child.stop
         running.renewed = child.renewed

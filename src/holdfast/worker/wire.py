@@ -36,6 +36,7 @@ def claim_to_wire(claim: Claim) -> Message:
         "stage": claim.stage,
         "segment": claim.segment,
         "needed": claim.needed,
+        "trace": claim.trace,
     }
 
 
@@ -57,6 +58,7 @@ def claim_from_wire(told: Message) -> Claim:
         stage=told["stage"],
         segment=told["segment"],
         needed=told["needed"],
+        trace=told["trace"],
     )
 
 

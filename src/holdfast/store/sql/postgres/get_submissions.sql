@@ -10,6 +10,7 @@ select
     stage,
     segment,
     needed,
+    trace,
     created_at
 from holdfast_runs
 where id = any (array(select json_array_elements_text(cast(:ids as json))))

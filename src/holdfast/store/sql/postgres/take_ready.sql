@@ -53,6 +53,7 @@ select
     r.stage,
     r.segment,
     r.needed,
+    r.trace,
     r.created_at
 from taken as t
 inner join holdfast_runs as r on r.id = t.run_id

@@ -3,6 +3,7 @@ select
     w.run_id,
     w.errand,
     r.stage,
+    r.trace,
     p.args
 from holdfast_waits as w
 inner join holdfast_runs as r on r.id = w.run_id

@@ -10,6 +10,7 @@ select
     stage,
     segment,
     needed,
+    trace,
     created_at
 from holdfast_runs
 where id in (select value from json_each(:ids))

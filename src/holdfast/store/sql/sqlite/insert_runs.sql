@@ -17,6 +17,7 @@ insert into holdfast_runs (
     segment,
     needed,
     audit,
+    trace,
     created_at
 )
 select
@@ -36,6 +37,7 @@ select
     value ->> 'segment',
     value ->> 'needed',
     value ->> 'audit',
+    value ->> 'trace',
     case
         when
             :counted = 0

@@ -6,6 +6,7 @@ output
     inserted.run_id,
     inserted.errand,
     r.stage,
+    r.trace,
     p.args
 from (
     select top (:limit) d.run_id

@@ -10,6 +10,7 @@ select
     r.stage,
     r.segment,
     r.needed,
+    r.trace,
     r.created_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2

@@ -17,6 +17,7 @@ insert into holdfast_runs (
     segment,
     needed,
     audit,
+    trace,
     created_at
 )
 output inserted.id
@@ -37,6 +38,7 @@ select
     r.segment,
     r.needed,
     r.audit,
+    r.trace,
     case
         when
             :counted = 0
@@ -65,6 +67,7 @@ from (
         s.segment collate latin1_general_100_bin2 as segment,
         s.needed,
         s.audit,
+        s.trace,
         s.created_at,
         row_number() over (
             partition by
@@ -90,6 +93,7 @@ from (
         segment nvarchar(1000),
         needed nvarchar(max),
         audit int,
+        trace nvarchar(1000),
         created_at datetime2(6)
     ) as s
 ) as r

@@ -1,0 +1,49 @@
+"""Tracing: an attempt as a span, and what its outcome means for it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from holdfast import telemetry
+from holdfast.leases import Claim
+from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Skipped, Succeeded, TimedOut, TryLater, WaitFor
+from holdfast.redaction import Redactor
+from holdfast.telemetry import Span
+
+
+def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span]:
+    """The span of this attempt, in which its work is done."""
+    ticket = claim.lease.ticket
+    attributes = {
+        "messaging.system": "holdfast",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": ticket.queue,
+        "messaging.message.id": ticket.run_id,
+        "holdfast.job": ticket.job,
+        "holdfast.run_id": ticket.run_id,
+        "holdfast.queue": ticket.queue,
+        "holdfast.attempt": ticket.attempt,
+        "holdfast.try": ticket.tries,
+    }
+    return telemetry.run(claim.trace, f"run {ticket.job}", attributes, redactor.text)
+
+
+def ended(span: Span, outcome: Outcome | None) -> None:
+    """Tell the span how the attempt came out; None is a lost lease."""
+    match outcome:
+        case None:
+            span.ended("lease_lost", "the lease was lost; nothing of this attempt was written")
+        case Succeeded():
+            span.ended("succeeded", None)
+        case Failed(failure_type, error):
+            span.ended("failed", error or failure_type)
+        case TimedOut(error):
+            span.ended("timed_out", error)
+        case Cancelled() | Skipped():
+            span.ended("cancelled", None)
+        case TryLater(error):
+            span.ended("retried", error)
+        case WaitFor():
+            span.ended("waits", None)
+        case HandBack():
+            span.ended("handed_back", None)
