@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.cli import exits, screen, shapes, targets, telling
 from holdfast.engine import Holdfast
 from holdfast.errors import ResultTimeout
 from holdfast.events import Event
@@ -35,7 +35,7 @@ def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> in
             if as_json:
                 screen.line(shapes.event(event))
             else:
-                screen.show(show.event_line(event))
+                screen.show(telling.line(event))
         return exits.OK if follower.run.state == "succeeded" else exits.PROBLEM
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli import exits, screen
+from holdfast.cli import completion, exits, screen
 from holdfast.cli.artifacts import artifacts
 from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
@@ -24,6 +24,8 @@ from holdfast.cli.retain import retain
 from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
 from holdfast.cli.submit import submit
+from holdfast.cli.tokens import tokens
+from holdfast.cli.top import top
 from holdfast.cli.worker import worker
 from holdfast.cli.workers import workers
 from holdfast.errors import HoldfastError
@@ -101,6 +103,7 @@ def main(debug: bool) -> None:
     holdfast submit app:hf greet name=Ada        queue a run
     holdfast runs list sqlite:///work.db         what there is
     holdfast runs why sqlite:///work.db ID       why a run is where it is
+    holdfast top app:hf                          how it goes, live
 
     Every command explains itself with --help. Exit codes: 0 fine, 1 a problem, 2 usage, 3 not found, 4 work handed
     back, 5 stopped at once, 6 database, 7 another worker, 8 not ended in time.
@@ -111,6 +114,7 @@ for each in (
     worker,
     workers,
     submit,
+    top,
     runs,
     schedules,
     builds,
@@ -122,8 +126,11 @@ for each in (
     verify,
     retain,
     doctor,
+    tokens,
+    completion.completion,
 ):
     main.add_command(each)
+completion.attach(main)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -12,6 +12,7 @@ from holdfast.depots.base import Artifact
 from holdfast.events import Event
 from holdfast.inspections import Finding
 from holdfast.keys import Key
+from holdfast.passes import Pass
 from holdfast.progress import Progress
 from holdfast.queues import Queue
 from holdfast.reasons import Why
@@ -54,6 +55,10 @@ def key(found: Key) -> dict[str, Any]:
 
 def worker(found: WorkerInfo, tasks: Sequence[Task]) -> dict[str, Any]:
     return asdict(found) | {"tasks": [asdict(task) for task in tasks]}
+
+
+def token(found: Pass) -> dict[str, Any]:
+    return asdict(found)
 
 
 def event(told: Event) -> dict[str, Any]:

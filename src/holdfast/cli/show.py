@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli import screen
+from holdfast.cli import screen, telling
 from holdfast.events import Event
 from holdfast.progress import Progress
 from holdfast.reasons import Why
@@ -43,18 +43,7 @@ def reasons(answer: Why, story: Sequence[Event]) -> None:
             screen.show("\n".join(f"  {line}" for line in screen.plain(text.rstrip(), lines=True).splitlines()))
     screen.show(Text("\nStory", style="bold"))
     for event in story:
-        screen.show(event_line(event))
-
-
-def event_line(event: Event) -> Text:
-    at = event.happened_at.strftime("%H:%M:%S.%f")[:-3] if event.happened_at else "?"
-    line = Text(f"  {at}  ")
-    line.append(f"{event.kind:<17}", style=_style(event.kind))
-    # What ends without a start has no attempt.
-    line.append(f" {f'attempt {event.attempt}' if event.attempt else '':<11}", style="dim")
-    line.append(screen.plain(_told(event)))
-    line.rstrip()
-    return line
+        screen.show(telling.line(event))
 
 
 def state_of(shown: Snapshot, far: Progress | None) -> Text:
@@ -160,27 +149,5 @@ def _result(shown: Snapshot) -> str | None:
     return None if shown.result in (None, "null") else shown.result
 
 
-def _told(event: Event) -> str:
-    """An event's data as a person reads it."""
-    data = dict(event.data)
-    match event.kind:
-        case "PROGRESS":
-            total = f" of {data['total']:g}" if isinstance(data.get("total"), int | float) else ""
-            return f"{data.get('done')}{total} {data.get('note') or ''}"
-        case "LOG":
-            return f"{data.get('level')} {data.get('message')}"
-        case "RUN_STARTED":
-            return f"on {data.get('holder')}"
-    for name in ("holder", "started_at") if event.kind.startswith("RUN_") else ():
-        data.pop(name, None)
-    if isinstance(data.get("error"), str):
-        data["error"] = (data["error"].strip().splitlines() or [""])[-1]
-    return ", ".join(f"{name}: {_compact(value)}" for name, value in data.items() if value not in (None, ""))
-
-
 def _compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _style(kind: str) -> str:
-    return screen.STYLES.get(kind.removeprefix("RUN_").lower(), "")

@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exits, screen, shapes, targets, watching
 from holdfast.engine import Holdfast
 from holdfast.errors import RunFailed
 from holdfast.handles import Run
@@ -35,7 +36,11 @@ class Delay(click.ParamType[timedelta]):
 @targets.target_argument("app")
 @click.argument("job")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--json-args", metavar="OBJECT", help="All arguments as one JSON object, instead of NAME=VALUE.")
+@click.option(
+    "--json-args",
+    metavar="OBJECT|@FILE|-",
+    help="All arguments as one JSON object, instead of NAME=VALUE: itself, in a file, or from stdin.",
+)
 @click.option("--queue", help="Another queue than the job's.")
 @click.option("--priority", type=int, help="Higher goes first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
@@ -43,7 +48,10 @@ class Delay(click.ParamType[timedelta]):
 @click.option("--idempotency-key", metavar="KEY", help="The same key gives the same run back.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="For finding it again; may be repeated.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended; print its result.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="With --wait: at most so many seconds (then exit 8).")
+@click.option(
+    "--follow", is_flag=True, help="Show how far it is, and what it says, until it has ended; then its result."
+)
+@click.option("--timeout", type=click.FloatRange(min=0), help="Wait or follow at most so many seconds (then exit 8).")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 def submit(
     app: str,
@@ -57,6 +65,7 @@ def submit(
     idempotency_key: str | None,
     tags: tuple[str, ...],
     wait: bool,
+    follow: bool,
     timeout: float | None,
     as_json: bool,
 ) -> int:
@@ -69,6 +78,7 @@ def submit(
     holdfast submit app:hf greet name=Ada
     holdfast submit app:hf resize sizes:='[64, 128]' --delay 5m --priority 10
     holdfast submit app:hf greet --json-args '{"name": "Ada"}' --wait
+    holdfast submit app:hf resize --json-args @sizes.json --follow
     """
     given = _arguments(arguments, json_args)
     with targets.application(app) as hf:
@@ -81,7 +91,11 @@ def submit(
             tags=dict(tag_of(tag) for tag in tags) or None,
         )
         run = options.submit(**given)
-        return _wait(hf, run, timeout, as_json=as_json) if wait else _queued(app, run, as_json=as_json)
+        if follow:
+            watching.watch(hf, run.id, timeout)
+        if wait or follow:
+            return _wait(run, timeout, as_json=as_json)
+        return _queued(app, run, as_json=as_json)
 
 
 def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
@@ -94,7 +108,7 @@ def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
     return exits.OK
 
 
-def _wait(hf: Holdfast, run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
+def _wait(run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
     try:
         run.result(timeout)
     except RunFailed:
@@ -113,7 +127,7 @@ def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
     if json_args is not None:
         if pairs:
             raise click.UsageError("give NAME=VALUE or --json-args, not both")
-        given = _json(json_args, "--json-args")
+        given = _json(_text(json_args), "--json-args")
         if not isinstance(given, dict):
             raise click.UsageError('--json-args is a JSON object: {"name": "value"}')
         return given
@@ -127,6 +141,16 @@ def _arguments(pairs: tuple[str, ...], json_args: str | None) -> dict[str, Any]:
             raise click.UsageError(f"{name} is given twice")
         found[name] = _json(value, name) if sign == ":=" else value
     return found
+
+
+def _text(given: str) -> str:
+    """The text itself, or that of the file or the stream that it names."""
+    if given != "-" and not given.startswith("@"):
+        return given
+    try:
+        return sys.stdin.buffer.read().decode() if given == "-" else Path(given[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--json-args {given}: {error}") from None
 
 
 def _json(text: str, what: str) -> Any:

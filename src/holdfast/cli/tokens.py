@@ -1,0 +1,102 @@
+"""holdfast tokens: who may look and steer over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import click
+from rich.text import Text
+
+from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli.runs import json_option
+from holdfast.cli.submit import Delay
+from holdfast.passes import ROLES, Pass, Role
+
+COLUMNS = ("NAME", "ROLE", "KIND", "MADE", "RUNS OUT")
+
+
+@click.group()
+def tokens() -> None:
+    """Give out tokens for the API and the dashboard, and take them back.
+
+    \b
+    holdfast tokens add app:hf ada --role operator
+    holdfast tokens list app:hf
+    holdfast tokens remove app:hf ada
+    """
+
+
+@tokens.command(short_help="A new token; it is shown this once.")
+@targets.target_argument()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="viewer",
+    show_default=True,
+    help="viewer: look; operator: also submit, cancel, pause, trigger; admin: also limits and tokens.",
+)
+@click.option("--expires", type=Delay(), help="Good for so long: 90s, 5m, 2h, 30d.  [default: until it is removed]")
+@json_option
+def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: bool) -> int:
+    """Print a new token for someone who has none. It is stored nowhere: who loses it gets a new one.
+
+    \b
+    holdfast tokens add app:hf ada --role operator
+    holdfast tokens add app:hf reports --expires 30d
+    """
+    with targets.either(target) as hf:
+        token = hf.passes.add(name, role=role, expires=expires)
+        if as_json:
+            screen.document({"name": name, "role": role, "token": token})
+        else:
+            screen.show(token)
+            screen.note(f"for {name}, who may do what a {role} may; it is not shown again", style="dim")
+        return exits.OK
+
+
+@tokens.command("list", short_help="Who has one, and who is signed in.")
+@targets.target_argument()
+@json_option
+def list_(target: str, as_json: bool) -> int:
+    """Every token and session that is still good, without its secret. Times are UTC.
+
+    \b
+    holdfast tokens list app:hf
+    """
+    with targets.either(target) as hf:
+        found = hf.passes.list()
+        if as_json:
+            screen.document({"tokens": [shapes.token(one) for one in found]})
+        elif not found:
+            screen.note("no one has a token: 'holdfast tokens add' makes one")
+        else:
+            screen.show(screen.table(COLUMNS, _rows(found)))
+        return exits.OK
+
+
+@tokens.command(short_help="Take a token back.")
+@targets.target_argument()
+@click.argument("name")
+@json_option
+def remove(target: str, name: str, as_json: bool) -> int:
+    """Take someone's token back; the sessions that it began end with it.
+
+    \b
+    holdfast tokens remove app:hf ada
+    """
+    with targets.either(target) as hf:
+        hf.passes.remove(name)
+        if as_json:
+            screen.document({"name": name, "removed": True})
+        else:
+            screen.show(f"{screen.plain(name)} has no token any more")
+        return exits.OK
+
+
+def _rows(found: Sequence[Pass]) -> list[tuple[str | Text, ...]]:
+    return [
+        (screen.plain(one.name), one.role, one.kind, screen.instant(one.made_at), screen.instant(one.expires_at))
+        for one in found
+    ]
