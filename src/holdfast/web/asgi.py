@@ -1,15 +1,51 @@
 """The whole application that `holdfast serve` runs."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from __future__ import annotations
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
+from holdfast.web.access import Who
+from holdfast.web.doorman import Doorman
+from holdfast.web.problems import Problem, answer_to
 from holdfast.web.site import Site
 
 
-def create_app(site: Site) -> FastAPI:
-    """API under /api, dashboard at /."""
-    app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
+    """API under /api, dashboard at /; it answers to the names of this machine's loopback, and to these hosts."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.streams.close()
+
+    app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.add_middleware(Doorman, hosts=hosts)
+    app.add_exception_handler(HTTPException, not_ours)
+    described = site.resource("/api")
+
+    @described.get("/openapi.json", name="holdfast.api.openapi", include_in_schema=False)
+    def openapi(who: Annotated[Who, Depends(site.viewer)]) -> dict[str, Any]:
+        return app.openapi()
+
+    app.include_router(described)
     app.include_router(site.router())
     return app
+
+
+async def not_ours(request: Request, error: Exception) -> Response:
+    """The answer where there is no such path, or not for this method."""
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    match error.status_code:
+        case 404:
+            error = Problem("unknown_path", "there is nothing here", status=404, headers=headers)
+        case 405:
+            error = Problem("wrong_method", f"not by {request.method}", status=405, headers=headers)
+    answer = answer_to(error)
+    assert answer is not None
+    return answer

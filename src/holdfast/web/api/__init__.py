@@ -6,14 +6,52 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from holdfast.web.api import runs
+from holdfast.web.api import (
+    artifacts,
+    builds,
+    events,
+    jobs,
+    keys,
+    logs,
+    openapi,
+    operations,
+    passes,
+    pipelines,
+    queues,
+    runs,
+    schedules,
+    statistics,
+    workers,
+)
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:
-    router = APIRouter()
-    for noun in (runs,):
+    router = nouns(site)
+    router.include_router(openapi.router(site, nouns))
+    return router
+
+
+def nouns(site: Site) -> APIRouter:
+    """What the API's document speaks of."""
+    router = APIRouter(responses=openapi.PROBLEMS, generate_unique_id_function=openapi.operation_id)
+    for noun in (
+        jobs,
+        runs,
+        events,
+        logs,
+        artifacts,
+        builds,
+        keys,
+        pipelines,
+        schedules,
+        queues,
+        workers,
+        statistics,
+        operations,
+        passes,
+    ):
         router.include_router(noun.router(site))
     return router

@@ -1,0 +1,127 @@
+"""/api/runs/…/artifacts: the files that runs have made, whole or in parts."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+from fastapi import APIRouter, Depends, Header, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from holdfast.depots.base import Artifact as Made
+from holdfast.web.access import Who
+from holdfast.web.api.ranges import Range, asked_range
+from holdfast.web.api.shapes import Name, RunId, Shape
+from holdfast.web.problems import Problem
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+BLOCK = 1 << 16
+PREVIEW = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".txt": "text/plain; charset=utf-8",
+    ".log": "text/plain; charset=utf-8",
+    ".md": "text/plain; charset=utf-8",
+    ".csv": "text/plain; charset=utf-8",
+    ".json": "text/plain; charset=utf-8",
+}
+"""What a browser may show by itself: none of it can run anything. All else is a download."""
+
+
+class Artifact(Shape):
+    """A file that a run has made."""
+
+    run_id: str
+    place: str
+    name: str
+    attempt: int
+    size: int
+    sha256: str
+    made_at: datetime
+    address: str = Field(description="Where it lies in the depot.")
+
+
+class Artifacts(Shape):
+    artifacts: list[Artifact]
+
+
+def router(site: "Site") -> APIRouter:
+    artifacts = site.resource("/runs", tags=["artifacts"])
+    hf = site.hf
+
+    @artifacts.get("/{run_id}/artifacts", name="holdfast.api.artifacts", summary="What a run has made")
+    def list_artifacts(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Artifacts:
+        """Of a pipeline: what all its stages and segments have."""
+        return Artifacts(artifacts=[Artifact.model_validate(each) for each in hf.artifacts.of(run_id)])
+
+    @artifacts.get(
+        "/{run_id}/artifacts/{name}",
+        name="holdfast.api.artifact",
+        summary="The content of an artifact",
+        response_class=Response,
+        responses={
+            200: {"content": {"application/octet-stream": {}}, "description": "All of it."},
+            206: {"content": {"application/octet-stream": {}}, "description": "The part that was asked for."},
+            304: {"description": "It is still what `If-None-Match` says."},
+            416: {"description": "It has no such part."},
+        },
+    )
+    def download_artifact(
+        run_id: RunId,
+        name: Name,
+        who: Annotated[Who, Depends(site.viewer)],
+        range: Annotated[str | None, Header(max_length=100)] = None,
+        if_range: Annotated[str | None, Header(max_length=100)] = None,
+        if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+    ) -> Response:
+        """Whole, or the one part that `Range` asks for. Its `ETag` is its SHA-256. Pictures and plain text may be shown
+        by a browser; all else is a download."""
+        made = hf.artifacts.get(run_id, name)
+        headers = _headers(made)
+        if if_none_match is not None and (if_none_match.strip() == "*" or headers["ETag"] in if_none_match):
+            return Response(status_code=304, headers=headers)
+        part = asked_range(range, made.size) if if_range in (None, headers["ETag"]) else None
+        if part is not None and not part.size:
+            headers = {"Content-Range": f"bytes */{made.size}"}
+            raise Problem("range_not_satisfiable", f"it has {made.size} bytes", status=416, headers=headers)
+        return _stream(made.open(), part or Range(0, made.size), made.size, headers, partial=part is not None)
+
+    return artifacts
+
+
+def _headers(made: Made) -> dict[str, str]:
+    kind = PREVIEW.get(PurePath(made.name).suffix.lower())
+    return {
+        "ETag": f'"{made.sha256}"',
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "private, no-cache",
+        "Content-Type": kind or "application/octet-stream",
+        # A name has no character that means anything here; `artifacts.checked` sees to it.
+        "Content-Disposition": f'{"inline" if kind else "attachment"}; filename="{made.name}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+
+
+def _stream(file: BinaryIO, part: Range, size: int, headers: dict[str, str], *, partial: bool) -> Response:
+    headers = headers | {"Content-Length": str(part.size)}
+    if partial:
+        headers |= {"Content-Range": f"bytes {part.first}-{part.first + part.size - 1}/{size}"}
+    return StreamingResponse(_blocks(file, part), 206 if partial else 200, headers=headers)
+
+
+def _blocks(file: BinaryIO, part: Range) -> Iterator[bytes]:
+    with closing(file):
+        file.seek(part.first)
+        left = part.size
+        while left and (block := file.read(min(BLOCK, left))):
+            left -= len(block)
+            yield block

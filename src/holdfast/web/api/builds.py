@@ -1,0 +1,102 @@
+"""/api/builds: what has been built, and how it is made anew. A build is named by any run that made it."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+
+from holdfast import codec
+from holdfast.builds import Build as Made
+from holdfast.web.access import Who
+from holdfast.web.api.shapes import LONG, USUAL, Ask, Limit, Name, Run, RunId, Shape, Text
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+BuildState = Literal["queued", "building", "ready", "failed", "cancelled", "stale"]
+
+
+class Build(Shape):
+    """A build as it stands."""
+
+    run_id: str = Field(description="The run that makes it.")
+    job: str
+    scope: str
+    fingerprint: str
+    state: BuildState
+    stale_at: datetime | None
+    because: str | None
+    since_at: datetime
+    holder: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    failure_type: str | None
+    error: str | None
+    result: Any
+    waiting: int = Field(description="Runs that wait for it.")
+    cut: list[Literal["result", "error"]] = Field(
+        description=f"Of a build in a list: values longer than {LONG:,} characters, which only the build itself shows."
+    )
+
+    @classmethod
+    def of(cls, made: Made, *, whole: bool = True) -> Self:
+        fields = {name: getattr(made, name) for name in Made.__dataclass_fields__ if name in cls.model_fields}
+        sizes = {"result": len(made.result or ""), "error": len(made.error or "")}
+        cut = [] if whole else [name for name, size in sizes.items() if size > LONG]
+        result = None if made.result is None or "result" in cut else codec.load(made.result)
+        fields |= {"result": result, "cut": cut, "error": made.error and (made.error if whole else made.error[-LONG:])}
+        return cls.model_validate(fields)
+
+
+class Builds(Shape):
+    builds: list[Build]
+    next: str | None = Field(description="Go on by ?before=; null at the end.")
+
+
+class BuildHistory(Shape):
+    build: Build
+    runs: list[Run] = Field(description="The runs that made it, the newest first.")
+
+
+class Invalidate(Ask):
+    because: Text | None = Field(default=None, description="Why; it stays with the build until it is made anew.")
+
+
+class BuildQuery(Ask):
+    state: BuildState | None = None
+    job: Name | None = None
+    scope: Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")] | None = None
+    fingerprint: Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")] | None = None
+    before: RunId | None = Field(default=None, description="Go on below this run: `next` of the page before.")
+    limit: Limit = USUAL
+
+
+def router(site: "Site") -> APIRouter:
+    builds = site.resource("/builds", tags=["builds"])
+    hf = site.hf
+
+    @builds.get("", name="holdfast.api.builds", summary="Builds, the newest first")
+    def list_builds(asked: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Builds:
+        found = hf.builds.list(**asked.model_dump())
+        following = found[-1].run_id if len(found) == asked.limit else None
+        return Builds(builds=[Build.of(build, whole=False) for build in found], next=following)
+
+    @builds.get("/{run_id}", name="holdfast.api.build", summary="A build and the runs that made it")
+    def get_build(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> BuildHistory:
+        build = hf.builds.get(run_id)
+        runs = hf.builds.history(build)
+        return BuildHistory(build=Build.of(build), runs=[Run.of(run, whole=False) for run in runs])
+
+    @builds.post("/{run_id}/invalidate", name="holdfast.api.invalidate", summary="Have it made anew when asked for")
+    def invalidate_build(run_id: RunId, asked: Invalidate, who: Annotated[Who, Depends(site.operator)]) -> Build:
+        """No one gets it any more. Runs that already wait for it go on waiting; one that is stale keeps its reason."""
+        return Build.of(hf.builds.invalidate(run_id, because=asked.because, by=who.name))
+
+    @builds.post("/{run_id}/rebuild", status_code=201, name="holdfast.api.rebuild", summary="Make it anew, now")
+    def rebuild_build(run_id: RunId, who: Annotated[Who, Depends(site.operator)]) -> Run:
+        """The new run; the earlier one stays in its history."""
+        return Run.of(hf.builds.rebuild(run_id, by=who.name).snapshot)
+
+    return builds

@@ -1,0 +1,89 @@
+"""/api/jobs: what can be submitted here, and with which arguments."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends
+from pydantic import Field
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from holdfast.build_jobs import BuildJob
+from holdfast.jobs import Job as Known
+from holdfast.pipelines import Pipeline
+from holdfast.stage_jobs import Collector, StageJob
+from holdfast.web.access import Who
+from holdfast.web.api.shapes import Name, Policy, Shape
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+
+class Job(Shape):
+    """A job that this server's code knows."""
+
+    name: str = Field(examples=["app.greet"])
+    kind: Literal["job", "build", "pipeline", "stage"] = Field(description="A stage is submitted with its pipeline.")
+    doc: str | None = Field(description="The first line of what the code says about it.")
+    queue: str
+    priority: int
+    key: str | None = Field(description="What its key is made of, where that is text.")
+    isolation: str
+    scheduled: bool
+    arguments: dict[str, Any] = Field(
+        description="The JSON Schema of its arguments.",
+        examples=[{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}],
+    )
+    policy: Policy
+
+
+class Jobs(Shape):
+    jobs: list[Job]
+
+
+def router(site: "Site") -> APIRouter:
+    jobs = site.resource("/jobs", tags=["jobs"])
+    hf = site.hf
+
+    def shape(job: Known[..., Any]) -> Job:
+        return Job(
+            name=job.name,
+            kind=_kind(job),
+            doc=None if isinstance(job, Pipeline) else (job.fn.__doc__ or "").strip().partition("\n")[0] or None,
+            queue=job.options.queue,
+            priority=job.options.priority,
+            key=job.options.key if isinstance(job.options.key, str) else None,
+            isolation=job.isolation,
+            scheduled=job.name in hf.scheduled,
+            arguments=_schema(job),
+            policy=Policy.of(job.options.policy),
+        )
+
+    @jobs.get("", name="holdfast.api.jobs", summary="The jobs that can be submitted here")
+    def list_jobs(who: Annotated[Who, Depends(site.viewer)]) -> Jobs:
+        """Those of the server's own code, by name, with the JSON Schema of their arguments and their policy."""
+        return Jobs(jobs=[shape(hf.jobs[name]) for name in hf.jobs])
+
+    @jobs.get("/{name:path}", name="holdfast.api.job", summary="One job")
+    def get_job(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Job:
+        return shape(hf.jobs[name])
+
+    return jobs
+
+
+def _kind(job: Known[..., Any]) -> Literal["job", "build", "pipeline", "stage"]:
+    match job:
+        case Pipeline():
+            return "pipeline"
+        case StageJob() | Collector():
+            return "stage"
+        case BuildJob():
+            return "build"
+    return "job"
+
+
+def _schema(job: Known[..., Any]) -> dict[str, Any]:
+    """The schema of its arguments; of types that JSON Schema has no words for, only that they are an object."""
+    try:
+        return job.arguments.json_schema()
+    except PydanticInvalidForJsonSchema:
+        return {"type": "object"}

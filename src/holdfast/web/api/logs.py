@@ -1,0 +1,90 @@
+"""/api/runs/…/logs and /api/runs/…/steps: what a run said and did."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends
+from pydantic import Field
+
+from holdfast import codec
+from holdfast.errors import RunNotFound
+from holdfast.steps import Step as Done
+from holdfast.web.access import Who
+from holdfast.web.api.shapes import LONG, MOST, Cursor, Limit, Name, RunId, Shape, Text
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+class LogRecord(Shape):
+    """One record of a run's log."""
+
+    happened_at: datetime | None
+    attempt: int | None
+    level: str
+    logger: str
+    message: str
+
+
+class Logs(Shape):
+    records: list[LogRecord]
+    next: str = Field(description="Go on by ?after=, be there more by now or not.")
+    more: bool = Field(description="Whether there is more to be had at once.")
+
+
+class Step(Shape):
+    """A step that the run has done and remembers."""
+
+    name: str
+    attempt: int
+    tries: int
+    started_at: datetime
+    finished_at: datetime
+    result: Any
+    cut: bool = Field(description=f"Whether the result has over {LONG:,} characters: only the step itself shows it.")
+
+
+class Steps(Shape):
+    steps: list[Step]
+
+
+def router(site: "Site") -> APIRouter:
+    logs = site.resource("/runs", tags=["runs"])
+    hf = site.hf
+
+    @logs.get("/{run_id}/logs", name="holdfast.api.logs", summary="A run's log")
+    def list_logs(
+        run_id: RunId,
+        who: Annotated[Who, Depends(site.viewer)],
+        level: Level = "DEBUG",
+        text: Text | None = None,
+        after: Cursor | None = None,
+        limit: Limit = MOST,
+    ) -> Logs:
+        """Records of at least this level that contain this text, in capitals or not, in order."""
+        return Logs.model_validate(hf.logs(run_id, level=level, text=text, after=after, limit=limit))
+
+    @logs.get("/{run_id}/steps", name="holdfast.api.steps", summary="The steps that a run has done")
+    def list_steps(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Steps:
+        return Steps(steps=[_step(step, whole=False) for step in hf.steps(run_id)])
+
+    @logs.get("/{run_id}/steps/{name:path}", name="holdfast.api.step", summary="One step, with all of its result")
+    def get_step(run_id: RunId, name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Step:
+        for step in hf.steps(run_id):
+            if step.name == name:
+                return _step(step, whole=True)
+        raise RunNotFound(f"run {run_id} has done no step {name!r}")
+
+    return logs
+
+
+def _step(step: Done, *, whole: bool) -> Step:
+    cut = not whole and len(step.result) > LONG
+    result = None if cut else codec.load(step.result)
+    return Step(**{name: getattr(step, name) for name in _SAME}, result=result, cut=cut)
+
+
+_SAME = ("name", "attempt", "tries", "started_at", "finished_at")

@@ -1,0 +1,169 @@
+"""Shapes: what the API says and takes. Names here are promises; request shapes refuse what they do not know."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+import pydantic_core
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from holdfast import codec
+from holdfast.events import Event as Told
+from holdfast.policies import Policy as Rules
+from holdfast.runs import Snapshot
+
+MOST, USUAL = 200, 50  # of a page
+LONG = 10_000  # characters of a value that a list still shows
+
+State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out"]
+Place = Literal["waits", "ready", "leases", "outcomes"]
+
+_NO_NUL = r"^[^\x00]*$"
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_NO_NUL)]
+Text = Annotated[str, StringConstraints(max_length=1000, pattern=_NO_NUL)]
+Cursor = Annotated[str, StringConstraints(max_length=1000, pattern=_NO_NUL)]
+RunId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("that is beyond all calendars") from None
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+
+
+class Shape(BaseModel):
+    """What the API says: made from a value of the engine, name by name."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+class Ask(BaseModel):
+    """What the API takes: an unknown name is refused, so that a slip changes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Retry(Shape):
+    """When a failed step is tried again: times in seconds."""
+
+    steps: int
+    delay: float
+    factor: float
+    max_delay: float
+    jitter: float
+
+
+class Policy(Shape):
+    """What a run may do and what its misfortunes mean; times in seconds."""
+
+    max_attempts: int
+    timeout: float | None
+    on_timeout: str
+    on_crash: str
+    on_shutdown: str
+    max_takeovers: int
+    key_order: str
+    key_limit: int
+    audit: bool
+    rate: str | None
+    rate_name: str | None
+    retry: Retry
+
+    @classmethod
+    def of(cls, policy: Rules) -> Self:
+        return cls.model_validate(codec.load(policy.to_json()))
+
+
+class Run(Shape):
+    """A run as it stood when it was read."""
+
+    id: str = Field(examples=["01m2z8k6w1v7q3c9x5b0n4d2ta"])
+    job: str = Field(examples=["app.greet"])
+    queue: str
+    priority: int
+    key: str | None
+    args: Any
+    tags: dict[str, str]
+    idempotency_key: str | None
+    again_of: str | None = Field(description="The run that this one repeats.")
+    kind: str | None = Field(description="pipeline, stage, segment, build, slot …; null for a plain run.")
+    parent_id: str | None
+    stage: str | None
+    segment: str | None
+    needed: list[str]
+    audit: bool
+    created_at: datetime
+    state: State
+    place: Place | None
+    attempt: int
+    tries: int
+    takeovers: int
+    holder: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    expires_at: datetime | None
+    deadline_at: datetime | None
+    cancel_requested_at: datetime | None
+    due_at: datetime | None
+    because: str | None
+    failure_type: str | None
+    error: str | None
+    result: Any
+    policy: Policy
+    cut: list[Literal["args", "result", "error"]] = Field(
+        description=f"Of a run in a list: values longer than {LONG:,} characters, which only the run itself shows."
+    )
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, whole: bool = True) -> Self:
+        """All of it; in a list without the values that are too long for one."""
+        fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__ if name in cls.model_fields}
+        cut = [] if whole else [name for name, size in _sizes(snapshot).items() if size > LONG]
+        result = None if snapshot.result is None or "result" in cut else codec.load(snapshot.result)
+        fields |= {"result": result, "needed": list(snapshot.needed), "policy": Policy.of(snapshot.policy), "cut": cut}
+        if "error" in cut:
+            fields["error"] = f"{(snapshot.error or '')[-LONG:]}"
+        return cls.model_validate(fields | ({"args": None} if "args" in cut else {}))
+
+
+def _sizes(snapshot: Snapshot) -> dict[str, int]:
+    return {
+        "args": len(pydantic_core.to_json(snapshot.args)),
+        "result": len(snapshot.result or ""),
+        "error": len(snapshot.error or ""),
+    }
+
+
+class Event(Shape):
+    """Something that happened, to a run or to none in particular."""
+
+    run_id: str | None
+    kind: str = Field(examples=["RUN_STARTED"])
+    attempt: int | None
+    happened_at: datetime | None
+    data: dict[str, Any]
+    cursor: str | None = Field(description="Go on after this event by ?after=, or Last-Event-ID.")
+
+    @classmethod
+    def of(cls, event: Told, cursor: str | None = None) -> Self:
+        fields = {name: getattr(event, name) for name in ("run_id", "kind", "attempt", "happened_at", "data")}
+        return cls.model_validate(fields | {"cursor": cursor})
+
+
+class Why(Shape):
+    """Where a run stands, and why; the first reason is the most immediate."""
+
+    id: str
+    state: State
+    reasons: list[str] = Field(examples=[["queue mail is paused since 2026-11-16 06:00:00 UTC (the provider is down)"]])
+
+
+class Done(Shape):
+    """What a run's state is after it was steered."""
+
+    id: str
+    state: State
