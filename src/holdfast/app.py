@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
@@ -12,7 +12,9 @@ from holdfast.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
+    from fastapi import APIRouter, Request
+
+    from holdfast.web.access import Who
 
 
 class Holdfast(engine.Holdfast):
@@ -42,10 +44,21 @@ class Holdfast(engine.Holdfast):
         finally:
             await asyncio.to_thread(worker.stop)
 
-    def router(self, *, token: str | None = None) -> APIRouter:
-        """The API and the dashboard, for an application of yours: `app.include_router(hf.router(), prefix="/hf")`."""
+    def router(
+        self,
+        *,
+        token: str | None = None,
+        access: Callable[[Request], Who | None] | None = None,
+        sign_in: str | None = None,
+    ) -> APIRouter:
+        """The API and the dashboard, for an application of yours: `app.include_router(hf.router(), prefix="/hf")`.
+
+        token     makes whoever has it an admin; not given, the setting does
+        access    a function of yours that says who a request is from (a `holdfast.web.Who`, or None), instead of passes
+        sign_in   where people sign in whom it does not know
+        """
         try:
             from holdfast.web.site import Site
         except ImportError as error:
             raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
-        return Site(self, token=token).router()
+        return Site(self, token=token, access=access, sign_in=sign_in).router()

@@ -8,7 +8,19 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import checkups, clearing, dossiers, events, inspections, reasons, retention, runs, settings, stores
+from holdfast import (
+    bulks,
+    checkups,
+    clearing,
+    dossiers,
+    events,
+    inspections,
+    reasons,
+    retention,
+    runs,
+    settings,
+    stores,
+)
 from holdfast.build_jobs import BuildDecorator, build_policy
 from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
@@ -17,6 +29,7 @@ from holdfast.depots import open_depot
 from holdfast.depots.base import Depot
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
+from holdfast.doors.bulk import Bulk
 from holdfast.doors.keys import Keys
 from holdfast.doors.limits import Declared
 from holdfast.doors.looking import Looking
@@ -69,7 +82,7 @@ class Holdfast(Looking):
 
         run = process.submit(document_id="doc-1")
 
-    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.keys, hf.passes,
+    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.bulk, hf.keys, hf.passes,
     hf.pipelines, hf.queues, hf.schedules, hf.statistics, hf.workers.
 
     Keyword arguments are settings (see `holdfast.settings.Settings`); `HOLDFAST_*` variables set what is not given.
@@ -111,6 +124,8 @@ class Holdfast(Looking):
         self.queues = Queues(self)
         self._limits = Declared()
         self.keys = Keys(self)
+        self.bulk = Bulk(self)
+        self.jobs.bring(bulks.jobs(self))
         self.passes = Passes(self)
         self.workers = Workers(self)
         if self.settings.max_queued is not None:

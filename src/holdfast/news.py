@@ -40,6 +40,15 @@ class News:
     ended: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Signs:
+    """Short texts: `runs` is another one whenever a run came, began or ended or something was recorded, `workers`
+    whenever one of them came, spoke or went."""
+
+    runs: str
+    workers: str
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """How much of each has been told; of a step, whether its end was, or only that it began."""
@@ -70,6 +79,14 @@ def marks(tx: Transaction, run_ids: Sequence[str]) -> Mapping[str, str]:
     """For each of these runs that there is a short text, another one whenever there may be news of it."""
     rows = tx.all("find_marks", ids=list(dict.fromkeys(run_ids))) if run_ids else []
     return {row["id"]: f"{row['place']} {row['attempt']} {row['event']} {row['step']}" for row in rows}
+
+
+def signs(tx: Transaction) -> Signs:
+    """What tells whether anything has changed, without saying what."""
+    row = tx.one("find_signs")
+    assert row is not None
+    workers = f"{row.pop('workers')} {row.pop('seen_at')}"
+    return Signs(runs=" ".join(str(value) for value in row.values()), workers=workers)
 
 
 class _Story:

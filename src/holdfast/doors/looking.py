@@ -11,7 +11,7 @@ from holdfast.events import Events
 from holdfast.filters import RunFilter
 from holdfast.handles import RunLike, id_of
 from holdfast.logs import Logs
-from holdfast.news import News
+from holdfast.news import News, Signs
 from holdfast.operations import Operation
 from holdfast.options import check_limit
 from holdfast.searches import Count, Page
@@ -52,6 +52,10 @@ class Looking:
     def marks(self, runs: Sequence[RunLike]) -> Mapping[str, str]:
         """For each run, by its id, a short text that is another one whenever there may be news of it."""
         return self.read(lambda tx: news.marks(tx, [id_of(run) for run in runs]))
+
+    def signs(self) -> Signs:
+        """Short texts that are other ones whenever anything has changed: cheap to ask for, often."""
+        return self.read(news.signs)
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, and where to go on; none is left out, whoever commits late."""

@@ -4,7 +4,8 @@ app = FastAPI(lifespan=hf.lifespan)
 app.include_router(hf.router(), prefix="/holdfast")        # API and dashboard
 """
 
-from holdfast.web.access import Role, Who
+from holdfast.passes import Role
+from holdfast.web.access import Who
 from holdfast.web.asgi import create_app
 from holdfast.web.problems import Problem
 from holdfast.web.site import Site

@@ -1,5 +1,4 @@
 """The whole application that `holdfast serve` runs."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -9,7 +8,9 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
+from holdfast.web import metrics
 from holdfast.web.access import Who
+from holdfast.web.api import health
 from holdfast.web.doorman import Doorman
 from holdfast.web.problems import Problem, answer_to
 from holdfast.web.site import Site
@@ -26,13 +27,8 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
     app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.add_middleware(Doorman, hosts=hosts)
     app.add_exception_handler(HTTPException, not_ours)
-    described = site.resource("/api")
-
-    @described.get("/openapi.json", name="holdfast.api.openapi", include_in_schema=False)
-    def openapi(who: Annotated[Who, Depends(site.viewer)]) -> dict[str, Any]:
-        return app.openapi()
-
-    app.include_router(described)
+    app.include_router(health.router(site), include_in_schema=False)
+    app.include_router(metrics.router(site), include_in_schema=False)
     app.include_router(site.router())
     return app
 

@@ -37,7 +37,9 @@ class Entry:
 class Pages:
     """The templates of ours and of an application."""
 
-    def __init__(self, title: str, folder: Path | None, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, title: str, folder: Path | None, *, now: Callable[[], datetime], static_version: str
+    ) -> None:
         folders = [HERE / "templates", *([folder] if folder is not None else [])]
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(folders),
@@ -50,6 +52,7 @@ class Pages:
         self._environment.globals |= {
             "site_title": title,
             "version": VERSION,
+            "static_version": static_version,
             "now": now,
             "url": _url,
             "route": _route,
@@ -83,7 +86,7 @@ def _route(context: Context, name: str, **parts: Any) -> str | None:
 @pass_context
 def _asset(context: Context, path: str) -> str:
     """The path of a static file of ours."""
-    return _route(context, "holdfast.static", path=path) or f"static/{path}"
+    return _route(context, "holdfast.static", version=context["static_version"], path=path) or f"static/{path}"
 
 
 @pass_context

@@ -72,6 +72,12 @@ HTTP_CODES: Mapping[str, tuple[int, str]] = {
     "invalid_request": (422, "the request does not fit: `errors` says where and why"),
     "unknown_path": (404, "the API has no such path"),
     "wrong_method": (405, "the path is there, but not for this method; `Allow` says which"),
+    "body_too_large": (413, "the request's body is larger than it may be"),
+    "foreign_request": (403, "a browser says that another site's page asked for this change"),
+    "csrf_missing": (403, "a change in a session came without the session's token: `X-CSRF-Token`, or field `csrf`"),
+    "too_many_requests": (429, "too many requests, or too many wrong tokens; `Retry-After` says how long to wait"),
+    "too_many_streams": (503, "as many event streams are open as one process holds"),
+    "wrong_host": (421, "the server does not go by the name in `Host`; `--allowed-host` adds one"),
     "http_error": (400, "the request could not be read, or was refused before the API saw it"),
     "unforeseen": (500, "a slip of the server's own; `incident` is the mark of its trace in the server's log"),
 }
@@ -93,6 +99,7 @@ TITLES = {
     504: "Not in time",
 }
 RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "depot_unavailable": "5"}
+MEDIA_TYPE = "application/problem+json"
 FEW, SHORT = 20, 500  # faults that are told of, and characters of each
 
 
@@ -141,7 +148,8 @@ def answer_to(error: Exception) -> Response | None:
         case RequestValidationError():
             return _response(422, "invalid_request", "the request does not fit", errors=_faults(error))
         case HTTPException():
-            return _response(error.status_code, "http_error", str(error.detail), headers=dict(error.headers or {}))
+            code = getattr(error, "problem", "http_error")
+            return _response(error.status_code, code, str(error.detail), headers=dict(error.headers or {}))
     return None
 
 
@@ -164,4 +172,4 @@ def _response(status: int, code: str, detail: str, *, headers: dict[str, str] | 
     title = TITLES.get(status, "Problem")
     body = {"type": "about:blank", "title": title, "status": status, "code": code, "detail": detail} | more
     # In ASCII: what a stranger sent may hold half a character, which no other encoding can say.
-    return Response(json.dumps(body), status, headers=headers, media_type="application/problem+json")
+    return Response(json.dumps(body), status, headers=headers, media_type=MEDIA_TYPE)

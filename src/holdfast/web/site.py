@@ -2,42 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
 from holdfast.engine import Holdfast
-from holdfast.web import api, dashboard
-from holdfast.web.access import Access, Who
+from holdfast.web import api, dashboard, live, routes, signing, statics
+from holdfast.web.access import Access, Custom, Who
 from holdfast.web.pages import Pages
+from holdfast.web.problems import MEDIA_TYPE
+from holdfast.web.statics import Statics
+from holdfast.web.streams import Streams
+
+HERE = Path(__file__).parent
 
 
 class Site:
     """The web side of one Holdfast.
 
     viewer, operator, admin   dependencies that give a `Who`, or refuse
+    resource                  a router whose routes are closed, bounded and hardened like ours
     render                    a page in the common frame
+    streams                   events as they happen
     """
 
     def __init__(
-        self, hf: Holdfast, *, title: str = "Holdfast", token: str | None = None, templates: Path | None = None
+        self,
+        hf: Holdfast,
+        *,
+        title: str = "Holdfast",
+        token: str | None = None,
+        access: Custom | None = None,
+        sign_in: str | None = None,
+        templates: Path | None = None,
+        static: Path | None = None,
     ) -> None:
+        """A site; `access` decides who asks instead of our passes, `sign_in` is then where its users sign in."""
         self.hf, self.title = hf, title
-        self.access = Access(hf, token=token)
-        self.viewer: Callable[[Request], Who] = self.access.need("viewer")
-        self.operator: Callable[[Request], Who] = self.access.need("operator")
-        self.admin: Callable[[Request], Who] = self.access.need("admin")
-        self._pages = Pages(title, templates, now=hf.clock.now)
+        fixed = hf.settings.token
+        self.access = Access(hf, token=token or (fixed.get_secret_value() if fixed else None), custom=access)
+        self.viewer: Callable[[Request], Awaitable[Who]] = self.access.need("viewer")
+        self.operator: Callable[[Request], Awaitable[Who]] = self.access.need("operator")
+        self.admin: Callable[[Request], Awaitable[Who]] = self.access.need("admin")
+        self.streams = Streams(hf)
+        self.statics = Statics([HERE / "static", *([static] if static is not None else [])])
+        self._pages = Pages(title, templates, now=hf.clock.now, static_version=self.statics.version)
+        self._own_sign_in, self._sign_in = access is None, sign_in
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
         """A page of ours, or of the application's own templates, in the common frame."""
         return self._pages.render(request, who, template, **context)
 
+    def problem_page(self, request: Request, answer: Response) -> Response:
+        """A problem as a person reads it, with the status and the headers that it has anyway."""
+        if answer.media_type != MEDIA_TYPE:
+            return answer
+        known = request.scope.get("holdfast.who")
+        page = self.render(request, known[1] if known else None, "problem.html", problem=json.loads(bytes(answer.body)))
+        page.status_code = answer.status_code
+        for name, value in answer.headers.items():
+            if name not in ("content-type", "content-length"):
+                page.headers[name] = value
+        return page
+
+    def resource(self, prefix: str = "", *, tags: list[str] | None = None) -> APIRouter:
+        """A router whose routes need a pass, read bounded bodies, answer errors as problems and harden every answer."""
+        return routes.resource(self, prefix, tags=tags)
+
     def router(self) -> APIRouter:
         """The API under /api and the dashboard beside it; mounts under any prefix."""
         router = APIRouter()
         router.include_router(api.router(self), prefix="/api")
+        if self._own_sign_in:
+            router.include_router(signing.router(self), include_in_schema=False)
+        router.include_router(statics.router(self), include_in_schema=False)
+        router.include_router(live.router(self), include_in_schema=False)
         router.include_router(dashboard.router(self))
         return router
+
+    async def enter(self, request: Request) -> Response | None:
+        """Let someone in who may; a link that brings a token along signs them in and leads on without it."""
+        brought = request.query_params.get("token")
+        if brought and self._own_sign_in and request.method == "GET" and routes.wants_page(request):
+            return await signing.with_token(self, request, brought, then=signing.without_token(request))
+        await self.access.admit(request)
+        return None
+
+    def sign_in_url(self, request: Request) -> str | None:
+        """Where a person can sign in who wants to go where this request goes; None where only programs come."""
+        if not self._own_sign_in:
+            return self._sign_in
+        there = signing.without_token(request) if request.method == "GET" else ""
+        if "hx-request" in request.headers:
+            there = ""
+        page = request.url_for("holdfast.sign_in").path
+        return f"{page}?{urlencode({'next': there})}" if there else str(page)

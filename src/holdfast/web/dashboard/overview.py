@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from holdfast.web.access import Who
-from holdfast.web.problems import resource
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 
 def router(site: "Site") -> APIRouter:
-    pages = resource()
+    pages = site.resource()
 
     @pages.get("/", name="holdfast.overview")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:

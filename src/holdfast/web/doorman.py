@@ -1,0 +1,63 @@
+"""Doorman: stands before the whole application. Every answer gets our headers, and no one comes in by a strange name.
+
+A page of another site can have its own name lead to this address (DNS rebinding), and its requests then look like our
+own pages' to a browser; only the name in `Host` tells them apart.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.web.headers import harden
+from holdfast.web.problems import Problem, answer_to
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+class Doorman:
+    """`hosts` are the names that it goes by besides those of the loopback; one that means 'everywhere' lets in any
+    address, which no one can make another's name lead to."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str] = ()) -> None:
+        self._app = app
+        self._names = {name.lower().strip("[]") for name in (*LOOPBACK, *hosts) if name not in EVERYWHERE}
+        self._addresses = any(name in EVERYWHERE for name in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def hardened(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                harden(MutableHeaders(scope=message))
+            await send(message)
+
+        host = host_in(Headers(scope=scope).get("host", ""))
+        if host in self._names or (self._addresses and _is_address(host)):
+            await self._app(scope, receive, hardened)
+            return
+        refusal = answer_to(Problem("wrong_host", "this server does not go by that name (--allowed-host)", status=421))
+        assert refusal is not None
+        await refusal(scope, receive, hardened)
+
+
+def host_in(header: str) -> str:
+    """The name in a Host header, without its port."""
+    header = header.strip().lower()
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

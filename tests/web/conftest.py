@@ -1,0 +1,118 @@
+"""A real server on a free port of the loopback, and clients of each role that speak HTTP to it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from holdfast import Holdfast
+from holdfast.web import Role, Site, create_app
+
+TOKEN = "a-token-that-only-these-tests-know"
+ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
+
+
+class Server:
+    """An application that is being served.
+
+    site     its Site, if it was made here
+    token    an admin's token
+    client   someone of a role ("admin" has the token above; no role: no pass), by token or by cookie
+    """
+
+    def __init__(self, hf: Holdfast, app: FastAPI, site: Site | None, *, token: str = TOKEN) -> None:
+        self.hf, self.app, self.site, self.token = hf, app, site, token
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
+        self.uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.uvicorn.run, kwargs={"sockets": [self._socket]}, daemon=True)
+        self._clients: list[httpx.Client] = []
+        self._tokens: dict[str, str] = {"admin": token}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        self._thread.start()
+        for _ in range(1000):
+            if self.uvicorn.started:
+                return
+            assert self._thread.is_alive(), "the server did not start"
+            threading.Event().wait(0.01)
+        raise AssertionError("the server did not start in time")
+
+    def token_of(self, role: Role) -> str:
+        """A token of someone with that role, who is called like it."""
+        with self._lock:
+            if role not in self._tokens:
+                self._tokens[role] = self.hf.passes.add(role, role=role)
+            return self._tokens[role]
+
+    def client(self, role: Role | None = None, *, cookie: bool = False, **options: Any) -> httpx.Client:
+        """A client of that role; with `cookie` one that has signed in as a browser does, and sends its CSRF token."""
+        headers = dict(options.pop("headers", {}))
+        if role is not None and not cookie:
+            headers["Authorization"] = f"Bearer {self.token_of(role)}"
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=20, **options)
+        self._clients.append(client)
+        if role is not None and cookie:
+            signed_in = client.post("/sign-in", data={"token": self.token_of(role)})
+            assert signed_in.status_code == 303, signed_in.text
+            from holdfast.web import cookies
+
+            client.headers["X-CSRF-Token"] = cookies.csrf(next(iter(client.cookies.values())))
+        return client
+
+    def stop(self) -> None:
+        for client in self._clients:
+            client.close()
+        if self.site is not None:
+            self.site.streams.close()
+        self.uvicorn.should_exit = True
+        self._thread.join(10)
+        self._socket.close()
+        assert not self._thread.is_alive(), "the server did not stop"
+
+
+@contextlib.contextmanager
+def serving(
+    hf: Holdfast, *, app: FastAPI | None = None, hosts: tuple[str, ...] = (), **options: Any
+) -> Iterator[Server]:
+    """`options` are the Site's; or bring an application of your own."""
+    site = None
+    if app is None:
+        site = Site(hf, token=TOKEN, **options)
+        app = create_app(site, hosts=hosts)
+    server = Server(hf, app, site)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def server() -> Iterator[Serve]:
+    """`server(hf, **options)`: a running server; stopped at the end of the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda hf, **options: stack.enter_context(serving(hf, **options))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for a module's tests, on SQLite, with a real clock and no worker."""
+    folder: Path = tmp_path_factory.mktemp("web")
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts") as hf, serving(hf) as found:
+        yield found

@@ -1,0 +1,159 @@
+"""Who comes in, and what for: passes, sessions, roles, other sites' pages."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from tests.web.conftest import TOKEN, Serve, Server
+
+from holdfast import Holdfast
+
+PAGE = {"Accept": "text/html,application/xhtml+xml"}
+
+
+def test_a_program_without_a_pass_is_told_how_to_bring_one(shared: Server) -> None:
+    answer = shared.client().get("/api/runs/none")
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "not_signed_in"
+
+
+def test_a_person_without_a_pass_is_led_to_the_sign_in_and_back(shared: Server) -> None:
+    client = shared.client(headers=PAGE)
+    answer = client.get("/?state=failed")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2F%3Fstate%3Dfailed")
+    page = client.get(answer.headers["location"])
+    assert page.status_code == 200
+    assert 'name="next" value="/?state=failed"' in page.text
+    back = client.post("/sign-in", data={"token": TOKEN, "next": "/?state=failed"})
+    assert (back.status_code, back.headers["location"]) == (303, "/?state=failed")
+    assert client.get("/?state=failed").status_code == 200
+
+
+def test_a_link_with_a_token_signs_in_and_leads_on_without_it(shared: Server) -> None:
+    client = shared.client(headers=PAGE)
+    answer = client.get("/", params={"token": TOKEN, "a": "1 2"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/?a=1+2")
+    assert client.get("/").status_code == 200
+    wrong = shared.client(headers=PAGE).get("/", params={"token": "wrong"})
+    assert wrong.status_code == 401
+    assert "not known" in wrong.text
+    assert "set-cookie" not in wrong.headers
+    by_program = shared.client().get("/api/runs/none", params={"token": TOKEN})
+    assert by_program.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "there", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_the_sign_in_leads_to_no_other_site(shared: Server, there: str) -> None:
+    answer = shared.client().post("/sign-in", data={"token": TOKEN, "next": there})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_the_cookie_is_for_this_server_alone_and_for_no_script(shared: Server) -> None:
+    answer = shared.client().post("/sign-in", data={"token": TOKEN})
+    name, attributes = answer.headers["set-cookie"].partition("=")[0], answer.headers["set-cookie"].lower()
+    assert re.fullmatch(r"holdfast_[0-9a-f]{8}", name)
+    for attribute in ("httponly", "samesite=lax", "path=/", "max-age=43200"):
+        assert attribute in attributes
+    assert "secure" not in attributes
+    assert TOKEN not in attributes
+
+
+def test_two_servers_on_one_host_do_not_disturb_each_other(shared: Server, server: Serve) -> None:
+    other = server(shared.hf)
+    with httpx.Client(headers=PAGE) as browser:
+        for each in (shared, other):
+            browser.post(f"{each.url}/sign-in", data={"token": TOKEN})
+        assert len(browser.cookies) == 2
+        assert [browser.get(f"{each.url}/").status_code for each in (shared, other)] == [200, 200]
+
+
+def test_a_session_ends_at_the_sign_out(shared: Server) -> None:
+    client = shared.client("viewer", cookie=True, headers=PAGE)
+    secret = dict(client.cookies)
+    assert client.get("/").status_code == 200
+    assert client.post("/sign-out").status_code == 303
+    assert not client.cookies
+    client.cookies.update(secret)
+    assert client.get("/").status_code == 303  # nor is what it was of any use
+
+
+def test_a_removed_token_takes_its_sessions_along(hf: Holdfast, server: Serve) -> None:
+    served = server(hf)
+    token = hf.passes.add("ada", role="operator")
+    by_token = served.client(headers={"Authorization": f"Bearer {token}"})
+    by_cookie = served.client(headers=PAGE)
+    by_cookie.post("/sign-in", data={"token": token})
+    assert (by_token.get("/").status_code, by_cookie.get("/").status_code) == (200, 200)
+    hf.passes.remove("ada")
+    hf.clock.advance(4)  # type: ignore[attr-defined]
+    assert (by_token.get("/").status_code, by_cookie.get("/").status_code) == (401, 303)
+
+
+def test_a_pass_runs_out(hf: Holdfast, server: Serve) -> None:
+    served = server(hf)
+    token = hf.passes.add("ada", role="viewer", expires=3600)
+    client = served.client(headers=PAGE)
+    client.post("/sign-in", data={"token": token})
+    assert client.get("/").status_code == 200
+    hf.clock.advance(3601)  # type: ignore[attr-defined]
+    assert client.get("/").status_code == 303
+
+
+def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url) as hf:
+        first = server(hf)
+        client = first.client(headers=PAGE)
+        client.post("/sign-in", data={"token": TOKEN})
+        assert client.get("/").status_code == 200
+        first.site.access._token = "another"  # type: ignore[union-attr]
+        first.site.access._lookups._found.clear()  # type: ignore[union-attr]
+        assert client.get("/").status_code == 303
+
+
+def test_what_a_session_changes_must_come_from_one_of_our_pages(shared: Server) -> None:
+    client = shared.client("viewer", cookie=True)
+    own = client.headers.pop("X-CSRF-Token")
+    assert client.post("/sign-out").json()["code"] == "csrf_missing"
+    assert client.post("/sign-out", headers={"X-CSRF-Token": own[::-1]}).json()["code"] == "csrf_missing"
+    assert client.post("/sign-out", data={"csrf": "wrong"}).json()["code"] == "csrf_missing"
+    for foreign in (
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": shared.url, "Sec-Fetch-Site": "cross-site"},
+    ):
+        answer = client.post("/sign-out", headers={"X-CSRF-Token": own, **foreign})
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign_request"), foreign
+    assert client.post("/sign-out", data={"csrf": own}, headers={"Origin": shared.url}).status_code == 303
+
+
+def test_a_program_with_a_token_needs_nothing_else_for_a_change(shared: Server) -> None:
+    assert shared.client("viewer").post("/sign-out", headers={"Origin": "https://evil.example"}).status_code == 303
+
+
+def test_wrong_tokens_are_tried_slowly_and_right_ones_come_in(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url) as hf:
+        served = server(hf)
+        client = served.client()
+        answers = [client.post("/sign-in", data={"token": f"wrong-{number}"}).status_code for number in range(25)]
+        assert answers[:20] == [401] * 20
+        assert 429 in answers[20:]
+        refused = client.get("/api/runs/none", headers={"Authorization": "Bearer wrong"})
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
+        assert 1 <= int(refused.headers["retry-after"]) <= 4
+        assert client.post("/sign-in", data={"token": TOKEN}).status_code == 303
+
+
+def test_who_asks_too_often_waits(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url, max_requests=1) as hf:
+        client = server(hf).client("admin")
+        answers = [client.get("/api/runs/none") for _ in range(8)]
+        assert {answer.status_code for answer in answers[:4]} == {404}
+        assert answers[-1].status_code == 429
+        assert answers[-1].headers["retry-after"] == "1"
