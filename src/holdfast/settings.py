@@ -109,6 +109,9 @@ class Settings(BaseModel):
     max_body_bytes: int = Field(4_000_000, ge=1000, description="Largest body of a request to the API.")
     max_requests: int = Field(500, ge=1, description="Requests a second that one token, session or address may make.")
     max_streams: int = Field(2000, ge=1, description="Event streams that one process holds open.")
+    metrics_open: bool = Field(
+        False, description="Let whoever asks from this machine itself read `/metrics` without a pass."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Which log records made during a run are kept with it."
     )

@@ -159,6 +159,21 @@ class Counter:
     value: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Everything that is counted, as it stands at one moment."""
+
+    depths: tuple[Depth, ...]
+    oldest: Mapping[str, timedelta]
+    running: int
+    capacity: int
+    workers: int
+    paused: tuple[str, ...]
+    totals: tuple[tuple[str, str, str, Count], ...]
+    """Job, queue, state, and how many ended so."""
+    counters: Mapping[tuple[str, str], int]
+
+
 def overview(tx: Transaction) -> Overview:
     """How it stands and goes now."""
     depths, oldest = depth(tx)
@@ -171,8 +186,24 @@ def overview(tx: Transaction) -> Overview:
         running=sum(one.runs for one in depths if one.place == "leases"),
         capacity=sum(one.concurrency for one in alive),
         workers=len(alive),
-        paused=tuple(row["name"] for row in tx.all("list_limits", limit=QUEUES) if row["paused_at"] is not None),
+        paused=_paused(tx),
         pace=pace(tx),
+    )
+
+
+def figures(tx: Transaction) -> Figures:
+    """All of it, for whoever keeps figures himself."""
+    depths, oldest = depth(tx)
+    alive = workers.live(tx)
+    return Figures(
+        depths=tuple(depths),
+        oldest=oldest,
+        running=sum(one.runs for one in depths if one.place == "leases"),
+        capacity=sum(one.concurrency for one in alive),
+        workers=len(alive),
+        paused=_paused(tx),
+        totals=tuple(tallies.totals(tx, limit=TOTALS)),
+        counters=counters.read(tx),
     )
 
 
@@ -320,6 +351,10 @@ def _exactly(durations: Iterable[float]) -> Times:
         return times(Histogram())
     p50, p95, p99 = (ordered[max(0, math.ceil(fraction * len(ordered)) - 1)] for fraction in (0.5, 0.95, 0.99))
     return Times(count=len(ordered), mean=sum(ordered) / len(ordered), p50=p50, p95=p95, p99=p99)
+
+
+def _paused(tx: Transaction) -> tuple[str, ...]:
+    return tuple(row["name"] for row in tx.all("list_limits", limit=QUEUES) if row["paused_at"] is not None)
 
 
 def _pairs(tx: Transaction, job: str | None, queue: str | None) -> list[tuple[str, str]]:

@@ -139,7 +139,10 @@ def waited_for(row: Row) -> float | None:
 
 def ran_for(row: Row) -> float | None:
     """Seconds from a run's last start to its end; None if it never started."""
-    return None if row["started_at"] is None else (row["finished_at"] - row["started_at"]).total_seconds()
+    if row["started_at"] is None:
+        return None
+    ran: timedelta = row["finished_at"] - row["started_at"]
+    return ran.total_seconds()
 
 
 def series(

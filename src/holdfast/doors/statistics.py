@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast import statistics
+from holdfast import statistics, tallies
+from holdfast.errors import HoldfastError
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
-from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
+from holdfast.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, QueueFigures, Series
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
+
+TICKS, LEAST = 5, 5.0
+"""A worker has looked for work so many ticks ago at most, or so many seconds where those are shorter."""
 
 
 class Statistics:
@@ -44,6 +48,23 @@ class Statistics:
     def queues(self) -> list[QueueFigures]:
         """Each queue: what waits and runs, its limits, and how often it refused a submission."""
         return self._hf.read(statistics.queues)
+
+    def figures(self) -> Figures:
+        """Depths, totals and counters in one read: what /metrics tells."""
+        return self._hf.read(statistics.figures)
+
+    def troubles(self) -> list[str]:
+        """Why this process can't do its work, if so: the database does not answer, or a worker of it does not look."""
+        try:
+            self._hf.read(tallies.mark)
+        except HoldfastError as error:
+            return [f"the database does not answer ({error.code})"]
+        now, patience = self._hf.clock.elapsed(), max(TICKS * self._hf.settings.tick.total_seconds(), LEAST)
+        return [
+            f"worker {name} has not looked for work for {now - polled:.1f} s"
+            for name, polled in sorted(self._hf.polls.items())
+            if now - polled > patience
+        ]
 
     def counters(self) -> list[Counter]:
         """Lost leases, takeovers, refusals, missed slots: what no row proves."""

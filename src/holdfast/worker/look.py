@@ -24,7 +24,7 @@ class Look:
         register: Callable[[], None],
     ) -> None:
         self._hf, self._hand, self._heartbeat, self._register = hf, hand, heartbeat, register
-        self._queues, self._jobs, self._holder = queues, hf.jobs.names(), holder
+        self._queues, self._jobs, self._holder = queues, hf.jobs.served(), holder
 
     def __call__(self) -> Pulse:
         asked = self._hf.clock.elapsed()
@@ -35,6 +35,7 @@ class Look:
             self._hf.clock.follow(pulse.clock_at, asked=asked, answered=self._hf.clock.elapsed())
         else:
             self._hf.store.follow_clock()
+        self._hf.polls[self._holder] = self._hf.clock.elapsed()
         return pulse
 
     def _pulse(self, tx: Transaction) -> Pulse:

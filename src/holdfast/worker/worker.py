@@ -19,6 +19,7 @@ from holdfast import workers
 from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.jobs import OPERATIONS
 from holdfast.options import check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
@@ -60,6 +61,8 @@ class Worker:
         self.hf, self.exclusive, self.drain = hf, exclusive, drain
         self.drained = False
         self.queues = _queues(hf) if queues is None else _named(queues)
+        self.served = [*([] if OPERATIONS in self.queues else [OPERATIONS]), *self.queues]
+        """What operators ask for in bulk goes to a queue that every worker serves, before its own."""
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = concurrency or hf.settings.concurrency
@@ -100,7 +103,7 @@ class Worker:
                 hf,
                 self.hand,
                 self._heartbeat,
-                queues=self.queues,
+                queues=self.served,
                 holder=self.id,
                 register=lambda: locks.register(hf, self),
             ),
@@ -189,8 +192,8 @@ class Worker:
     # Rings
 
     def _heard(self, rung: set[str], ended: list[str]) -> None:
-        if "" in rung or not rung.isdisjoint(self.queues):
-            self._cycle.look()
+        if "" in rung or not rung.isdisjoint(self.served):
+            self._cycle.look(steered=OPERATIONS in rung)
         if not rung.isdisjoint(("cancels", "drains", "")):
             self._orchestrator.bell.ring()
         self._orchestrator.heard(rung, ended)
@@ -204,7 +207,6 @@ class Worker:
         self._tallier.tick()
 
     def _on_pulse(self, pulse: workers.Pulse) -> None:
-        self.hf.polls[self.id] = self.hf.clock.elapsed()
         if pulse.ready:
             self._cycle.look()
         if pulse.cancels:
@@ -226,7 +228,7 @@ class Worker:
         """For `drain`: nothing is ready, due or on its way for us."""
         try:
             left = self.hf.read(
-                lambda tx: tx.one("anything_left", queues=self.queues, jobs=self.hf.jobs.names(), now=tx.now)
+                lambda tx: tx.one("anything_left", queues=self.served, jobs=self.hf.jobs.served(), now=tx.now)
             )
         except (StoreBusy, StoreUnavailable) as error:
             self._cycle.trouble(error)

@@ -1,0 +1,173 @@
+"""/metrics: what Prometheus reads. Nothing is kept here: each scrape asks the database, in bounded reads."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+from starlette.concurrency import run_in_threadpool
+
+from holdfast.engine import Holdfast
+from holdfast.histograms import BOUNDS, Histogram
+from holdfast.statistics import Figures
+from holdfast.web.routes import is_open
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+EDGES = range(0, len(BOUNDS), 4)
+"""Of our bounds those that are told: each four times the one before it, from 1 ms to 19 hours."""
+
+
+class Described(NamedTuple):
+    """A metric as it is documented."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+METRICS = {
+    one.name: one
+    for one in (
+        Described("holdfast_queue_depth", "gauge", ("queue", "place"), "Runs that wait, are ready or run."),
+        Described("holdfast_oldest_waiting_seconds", "gauge", ("queue",), "Age of the oldest run that is ready."),
+        Described("holdfast_running", "gauge", (), "Runs that are running."),
+        Described("holdfast_capacity", "gauge", (), "Runs that all live workers together can run at once."),
+        Described("holdfast_workers", "gauge", (), "Workers that are alive."),
+        Described("holdfast_queue_paused", "gauge", ("queue",), "1 for each queue that is paused."),
+        Described("holdfast_runs_total", "counter", ("job", "queue", "state"), "Runs that ended, by how."),
+        Described("holdfast_wait_seconds", "histogram", ("job", "queue"), "From submission to the first start."),
+        Described("holdfast_run_seconds", "histogram", ("job", "queue"), "From the last start to the end."),
+        Described("holdfast_lease_losses_total", "counter", (), "Runs that a worker lost while it had them in hand."),
+        Described("holdfast_recoveries_total", "counter", (), "Runs that were taken from a worker that was lost."),
+        Described("holdfast_startup_recoveries_total", "counter", (), "Of those, by a worker when it started."),
+        Described("holdfast_slots_missed_total", "counter", ("schedule",), "Slots that came due with nobody there."),
+        Described("holdfast_queue_rejections_total", "counter", ("queue",), "Submissions that a full queue refused."),
+        Described("holdfast_claim_conflicts_total", "counter", (), "Claims that met a lease on their key."),
+    )
+}
+
+COUNTERS = {
+    "holdfast_lease_losses_total": "lease_lost",
+    "holdfast_recoveries_total": "taken_over",
+    "holdfast_startup_recoveries_total": "worker_startup_recovery",
+    "holdfast_slots_missed_total": "slot_missed",
+    "holdfast_queue_rejections_total": "queue_rejected",
+    "holdfast_claim_conflicts_total": "claim_conflict",
+}
+
+
+class FiguresCollector(Collector):
+    """Reads everything when it is asked."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: to register a collector must not ask the database."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        figures = self._hf.statistics.figures()
+        yield from _gauges(figures)
+        yield from _ended(figures)
+        yield from _counters(figures)
+
+
+def router(site: "Site") -> APIRouter:
+    metrics = site.resource(tags=["health"])
+    registry = CollectorRegistry()
+    registry.register(FiguresCollector(site.hf))
+
+    @metrics.get("/metrics", name="holdfast.metrics", summary="Figures in the text format of Prometheus")
+    @is_open
+    async def get_metrics(request: Request) -> Response:
+        """Takes a pass, unless the setting `metrics_open` opens it to this machine itself."""
+        if not (site.hf.settings.metrics_open and is_from_here(request)):
+            await site.viewer(request)
+        text = await run_in_threadpool(generate_latest, registry)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    return metrics
+
+
+def is_from_here(request: Request) -> bool:
+    """Whether it comes from this very machine, and through no proxy that would make everyone look so."""
+    if {"forwarded", "x-forwarded-for", "x-real-ip", "via"} & request.headers.keys():
+        return False
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+def _gauges(figures: Figures) -> Iterable[Metric]:
+    depth = _gauge("holdfast_queue_depth")
+    for one in figures.depths:
+        depth.add_metric([one.queue, one.place], one.runs)
+    oldest = _gauge("holdfast_oldest_waiting_seconds")
+    for queue, age in figures.oldest.items():
+        oldest.add_metric([queue], age.total_seconds())
+    paused = _gauge("holdfast_queue_paused")
+    for queue in figures.paused:
+        paused.add_metric([queue], 1)
+    single = (
+        ("holdfast_running", figures.running),
+        ("holdfast_capacity", figures.capacity),
+        ("holdfast_workers", figures.workers),
+    )
+    for name, value in single:
+        family = _gauge(name)
+        family.add_metric([], value)
+        yield family
+    yield from (depth, oldest, paused)
+
+
+def _ended(figures: Figures) -> Iterable[Metric]:
+    runs = _counter("holdfast_runs_total")
+    waited, ran = _histogram("holdfast_wait_seconds"), _histogram("holdfast_run_seconds")
+    together: dict[tuple[str, str], tuple[Histogram, Histogram]] = {}
+    for job, queue, state, count in figures.totals:
+        runs.add_metric([job, queue, state], count.runs)
+        before = together.get((job, queue), (Histogram(), Histogram()))
+        together[job, queue] = (before[0] + count.waited, before[1] + count.ran)
+    for labels, (its_waits, its_runs) in together.items():
+        for family, histogram in ((waited, its_waits), (ran, its_runs)):
+            family.add_metric(list(labels), _buckets(histogram), histogram.seconds)
+    yield from (runs, waited, ran)
+
+
+def _counters(figures: Figures) -> Iterable[Metric]:
+    for name, counter in COUNTERS.items():
+        family = _counter(name)
+        found = {label: value for (one, label), value in figures.counters.items() if one == counter}
+        if not METRICS[name].labels:
+            family.add_metric([], sum(found.values()))
+        else:
+            for label, value in sorted(found.items()):
+                family.add_metric([label], value)
+        yield family
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    told = [(floatToGoString(BOUNDS[edge]), float(histogram.up_to(edge))) for edge in EDGES]
+    return [*told, ("+Inf", float(histogram.count))]
+
+
+def _gauge(name: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+
+
+def _counter(name: str) -> CounterMetricFamily:
+    return CounterMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+
+
+def _histogram(name: str) -> HistogramMetricFamily:
+    return HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
