@@ -1,15 +1,15 @@
 """The whole application that `holdfast serve` runs."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
 from holdfast.web import metrics
-from holdfast.web.access import Who
 from holdfast.web.api import health
 from holdfast.web.doorman import Doorman
 from holdfast.web.problems import Problem, answer_to
