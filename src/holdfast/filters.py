@@ -13,7 +13,8 @@ from holdfast.errors import InvalidArguments
 from holdfast.runs import Snapshot
 
 ENDED: tuple[str, ...] = get_args(outcomes.State)
-STATES = ("queued", "running", *ENDED)
+OPEN = ("queued", "running")
+STATES = (*OPEN, *ENDED)
 MAX_TEXT, MAX_PATHS, MAX_PARTS = 1000, 10, 10
 
 Scalar = str | int | float | bool | None

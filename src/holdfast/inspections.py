@@ -52,17 +52,24 @@ def list_runs(
     return [runs.snapshot(row) for row in rows]
 
 
-def cancel(tx: Transaction, run_id: str, *, reason: str, by: str | None = None) -> str:
+def cancel(tx: Transaction, run_id: str, *, reason: str, by: str | None = None, bulk: str | None = None) -> str:
     """End a run or ask it to stop, and write down who did; its state afterwards."""
     state = runs.cancel(tx, run_id, reason=reason)
-    operations.record(tx, by, "cancel", run_id=run_id, reason=reason, state=state)
+    operations.record(tx, by, "cancel", run_id=run_id, reason=reason, state=state, bulk=bulk)
     return state
 
 
-def again(tx: Transaction, run_id: str, *, by: str | None = None, idempotency_key: str | None = None) -> str:
+def again(
+    tx: Transaction,
+    run_id: str,
+    *,
+    by: str | None = None,
+    idempotency_key: str | None = None,
+    bulk: str | None = None,
+) -> str:
     """Submit a new run with the job, arguments and options of this one; a build is built anew."""
     new = _again(tx, run_id, idempotency_key=idempotency_key)
-    operations.record(tx, by, "again", run_id=run_id, run=new)
+    operations.record(tx, by, "again", run_id=run_id, run=new, bulk=bulk)
     return new
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+OWN, OPERATIONS = "holdfast.", "operations"  # what our own jobs' names begin with, and the queue that they go to
 
 Isolation = Literal["thread", "async", "process"]
 SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
@@ -186,27 +189,37 @@ class Registry:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job[..., Any]] = {}
+        self._own: Mapping[str, Callable[[], Job[..., Any]]] = {}
+
+    def bring(self, own: Mapping[str, Callable[[], Job[..., Any]]]) -> None:
+        """Know our own jobs too: they are found and served, but not listed; each is made when first asked for."""
+        self._own = {name: cache(make) for name, make in own.items()}
 
     def add(self, job: Job[..., Any]) -> None:
+        if job.name.startswith(OWN):
+            raise InvalidPolicy(f"names that begin with {OWN!r} are our own; call the job something else")
         if job.name in self._jobs:
             raise JobExists(f"two functions claim the job name {job.name!r}; give one of them name=…")
         self._jobs[job.name] = job
 
     def __getitem__(self, name: str) -> Job[..., Any]:
-        try:
-            return self._jobs[name]
-        except KeyError:
-            likely = spelling.did_you_mean(name, self._jobs) or f"; known: {', '.join(sorted(self._jobs)) or 'none'}"
-            raise UnknownJob(f"no job named {name!r} is registered here{likely}") from None
+        if (found := self.get(name)) is not None:
+            return found
+        likely = spelling.did_you_mean(name, self._jobs) or f"; known: {', '.join(sorted(self._jobs)) or 'none'}"
+        raise UnknownJob(f"no job named {name!r} is registered here{likely}")
 
     def get(self, name: str) -> Job[..., Any] | None:
-        return self._jobs.get(name)
+        return self._own[name]() if name in self._own else self._jobs.get(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._jobs))
 
     def names(self) -> list[str]:
         return sorted(self._jobs)
+
+    def served(self) -> list[str]:
+        """All that a worker may claim: these, and our own."""
+        return sorted([*self._jobs, *self._own])
 
 
 class Decorator:

@@ -177,6 +177,14 @@ def require(tx: Transaction, lease: Lease) -> None:
         raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
 
 
+def require_attempt(tx: Transaction, run_id: str, attempt: int) -> None:
+    """Raise LeaseLost unless this attempt still holds its run; no one can take it before this transaction ends."""
+    rows = [{"run_id": run_id, "attempt": attempt}]
+    found = tx.one("find_attempts", ids=[run_id])
+    if found is None or not tx.all("guard_leases", rows=rows, holder=found["holder"]):
+        raise LeaseLost(f"run {run_id}: attempt {attempt} no longer holds its lease")
+
+
 def give_up(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> dict[str, Lease]:
     """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
     given = {lease.run_id: lease for lease in leases}

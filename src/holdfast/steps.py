@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.leases import Lease
 from holdfast.store.transaction import Transaction
 
 
@@ -18,13 +17,13 @@ class Step:
     tries: int
     started_at: datetime
     finished_at: datetime
+    number: int = 0
+    """The how-manieth of its attempt, in the order of writing."""
 
 
-def insert(tx: Transaction, finished: Sequence[tuple[Lease, Step]]) -> None:
-    """Keep the results of finished steps; the caller has guarded the leases in this transaction."""
-    rows = [
-        {name: getattr(step, name) for name in Step.__slots__} | {"run_id": lease.run_id} for lease, step in finished
-    ]
+def insert(tx: Transaction, finished: Sequence[tuple[str, Step]]) -> None:
+    """Keep the results of finished steps, each with its run; the caller has guarded the leases in this transaction."""
+    rows = [{name: getattr(step, name) for name in Step.__slots__} | {"run_id": run_id} for run_id, step in finished]
     if rows:
         tx.put("insert_steps", rows=rows)
 

@@ -14,7 +14,9 @@ worker.finish(claim, Succeeded("1"))      # LeaseLost
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -118,7 +120,7 @@ class ManualWorker:
 
     def __init__(self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None) -> None:
         self.hf, self.name, self.queues = hf, name, list(queues)
-        self.jobs = list(jobs) if jobs is not None else hf.jobs.names()
+        self.jobs = list(jobs) if jobs is not None else hf.jobs.served()
 
     def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
         """Start up to `limit` runs under our lease."""
@@ -176,6 +178,7 @@ class _Desk:
 
     def __init__(self, hf: Holdfast, claim: Claim) -> None:
         self._hf, self._claim, self._lease = hf, claim, claim.lease
+        self._numbers = itertools.count(1)
 
     def now(self) -> datetime:
         return self._hf.clock.now()
@@ -204,7 +207,8 @@ class _Desk:
         return self._hf.do(lambda tx: children.submit(tx, self._lease, submission, name=name))
 
     def remember(self, step: Step) -> None:
-        self._guarded(lambda tx: steps.insert(tx, [(self._lease, step)]))
+        numbered = replace(step, number=next(self._numbers))
+        self._guarded(lambda tx: steps.insert(tx, [(self._lease.run_id, numbered)]))
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         data = self._hf.redactor.data(data)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast import artifacts, children, leases, results, stages, steps
 from holdfast.depots.base import Artifact
@@ -21,23 +23,28 @@ from holdfast.submissions import Submission
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.running import Running
 
+Remembered: TypeAlias = tuple[Lease, Step, Iterator[int]]
+
 
 class StepWriter:
     """Steps of many runs, remembered in one commit; each through its own fence."""
 
     def __init__(self, hf: Holdfast, holder: str) -> None:
         self._hf, self._holder = hf, holder
-        self._gather: Gather[tuple[Lease, Step], None] = Gather(self._write)
+        self._gather: Gather[Remembered, None] = Gather(self._write)
 
-    def remember(self, lease: Lease, step: Step) -> None:
-        self._gather.do((lease, step))
+    def remember(self, lease: Lease, step: Step, numbers: Iterator[int]) -> None:
+        """Keep a step; it is numbered here, where one batch is written after the other."""
+        self._gather.do((lease, step, numbers))
 
-    def _write(self, batch: Sequence[tuple[Lease, Step]]) -> Sequence[Exception | None]:
+    def _write(self, asked: Sequence[Remembered]) -> Sequence[Exception | None]:
+        batch = [(lease, replace(step, number=next(numbers))) for lease, step, numbers in asked]
+
         def write(tx: Transaction) -> list[Exception | None]:
             ours = leases.guard(
                 tx, {(lease.run_id, lease.attempt): lease for lease, _ in batch}.values(), holder=self._holder
             )
-            steps.insert(tx, [(lease, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
+            steps.insert(tx, [(lease.run_id, step) for lease, step in batch if (lease.run_id, lease.attempt) in ours])
             return [
                 None
                 if (lease.run_id, lease.attempt) in ours
@@ -54,6 +61,7 @@ class RunDesk:
     def __init__(self, hf: Holdfast, running: Running, chronicle: Chronicle, writer: StepWriter) -> None:
         self._hf, self._running, self._chronicle, self._writer = hf, running, chronicle, writer
         self._told: threading.Event | None = None
+        self._numbers = itertools.count(1)
 
     def interrupted(self) -> None:
         if self._told is not None:
@@ -96,7 +104,7 @@ class RunDesk:
         return self._hf.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name))
 
     def remember(self, step: Step) -> None:
-        self._writer.remember(self._running.lease, step)
+        self._writer.remember(self._running.lease, step, self._numbers)
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         data = self._hf.redactor.data(data)

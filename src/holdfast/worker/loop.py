@@ -17,6 +17,7 @@ from datetime import timedelta
 from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
+from holdfast.jobs import OPERATIONS
 from holdfast.leases import Claim
 from holdfast.orchestrator import promote
 from holdfast.outcomes import Failed, HandBack, Outcome
@@ -63,7 +64,8 @@ class Cycle:
         self.claimed = 0
         self.handed_back = 0
         self._heartbeat, self._watch, self._named = heartbeat, watch, named
-        self._jobs = hf.jobs.names()
+        self._jobs = hf.jobs.served()
+        self._steered_at = 0.0
         self._hooks = Hooks(hf)
         self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
         self._settled: deque[tuple[Running, Outcome]] = deque()
@@ -81,9 +83,11 @@ class Cycle:
         """Whether there is nothing in hand and nothing to write."""
         return not self.hand and not self._settled and not self.chronicle
 
-    def look(self) -> None:
-        """There may be something to claim."""
+    def look(self, *, steered: bool = False) -> None:
+        """There may be something to claim; if `steered`, of what operators asked for."""
         self._hungry = True
+        if steered:
+            self._steered_at = 0.0
         self.bell.ring()
 
     def settle(self, running: Running, outcome: Outcome | None) -> None:
@@ -195,7 +199,7 @@ class Cycle:
         self._cycles += 1
         return leases.claim(
             tx,
-            self.queues,
+            self._served(),
             jobs=self._jobs,
             holder=self.id,
             limit=limit,
@@ -204,6 +208,14 @@ class Cycle:
             oldest_first=self._cycles % OLDEST_EVERY == 0,
             floors=self._floors.at(self.hf.clock.elapsed()),
         )
+
+    def _served(self) -> Sequence[str]:
+        """Our queues; before them, once a tick or when it was rung for, the one that operators' bulks go to."""
+        elapsed = self.hf.clock.elapsed()
+        if OPERATIONS in self.queues or elapsed < self._steered_at:
+            return self.queues
+        self._steered_at = elapsed + self.hf.settings.tick.total_seconds()
+        return [OPERATIONS, *self.queues]
 
     def _finish_alone(self, done: Sequence[tuple[Running, Outcome]]) -> None:
         """Halve a batch that can't be written down to the run that can't; that one fails for it."""

@@ -5,9 +5,11 @@ select
     attempt,
     tries,
     started_at,
-    finished_at
+    finished_at,
+    number
 from holdfast_steps
 where run_id = :run_id
 order by
-    finished_at,
+    attempt,
+    number,
     name

@@ -6,7 +6,8 @@ insert into holdfast_steps (
     attempt,
     tries,
     started_at,
-    finished_at
+    finished_at,
+    number
 )
 select
     run_id,
@@ -15,5 +16,6 @@ select
     attempt,
     tries,
     started_at,
-    finished_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, name text, result text, attempt integer, tries integer, started_at timestamptz, finished_at timestamptz)
+    finished_at,
+    number
+from json_to_recordset(cast(:rows as json)) as r (run_id text, name text, result text, attempt integer, tries integer, started_at timestamptz, finished_at timestamptz, number integer)

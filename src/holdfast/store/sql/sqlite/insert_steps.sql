@@ -6,7 +6,8 @@ insert into holdfast_steps (
     attempt,
     tries,
     started_at,
-    finished_at
+    finished_at,
+    number
 )
 select
     value ->> 'run_id',
@@ -15,6 +16,7 @@ select
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'started_at',
-    value ->> 'finished_at'
+    value ->> 'finished_at',
+    value ->> 'number'
 from json_each(:rows)
 where true

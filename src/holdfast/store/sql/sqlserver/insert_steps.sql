@@ -6,7 +6,8 @@ insert into holdfast_steps (
     attempt,
     tries,
     started_at,
-    finished_at
+    finished_at,
+    number
 )
 select
     r.run_id,
@@ -15,7 +16,8 @@ select
     r.attempt,
     r.tries,
     r.started_at,
-    r.finished_at
+    r.finished_at,
+    r.number
 from openjson(:rows) with (
     run_id varchar(100),
     name nvarchar(1000),
@@ -23,5 +25,6 @@ from openjson(:rows) with (
     attempt int,
     tries int,
     started_at datetime2(6),
-    finished_at datetime2(6)
+    finished_at datetime2(6),
+    number int
 ) as r
