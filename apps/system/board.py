@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-State = Literal["starting", "up", "working", "failed", "stopped"]
+State = Literal["starting", "up", "failed", "stopped"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from apps.system.board import Standing
 
-STYLES = {"starting": "yellow", "up": "green", "working": "green", "failed": "red", "stopped": "dim"}
+STYLES = {"starting": "yellow", "up": "green", "failed": "red", "stopped": "dim"}
 
 
 class Screen:

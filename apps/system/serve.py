@@ -19,7 +19,7 @@ LET_GO = 2  # seconds that open streams have when the site stops
 def main() -> int:
     site = Site(hf, token=os.environ["HOLDFAST_TOKEN"], templates=HERE / "templates")
     app = create_app(site)
-    app.include_router(start.router(site, Path(os.environ["APP_BOARD"])))
+    app.include_router(start.router(site, Path(os.environ["APP_BOARD"])), include_in_schema=False)
     uvicorn.run(
         app, host=ports.HOST, port=int(os.environ["APP_PORT"]), log_level="warning", timeout_graceful_shutdown=LET_GO
     )

@@ -32,7 +32,7 @@ def _ended(outside: Outside) -> dict[str, list[Run]] | None:
     found = outside.runs(tag=ROUND)
     if not found or any(run["state"] in ("queued", "running") for run in found):
         return None
-    if not any(run["job"] == "tour.audit" for run in found):
+    if not any(run["job"] == "tour.count_book" for run in found):
         return None  # the last one of a round: it is still being submitted
     by_job: dict[str, list[Run]] = {}
     for run in reversed(found):

@@ -1,33 +1,52 @@
-"""Rounds: what visitors of the tour ask for. Every few seconds one of each; a run's tag `round` says which."""
+"""Rounds: what visitors of the tour ask for, act by act; a run's tag `round` says which round it belongs to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from apps.tour import jobs
-from holdfast import QueueFull, Run
+from holdfast import QueueFull
 
 CHAPTERS = ["Call me Ishmael", "It was the best of times", "The sky above the port"]
 SCRIPT = "The rain falls. The cat sleeps. The moon rises."
+TITLES = ("Lighthouse", "Harbour", "Horizon")
 PRESSES = ("A2", "A3")
 LETTERS = 5
 
 
-def submit(number: int) -> Run[None]:
-    """Queue a round; the run that is to be cancelled."""
+def acts(number: int) -> Iterator[str]:
+    """Submit a round, a little between one `next` and the following; what was asked for."""
     tags = {"round": str(number)}
+    to_cancel = jobs.audit.using(tags=tags).submit(month="May")
+    yield "an audit"
     jobs.resize.using(tags=tags).submit(pictures=12)
+    yield "pictures to resize"
     for version in (1, 2, 3):
         jobs.index.using(tags=tags).submit(document="handbook", version=version)
+    yield "three versions of one document"
     jobs.send_mail.using(tags=tags).submit(to="Ada")
-    jobs.count_book.using(tags=tags).submit(chapters=CHAPTERS)
+    yield "a mail"
+    to_cancel.cancel(reason="a visitor changed their mind")
+    yield "no audit after all"
     jobs.film.using(tags=tags).submit(text=SCRIPT)
-    for title in ("Lighthouse", "Harbour", "Horizon"):
-        machine = jobs.press.of(size=PRESSES[number % len(PRESSES)], fingerprint=f"round-{number}")
-        jobs.print_poster.using(tags=tags, after=[machine]).submit(title=title)
+    yield "a film"
+    posters(number, tags)
+    yield "posters"
     if number % 3 == 1:
         jobs.import_feed.using(tags=tags).submit(address="https://example.org/not-a-feed")
         jobs.crawl.using(tags=tags).submit(site="example.org")
+        yield "what can't work"
     letters(tags)
-    return jobs.audit.using(tags=tags).submit(month="May")
+    yield "more letters than there is room for"
+    jobs.count_book.using(tags=tags).submit(chapters=CHAPTERS)
+    yield "a book to count"
+
+
+def posters(number: int, tags: dict[str, str]) -> None:
+    """Three that wait for one press, which is made for this round."""
+    machine = jobs.press.of(size=PRESSES[number % len(PRESSES)], fingerprint=f"round-{number}")
+    for title in TITLES:
+        jobs.print_poster.using(tags=tags, after=[machine]).submit(title=title)
 
 
 def letters(tags: dict[str, str]) -> int:

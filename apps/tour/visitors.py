@@ -1,19 +1,19 @@
-"""python -m apps.tour.visitors: asks for a round of work every few seconds, and stops asking while too much waits."""
+"""python -m apps.tour.visitors: asks for something every second or so, and asks for nothing while too much waits."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from types import FrameType
 
 from apps.house import hf
 from apps.tour import jobs, rounds
-from holdfast import Run
 
-EVERY = 12.0  # seconds; a round has some thirty runs
-CANCEL_AFTER = 4.0
+EVERY = 1.3  # seconds; an act has three runs on average
 TOO_MANY = 100
 
 log = logging.getLogger("tour.visitors")
@@ -29,34 +29,32 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, heard)
     with hf:
-        visit(stop)
+        visit(stop, every=float(os.environ.get("TOUR_EVERY", EVERY)))
     return 0
 
 
-def visit(stop: threading.Event) -> None:
-    number = 0
+def visit(stop: threading.Event, *, every: float) -> None:
+    """Go on until told to stop."""
+    asking = acts()
+    log.info("ready")
     while not stop.is_set():
-        to_cancel = None
         if waiting() < TOO_MANY:
-            number += 1
-            to_cancel = rounds.submit(number)
-            log.info("round %d is submitted", number)
+            log.info("asked for %s", next(asking))
         else:
             log.info("%d runs wait already: is a worker there?", waiting())
-        if number == 1:
-            log.info("ready")
-        stop.wait(CANCEL_AFTER)
-        cancel(to_cancel)
-        stop.wait(EVERY - CANCEL_AFTER)
+        stop.wait(every)
+
+
+def acts() -> Iterator[str]:
+    """Round after round, without end."""
+    number = 0
+    while True:
+        number += 1
+        yield from rounds.acts(number)
 
 
 def waiting() -> int:
     return sum(queue.queued for queue in hf.queues.list() if queue.name in (jobs.QUEUE, jobs.LETTERS))
-
-
-def cancel(run: Run[None] | None) -> None:
-    if run is not None:
-        run.cancel(reason="a visitor changed their mind")
 
 
 if __name__ == "__main__":
