@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from holdfast.web.dashboard import overview
+from holdfast.web.dashboard import overview, run, runs
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 def router(site: Site) -> APIRouter:
     router = APIRouter(include_in_schema=False)
-    for page in (overview,):
+    for page in (overview, runs, run):
         router.include_router(page.router(site))
     return router

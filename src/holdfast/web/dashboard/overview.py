@@ -1,20 +1,94 @@
 """/: the overview."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from holdfast.statistics import Point, Series
 from holdfast.web.access import Who
+from holdfast.web.dashboard.samples import Samples, depth_of
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
+SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "24h": timedelta(hours=24)}
+LABELS = {"15m": "15 min", "1h": "1 hour", "24h": "24 hours"}
+Span = Literal["15m", "1h", "24h"]
+LEAST = timedelta(seconds=15)  # of a span that is not over: less of it tells nothing
+FEW = 8
+
 
 def router(site: "Site") -> APIRouter:
     pages = site.resource()
+    hf = site.hf
+    samples = Samples()
 
     @pages.get("/", name="holdfast.overview")
-    def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return site.render(request, who, "overview.html")
+    def overview(request: Request, who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> Response:
+        seen = hf.statistics.overview()
+        samples.take(seen)
+        schedules = [one for one in hf.schedules.list() if one.next_at is not None and one.paused_at is None]
+        alive = hf.workers.list()
+        depth, more = depth_of(seen)
+        fresh = not (depth or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).runs
+        return site.render(
+            request,
+            who,
+            "overview.html",
+            seen=seen,
+            depth=depth,
+            depth_more=more,
+            failures=hf.statistics.failures(limit=FEW),
+            workers=alive[:FEW],
+            more_workers=max(0, len(alive) - FEW),
+            slots=sorted(schedules, key=lambda one: (one.next_at, one.name))[:FEW],
+            span=span,
+            spans=LABELS,
+            fresh=fresh,
+        )
+
+    @pages.get("/overview/series", name="holdfast.overview.series")
+    def series(who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> dict[str, list[float | None]]:
+        """What the charts draw."""
+        samples.take(hf.statistics.overview())
+        found = hf.statistics.series(SPANS[span])
+        gauges = samples.since(found.since)
+        at: list[float | None] = [sample.at.timestamp() for sample in gauges]
+        return lines(found) | {
+            "depth.at": at,
+            "depth": [sample.depth for sample in gauges],
+            "running": [sample.running for sample in gauges],
+            "oldest.at": at,
+            "oldest": [sample.oldest for sample in gauges],
+        }
 
     return pages
+
+
+def lines(series: Series) -> dict[str, list[float | None]]:
+    """A series as lines over all its instants; where nothing ended there is a nought, or nothing to say."""
+    points = {point.at: point for point in series.points}
+    drawn: dict[str, list[float | None]] = {name: [] for name in ("at", "succeeded", "failed", "rate")}
+    drawn |= {f"{what}.{which}": [] for what in ("wait", "run") for which in ("p50", "p95", "p99")}
+    at = series.since
+    while at < series.until:
+        over = min(series.step, series.until - at)
+        if over >= min(LEAST, series.step):
+            _add(drawn, at.timestamp(), points.get(at), over)
+        at += series.step
+    return drawn
+
+
+def _add(drawn: dict[str, list[float | None]], at: float, point: Point | None, over: timedelta) -> None:
+    minutes = over.total_seconds() / 60
+    good = 0 if point is None else point.runs - point.failed - point.cancelled
+    bad = 0 if point is None else point.failed
+    drawn["at"].append(at)
+    drawn["succeeded"].append(round(good / minutes, 3))
+    drawn["failed"].append(round(bad / minutes, 3))
+    drawn["rate"].append(good / (good + bad) if good + bad else None)
+    for what, times in (("wait", point and point.waited), ("run", point and point.ran)):
+        for which in ("p50", "p95", "p99"):
+            drawn[f"{what}.{which}"].append(getattr(times, which) if times is not None else None)

@@ -4,18 +4,20 @@
 //     <div class="chart-box" data-keep role="img" aria-label="…"></div>
 //   </figure>
 //
-// The JSON: {"at": [seconds…], "wait.p50": [number|null…], …}: a line is "<chart>.<line>", or "<line>" alone.
+// The JSON: {"at": [seconds…], "wait.p50": [number|null…], …}: a line is "<chart>.<line>", or "<line>" alone; a chart
+// with times of its own has them as "<chart>.at".
 
 import { duration, shortTime } from "./times.js";
 
 const drawn = new Map(); // the box → its plot
+const shown = new WeakMap(); // the figure → the source of what it shows
 const AGAIN = 15000; // the tallies are no fresher than that
 let askedAt = 0;
 
 export function drawCharts(root) {
   const figures = [...root.querySelectorAll("[data-chart]")];
   for (const box of [...drawn.keys()]) if (!box.isConnected) (drawn.get(box).destroy(), drawn.delete(box));
-  const asked = figures.filter((figure) => figure.dataset.source !== figure.dataset.shown);
+  const asked = figures.filter((figure) => figure.dataset.source !== shown.get(figure));
   if (asked.length && window.uPlot) load(asked);
 }
 
@@ -64,9 +66,9 @@ function redraw() {
 function draw(figure, answer) {
   const { chart, unit } = figure.dataset;
   const lines = figure.dataset.lines.split(" ");
-  const data = [answer.at, ...lines.map((line) => answer[`${chart}.${line}`] ?? answer[line] ?? [])];
+  const data = [answer[`${chart}.at`] ?? answer.at, ...lines.map((line) => answer[`${chart}.${line}`] ?? answer[line] ?? [])];
   const box = figure.querySelector(".chart-box");
-  figure.dataset.shown = figure.dataset.source;
+  shown.set(figure, figure.dataset.source);
   tell(figure, lines, data, unit);
   const plot = drawn.get(box);
   if (plot) plot.setData(data);

@@ -10,10 +10,13 @@
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 const MOST = 5000; // lines in the page; older ones are dropped, the server has them
 const ROUNDS = 20; // of one fetch
+const started = new WeakSet();
+const busy = new WeakSet();
 
 export function startLogs(root) {
-  for (const log of root.querySelectorAll("[data-log]:not([data-started])")) {
-    log.dataset.started = "";
+  for (const log of root.querySelectorAll("[data-log]")) {
+    if (started.has(log)) continue;
+    started.add(log);
     for (const kind of ["input", "change"]) log.addEventListener(kind, () => sift(log));
     const lines = log.querySelector("[data-log-lines]");
     lines.addEventListener("scroll", () => {
@@ -31,8 +34,8 @@ export function followLogs() {
 }
 
 async function fetchLines(log) {
-  if (log.dataset.busy !== undefined) return;
-  log.dataset.busy = "";
+  if (busy.has(log)) return;
+  busy.add(log);
   try {
     for (let round = 0; round < ROUNDS; round++) {
       const answer = await fetch(`${log.dataset.log}?after=${encodeURIComponent(log.dataset.after)}`);
@@ -46,7 +49,7 @@ async function fetchLines(log) {
   } catch {
     // the alert about the connection says it
   } finally {
-    delete log.dataset.busy;
+    busy.delete(log);
   }
 }
 

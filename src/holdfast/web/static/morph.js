@@ -14,7 +14,7 @@ export function morphSwap(target, fragment) {
 export function morph(old, fresh) {
   if (old.hasAttribute("data-keep")) return;
   if (old.isEqualNode(fresh)) return;
-  attributes(old, fresh);
+  if (!old.hasAttribute("data-log")) attributes(old, fresh); // a log knows itself how far it is
   if (old.matches("tbody[data-rows]")) rows(old, fresh);
   else children(old, fresh);
 }

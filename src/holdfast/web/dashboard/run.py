@@ -1,0 +1,140 @@
+"""/runs/ID: one run, and what can be done with it."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from holdfast.events import Event
+from holdfast.runs import Snapshot
+from holdfast.web.access import Who
+from holdfast.web.dashboard import errors, previews, timeline
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+LINES = 500  # of a log that one answer brings
+ARTIFACTS = 200
+COPIED = 20_000  # longer arguments make no command line
+LOGGED = ("LOG", "PROGRESS", "STEP_RETRIED")
+
+
+def router(site: "Site") -> APIRouter:
+    pages = site.resource("/runs")
+    hf = site.hf
+
+    @pages.get("/{run_id}", name="holdfast.run")
+    def run(request: Request, run_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        dossier = hf.dossier(run_id)
+        found = dossier.run
+        made = hf.artifacts.of(found.id)
+        told = [event for _, event in dossier.recorded]
+        return site.render(
+            request,
+            who,
+            "run.html",
+            run=found,
+            dossier=dossier,
+            timeline=timeline.of(dossier, now=hf.clock.now()),
+            chain=errors.chain(found.error) if found.error else (),
+            arguments=arguments_of(found),
+            artifacts=[(one, previews.kind_of(one)) for one in made[:ARTIFACTS]],
+            more_artifacts=max(0, len(made) - ARTIFACTS),
+            log=[event for event in told if event.kind in LOGGED],
+            happened=[event for event in told if event.kind not in ("LOG", "PROGRESS")],
+            progress=next((event.data for event in reversed(told) if event.kind == "PROGRESS"), None),
+            renewed_at=None if found.expires_at is None else found.expires_at - hf.settings.lease,
+            cli=as_command(found),
+            curl=as_curl(found, str(request.url_for("holdfast.api.submit"))),
+            may_steer=who.may("operator"),
+        )
+
+    @pages.get("/{run_id}/log", name="holdfast.run.log")
+    def log(
+        request: Request,
+        run_id: str,
+        who: Annotated[Who, Depends(site.viewer)],
+        after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    ) -> Response:
+        """The lines after that one, for a page that follows."""
+        found = hf.recorded(run_id, after=after, limit=LINES)
+        log = [event for _, event in found if event.kind in LOGGED]
+        response = site.render(request, who, "run_log.html", log=log)
+        response.headers["Holdfast-After"] = str(found[-1][0] if found else after)
+        response.headers["Holdfast-More"] = "1" if len(found) == LINES else "0"
+        return response
+
+    @pages.get("/{run_id}/artifacts/{name}", name="holdfast.run.preview")
+    def preview(request: Request, run_id: str, name: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """The beginning of an artifact, to be put into the page."""
+        made = hf.artifacts.get(run_id, name)
+        return site.render(request, who, "run_preview.html", artifact=made, preview=previews.of(made))
+
+    @pages.post("/{run_id}/cancel", name="holdfast.run.cancel")
+    def cancel(
+        request: Request,
+        run_id: str,
+        who: Annotated[Who, Depends(site.operator)],
+        reason: Annotated[str, Form(max_length=1000)] = "",
+    ) -> Response:
+        hf.cancel(run_id, reason=reason.strip() or f"cancelled by {who.name}", by=who.name)
+        return RedirectResponse(request.url_for("holdfast.run", run_id=run_id).path, 303)
+
+    @pages.post("/{run_id}/again", name="holdfast.run.again")
+    def again(request: Request, run_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        new = hf.again(run_id, by=who.name)
+        return RedirectResponse(request.url_for("holdfast.run", run_id=new.id).path, 303)
+
+    return pages
+
+
+def arguments_of(run: Snapshot) -> Any:
+    """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
+    args = run.args if isinstance(run.args, dict) else {}
+    match run.kind:
+        case "pipeline":
+            return args.get("arguments")
+        case "stage":
+            return None
+        case "segment":
+            return {"value": args.get("value")}
+    return run.args
+
+
+def as_command(run: Snapshot) -> str | None:
+    """The command that submits such a run; None where none does."""
+    given = _copied(run)
+    if given is None:
+        return None
+    options = [f"--queue {shlex.quote(run.queue)}"] + ([f"--key {shlex.quote(run.key)}"] if run.key else [])
+    return f"holdfast submit APP {shlex.quote(run.job)} --json-args {shlex.quote(given)} {' '.join(options)}"
+
+
+def as_curl(run: Snapshot, url: str) -> str | None:
+    """The request that submits such a run; the token is the reader's own."""
+    given = _copied(run)
+    if given is None:
+        return None
+    key = {"key": run.key} if run.key else {}
+    body = json.dumps({"job": run.job, "args": json.loads(given), "queue": run.queue, **key})
+    return (
+        f"curl {shlex.quote(url)} -H \"Authorization: Bearer $HOLDFAST_TOKEN\" -H 'Content-Type: application/json'"
+        f" -d {shlex.quote(body)}"
+    )
+
+
+def _copied(run: Snapshot) -> str | None:
+    if run.kind in ("stage", "segment", "build"):
+        return None
+    text = json.dumps(arguments_of(run) or {}, default=str)
+    return text if len(text) <= COPIED else None
+
+
+def level_of(event: Event) -> str:
+    """How a line of a log is sifted."""
+    if event.kind == "LOG":
+        return str(event.data.get("level") or "INFO")
+    return "WARNING" if event.kind == "STEP_RETRIED" else "INFO"

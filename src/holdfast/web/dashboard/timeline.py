@@ -1,0 +1,132 @@
+"""Timelines: when a run waited, was tried, and did its steps; of a pipeline, its stages and segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast.dossiers import Dossier, Kin, StepTimes
+from holdfast.events import Event
+from holdfast.runs import Snapshot
+
+MOST = 60  # rows that a page draws
+_ENDS = {
+    "RUN_RETRIED": "failed, tried again",
+    "RUN_TAKEN_OVER": "taken over",
+    "RUN_HANDED_BACK": "handed back",
+    "RUN_WAITS": "waits for its children",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One stretch of time; `look` is how it is drawn: waiting, attempt, step, or a state."""
+
+    look: str
+    start: datetime
+    end: datetime
+    open: bool = False
+    """Whether it goes on."""
+    says: str = ""
+
+    @property
+    def took(self) -> timedelta:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A label and its bars; `level` is how far it is indented, `run_id` the run that it leads to."""
+
+    label: str
+    bars: tuple[Bar, ...]
+    level: int = 0
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Rows on one scale from `start` to `end`; `left` rows more are not drawn."""
+
+    start: datetime
+    end: datetime
+    rows: tuple[Row, ...]
+    left: int
+
+    def share(self, at: datetime) -> float:
+        """Where an instant lies, in hundredths of the width."""
+        whole = (self.end - self.start).total_seconds()
+        return round(min(max(100 * (at - self.start).total_seconds() / whole, 0.0), 100.0), 3) if whole > 0 else 0.0
+
+    def width(self, bar: Bar) -> float:
+        """So wide that it can be seen."""
+        return max(round(self.share(bar.end) - self.share(bar.start), 3), 0.4)
+
+    @property
+    def ticks(self) -> tuple[tuple[float, timedelta], ...]:
+        """Quarters of it, each with the time since the start."""
+        whole = self.end - self.start
+        return tuple((25.0 * quarter, whole * quarter / 4) for quarter in range(5))
+
+
+def of(dossier: Dossier, *, now: datetime) -> Timeline:
+    run = dossier.run
+    attempts = list(_attempts(run, [event for _, event in dossier.recorded], now))
+    rows = [Row(label="waiting", bars=tuple(_waits(run, attempts, now)))]
+    by_attempt: dict[int, list[StepTimes]] = {}
+    for step in dossier.steps:
+        by_attempt.setdefault(step.attempt, []).append(step)
+    for number, bar in attempts:
+        rows.append(Row(label=f"attempt {number}", bars=(bar,)))
+        rows += [_step(step) for step in by_attempt.pop(number, [])]
+    for number, steps in sorted(by_attempt.items()):
+        rows.append(Row(label=f"attempt {number}", bars=()))
+        rows += [_step(step) for step in steps]
+    rows += [_part(one, now) for one in dossier.kin if one.relation == "child"]
+    end = max([run.finished_at or now, *(bar.end for row in rows for bar in row.bars)])
+    return Timeline(start=run.created_at, end=end, rows=tuple(rows[:MOST]), left=max(0, len(rows) - MOST))
+
+
+def _attempts(run: Snapshot, told: Sequence[Event], now: datetime) -> Iterator[tuple[int, Bar]]:
+    """Those that ended are told by the record of their end, the last one by the run itself."""
+    last = None
+    for event in told:
+        if event.kind in _ENDS and "started_at" in event.data and event.happened_at is not None:
+            start = datetime.fromisoformat(event.data["started_at"])
+            look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK") else "failed"
+            last = event.attempt
+            yield event.attempt or 0, Bar(look=look, start=start, end=event.happened_at, says=_ENDS[event.kind])
+    if run.started_at is not None and run.attempt != last:
+        end, is_open = run.finished_at or now, run.finished_at is None
+        yield run.attempt, Bar(look=run.state, start=run.started_at, end=end, open=is_open, says=run.state)
+
+
+def _waits(run: Snapshot, attempts: Sequence[tuple[int, Bar]], now: datetime) -> Iterator[Bar]:
+    """All that lies between submission, attempts and end."""
+    since = run.created_at
+    for number, bar in attempts:
+        if bar.start > since:
+            yield Bar(look="waiting", start=since, end=bar.start, says=f"until attempt {number}")
+        since = bar.end
+    if run.place in ("waits", "ready"):
+        yield Bar(look="waiting", start=since, end=max(now, since), open=True, says="waits still")
+    elif run.finished_at is not None and run.finished_at > since:
+        yield Bar(look="waiting", start=since, end=run.finished_at, says="until it ended")
+
+
+def _step(step: StepTimes) -> Row:
+    says = "done" if step.tries == 1 else f"done at try {step.tries}"
+    bar = Bar(look="step", start=step.started_at, end=step.finished_at, says=says)
+    return Row(label=step.name, bars=(bar,), level=1)
+
+
+def _part(one: Kin, now: datetime) -> Row:
+    name = one.stage if one.kind in ("stage", "segment") else one.job
+    label = f"{name}[{one.segment}]" if one.segment and one.kind == "segment" else str(name)
+    begun = one.started_at or one.finished_at or now
+    bars = [Bar(look="waiting", start=one.created_at, end=begun, open=begun is now, says="waiting")]
+    if one.started_at is not None:
+        end = one.finished_at or now
+        bars.append(Bar(look=one.state, start=one.started_at, end=end, open=one.finished_at is None, says=one.state))
+    return Row(label=label, bars=tuple(bars), level=1 if one.segment else 0, run_id=one.id)
