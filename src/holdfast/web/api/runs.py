@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
+from holdfast.engine import Holdfast
+from holdfast.errors import InvalidPolicy
+from holdfast.jobs import OWN
 from holdfast.searches import Count as Counted
 from holdfast.web.access import Who
 from holdfast.web.api.filters import FilterBody, FilterQuery, Key, PageQuery
@@ -86,6 +89,8 @@ def router(site: "Site") -> APIRouter:
         idempotency_key: Annotated[Name | None, Header(description="The same key gives the same run back.")] = None,
     ) -> Run:
         """The run is durable when this answers. A full queue is a 429 with `Retry-After`; nothing was written then."""
+        if asked.job.startswith(OWN):
+            raise InvalidPolicy(f"{asked.job} is submitted by what it serves: POST /runs/cancel, POST /runs/again")
         job = hf.jobs[asked.job].using(
             queue=asked.queue,
             priority=asked.priority,
@@ -104,6 +109,8 @@ def router(site: "Site") -> APIRouter:
     @runs.get("", name="holdfast.api.runs", summary="Runs that match, the newest first")
     def list_runs(asked: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page:
         """Every page is bounded, whatever the filter and however much history there is: it says how far it looked."""
+        if asked.order == "submitted":
+            return _submitted(hf, asked)
         page = hf.search(asked.meant(), limit=asked.limit, after=asked.after)
         found = [Run.of(run, whole=False) for run in page.runs]
         return Page(runs=found, next=page.next, searched=page.searched, until=page.until)
@@ -162,6 +169,21 @@ def router(site: "Site") -> APIRouter:
         return Run.of(hf.again(run_id, by=who.name).snapshot)
 
     return runs
+
+
+def _submitted(hf: Holdfast, asked: PageQuery) -> Page:
+    wanted = asked.meant()
+    chosen: dict[str, Any] = {
+        name: getattr(wanted, name) for name in ("state", "job", "queue", "tag", "parent", "parts")
+    }
+    found = hf.list_runs(**chosen, before=asked.before, limit=asked.limit)
+    last = found[-1] if len(found) == asked.limit else None
+    return Page(
+        runs=[Run.of(run, whole=False) for run in found],
+        next=None if last is None else last.id,
+        searched=len(found),
+        until=found[-1].created_at if found else None,
+    )
 
 
 def _count(found: Counted) -> Count:

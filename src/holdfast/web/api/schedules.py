@@ -9,12 +9,12 @@ from pydantic import Field
 
 from holdfast.web.access import Who
 from holdfast.web.api.queues import Pause
-from holdfast.web.api.shapes import MOST, Ask, Instant, Name, Run, Shape
+from holdfast.web.api.shapes import Ask, Instant, Name, Run, Shape
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
-Few = Annotated[int, Query(ge=0, le=MOST)]
+Few = Annotated[int, Query(ge=0, le=1000)]
 
 
 class Slot(Shape):

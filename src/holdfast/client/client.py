@@ -1,0 +1,204 @@
+"""Client: a Holdfast over HTTP. Its methods are those of `Holdfast`, and so are its values and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Self, cast
+
+from holdfast.client import streams, values
+from holdfast.client.doors import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
+from holdfast.client.jobs import Jobs
+from holdfast.client.pages import MOST, pages
+from holdfast.client.pipelines import Pipelines
+from holdfast.client.wire import Wire
+from holdfast.clock import Clock, SystemClock
+from holdfast.events import Event, Events
+from holdfast.filters import RunFilter
+from holdfast.handles import Run, RunLike, id_of
+from holdfast.jobs import Job, job_name
+from holdfast.logs import LogRecord, Logs
+from holdfast.news import News
+from holdfast.operations import Operation
+from holdfast.reasons import Why
+from holdfast.runs import Snapshot
+from holdfast.searches import Count, Page
+from holdfast.steps import Step
+
+EVERYTHING = RunFilter()
+
+
+class Client:
+    """A Holdfast that is served somewhere else: `with Client("http://127.0.0.1:8700", token="hf_…") as hf: …`.
+
+    The token is that of the argument, of the URL (`?token=…`), or of the variable HOLDFAST_TOKEN. What is done through
+    it is done by whoever the token was given to, so nothing here takes `by`. One client serves any number of threads.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: timedelta | float = 30) -> None:
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self._wire = Wire(url, token=token, timeout=seconds)
+        self.url = self._wire.url
+        self.clock: Clock = SystemClock()
+        self.wakeups = streams.NoBell()
+        self.jobs = Jobs(self._wire, self._handle)
+        self.artifacts = Artifacts(self._wire)
+        self.builds = Builds(self._wire, self._handle)
+        self.bulk = Bulk(self._wire, self._handle)
+        self.keys = Keys(self._wire)
+        self.passes = Passes(self._wire)
+        self.pipelines = Pipelines(self._wire, self._handle)
+        self.queues = Queues(self._wire)
+        self.schedules = Schedules(self._wire, self._handle)
+        self.statistics = Statistics(self._wire)
+        self.workers = Workers(self._wire)
+
+    def submit(self, job: Job[..., Any] | str, /, **kwargs: Any) -> Run[Any]:
+        """Queue a run of a job by its name. `client.jobs[name].using(…)` submits with other options."""
+        return self.jobs[job_name(job)].submit(**kwargs)
+
+    def get(self, run: RunLike) -> Run[Any]:
+        """A run by its id, or RunNotFound."""
+        return self._handle(self.snapshot(run))
+
+    def snapshot(self, run: RunLike) -> Snapshot:
+        return values.snapshot(self._wire.get("runs", id_of(run)))
+
+    def list_runs(
+        self,
+        *,
+        state: str | None = None,
+        job: Job[..., Any] | str | None = None,
+        queue: str | None = None,
+        tag: tuple[str, str] | None = None,
+        parent: RunLike | None = None,
+        parts: bool = True,
+        limit: int = 50,
+        before: RunLike | None = None,
+    ) -> list[Snapshot]:
+        """The newest runs first; `before` continues after the last id of the page before."""
+        chosen: dict[str, Any] = {"state": state, "queue": queue, "parts": parts, "order": "submitted"}
+        chosen |= {"job": None if job is None else job_name(job), "tag": None if tag is None else "=".join(tag)}
+        chosen |= {"parent": None if parent is None else id_of(parent)}
+        found = pages(
+            lambda last, most: self._wire.get("runs", **chosen, before=last, limit=most),
+            "runs",
+            limit=limit,
+            first=None if before is None else id_of(before),
+        )
+        return [self._whole(run) for run in found]
+
+    def search(self, filter: RunFilter = EVERYTHING, *, limit: int = 50, after: str | None = None) -> Page:
+        """The runs that a filter means, the newest first; `after` is the `next` of the page before. At most 200."""
+        said = self._wire.get("runs", **_query(filter), after=after, limit=min(limit, MOST))
+        until = None if said["until"] is None else datetime.fromisoformat(said["until"])
+        runs = tuple(self._whole(run) for run in said["runs"])
+        return Page(runs=runs, next=said["next"], searched=said["searched"], until=until)
+
+    def count(self, filter: RunFilter = EVERYTHING) -> Count:
+        """How many runs a filter means, if 10,000 of them tell."""
+        return values.value(Count, self._wire.get("runs", "count", **_query(filter)))
+
+    def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
+        """How many runs of each state a filter means; its own state does not count."""
+        said = self._wire.get("runs", "counts", **_query(filter))
+        return {state: values.value(Count, count) for state, count in said.items()}
+
+    def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
+        """The ids of runs that begin like that, the oldest first."""
+        if not text.isascii() or not text.isalnum():
+            return []
+        return list(self._wire.get("runs", "ids", beginning=text.lower(), limit=limit)["ids"]) if text.islower() else []
+
+    def why(self, run: RunLike) -> Why:
+        """Where a run stands, and what it waits for."""
+        said, snapshot = self._wire.get("runs", id_of(run), "why"), self.snapshot(run)
+        return Why(run=snapshot, reasons=tuple(said["reasons"]))
+
+    def story(self, run: RunLike) -> list[Event]:
+        """Everything that happened to a run, in order."""
+        told: list[Event] = []
+        after: str | None = None
+        while True:
+            said = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
+            told += [values.event(event) for event in said["events"]]
+            after = said["next"]
+            if said["ended"] or not said["events"]:
+                return told
+
+    def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000, wait: float = 0) -> News:
+        """What has happened to a run since a cursor, at most 200 of it; with `wait` as soon as there is something, at
+        most so many seconds."""
+        said = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
+        told = tuple((event["cursor"], values.event(event)) for event in said["events"])
+        return News(events=told, run=self.snapshot(run), ended=said["ended"])
+
+    def follow(self, run: RunLike, *, after: str | None = None) -> Iterator[tuple[str, Event]]:
+        """Every event of a run with its cursor, as it happens, until it has ended; a broken connection is taken up
+        again where it was."""
+        return streams.follow(self._wire, ("runs", id_of(run), "events"), after=after)
+
+    def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
+        """What was recorded of all runs since a cursor, at most 200 of it, and where to go on."""
+        said = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
+        return Events(events=tuple((one["cursor"], values.event(one)) for one in said["events"]), next=said["next"])
+
+    def logs(
+        self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
+    ) -> Logs:
+        """A run's log: records of at least this level that contain this text; `after` is the `next` of a page."""
+        query: dict[str, Any] = {"level": level, "text": text, "after": after, "limit": min(limit, MOST)}
+        said = self._wire.get("runs", id_of(run), "logs", **query)
+        return Logs(records=tuple(values.values(LogRecord, said["records"])), next=said["next"], more=said["more"])
+
+    def steps(self, run: RunLike) -> Sequence[Step]:
+        """The steps that a run has done and remembers, in order; `result` is JSON text."""
+        said = self._wire.get("runs", id_of(run), "steps")["steps"]
+        whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in said]
+        return [values.value(Step, one | {"result": values.as_json(one["result"])}) for one in whole]
+
+    def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
+        """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
+        said = self._wire.get("operations", limit=min(limit, MOST), before=before)
+        return values.values(Operation, said["operations"])
+
+    def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
+        """End a run that has not started; ask a running one to stop. Its state afterwards."""
+        return str(self._wire.post("runs", id_of(run), "cancel", body={"reason": reason})["state"])
+
+    def again(self, run: RunLike) -> Run[Any]:
+        """A new run of the same job with the same arguments, which names the one it repeats."""
+        return self._handle(values.snapshot(self._wire.post("runs", id_of(run), "again")))
+
+    def start(self) -> None:
+        """See that the server is there and knows who we are."""
+        self._wire.get("queues")
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _handle(self, snapshot: Snapshot) -> Run[Any]:
+        # A handle asks its Holdfast only for what a client answers too.
+        return Run(cast(Any, self), snapshot.id, None, snapshot)
+
+    def _whole(self, run: Mapping[str, Any]) -> Snapshot:
+        """A run of a list; one whose values were too long for it is read by itself."""
+        return self.snapshot(run["id"]) if run["cut"] else values.snapshot(run)
+
+
+def _query(filter: RunFilter) -> dict[str, Any]:
+    given = filter.to_json()
+    if "tag" in given:
+        given["tag"] = "=".join(given["tag"])
+    arguments = given.pop("args", {})
+    return given | {"arg": [f"{path}={_text(value)}" for path, value in arguments.items()]}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else values.as_json(value)

@@ -1,0 +1,276 @@
+"""The doors of a client: what there is besides runs, as the doors of `Holdfast` say it."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, BinaryIO, cast
+
+from holdfast.builds import Build
+from holdfast.client import values
+from holdfast.client.jobs import Handle
+from holdfast.client.pages import pages
+from holdfast.client.wire import BLOCK, Wire
+from holdfast.depots.base import Artifact
+from holdfast.doors.schedules import ScheduleInfo
+from holdfast.errors import ArtifactCorrupt, ArtifactNotFound
+from holdfast.filters import RunFilter
+from holdfast.handles import Run, RunLike, id_of
+from holdfast.jobs import Job, job_name
+from holdfast.keys import Key
+from holdfast.options import as_duration
+from holdfast.passes import Pass, Role
+from holdfast.queues import UNSET, Queue, Unset
+from holdfast.runs import Snapshot
+from holdfast.slots import Slot
+from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
+from holdfast.workers import Task, WorkerInfo
+
+SMALL = 1 << 20  # bytes of a file that is kept in memory
+
+
+class Door:
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+
+class SteeringDoor(Door):
+    def __init__(self, wire: Wire, handle: Handle) -> None:
+        super().__init__(wire)
+        self._handle = handle
+
+    def _run(self, said: Any) -> Run[Any]:
+        return self._handle(values.snapshot(said))
+
+
+class Artifacts(Door):
+    """The files that runs have made."""
+
+    def of(self, run: RunLike) -> list[Artifact]:
+        """What a run has made; of a pipeline, what all its stages and segments have."""
+        return values.values(Artifact, self._wire.get("runs", id_of(run), "artifacts")["artifacts"])
+
+    def get(self, run: RunLike, name: str) -> Artifact:
+        """One artifact of a run, or ArtifactNotFound."""
+        for artifact in self.of(run):
+            if artifact.name == name:
+                return artifact
+        raise ArtifactNotFound(f"run {id_of(run)} has no artifact {name!r}")
+
+    def open(self, run: RunLike, name: str, *, verify: bool = False) -> BinaryIO:
+        """Its content, to read: a copy of it, here; with `verify` its checksum is checked first."""
+        digest = hashlib.sha256()
+        file = tempfile.SpooledTemporaryFile(SMALL)  # noqa: SIM115
+        with self._wire.stream("runs", id_of(run), "artifacts", name) as response:
+            for block in response.iter_bytes(BLOCK):
+                digest.update(block)
+                file.write(block)
+            if verify and response.headers.get("etag") != f'"{digest.hexdigest()}"':
+                file.close()
+                raise ArtifactCorrupt(f"{name} of run {id_of(run)} is not as it was written; make it again")
+        file.seek(0)
+        return cast(BinaryIO, file)
+
+
+class Builds(SteeringDoor):
+    """The builds of a server; one is named by a Build that was read before, or by a run (or its id) that made it."""
+
+    def get(self, which: Build | RunLike) -> Build:
+        """A build as it stands now, or BuildNotFound."""
+        return values.build(self._wire.get("builds", _named(which))["build"])
+
+    def list(
+        self,
+        *,
+        job: Job[..., Any] | str | None = None,
+        scope: str | None = None,
+        fingerprint: str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        before: RunLike | None = None,
+    ) -> builtins.list[Build]:
+        """The newest makings first; `before` continues after the run of the last one of the page before."""
+        chosen: dict[str, Any] = {"job": None if job is None else job_name(job), "state": state}
+        chosen |= {"scope": scope, "fingerprint": fingerprint}
+        found = pages(
+            lambda last, most: self._wire.get("builds", **chosen, before=last, limit=most),
+            "builds",
+            limit=limit,
+            first=None if before is None else id_of(before),
+        )
+        return [self.get(one["run_id"]) if one["cut"] else values.build(one) for one in found]
+
+    def history(self, which: Build | RunLike) -> builtins.list[Snapshot]:
+        """The runs that made it, the newest first."""
+        made = self._wire.get("builds", _named(which))["runs"]
+        return [values.snapshot(self._wire.get("runs", run["id"]) if run["cut"] else run) for run in made]
+
+    def invalidate(self, which: Build | RunLike, *, because: str | None = None) -> Build:
+        """Call it stale: the next who asks for it has it made anew."""
+        return values.build(self._wire.post("builds", _named(which), "invalidate", body={"because": because}))
+
+    def rebuild(self, which: Build | RunLike) -> Run[Any]:
+        """Make it anew, now; the new run. The earlier one stays in history."""
+        return self._run(self._wire.post("builds", _named(which), "rebuild"))
+
+
+class Bulk(SteeringDoor):
+    """Each of these is a run that any worker takes up; its result says how many matched, were done and were skipped."""
+
+    def cancel(self, filter: RunFilter, *, reason: str = "cancelled") -> Run[dict[str, int]]:
+        """Cancel every run that the filter means and that has not ended."""
+        return self._run(self._wire.post("runs", "cancel", body=_body(filter) | {"reason": reason}))
+
+    def again(self, filter: RunFilter) -> Run[dict[str, int]]:
+        """Submit every run that the filter means and that has ended once more, each once."""
+        return self._run(self._wire.post("runs", "again", body=_body(filter)))
+
+
+class Keys(Door):
+    """The keys that someone holds or waits for."""
+
+    def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
+        """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
+        found = pages(
+            lambda last, most: self._wire.get("keys", after=last, limit=most), "keys", limit=limit, first=after
+        )
+        return values.values(Key, found)
+
+
+class Passes(Door):
+    """Who may look and steer."""
+
+    def add(self, name: str, *, role: Role = "viewer", expires: timedelta | float | None = None) -> str:
+        """A new token for someone who has none; it is shown this once and never again."""
+        lasts = as_duration(expires)
+        body = {"name": name, "role": role, "expires": None if lasts is None else lasts.total_seconds()}
+        return str(self._wire.post("passes", body=body)["token"])
+
+    def list(self) -> list[Pass]:
+        """Every token and session that is still good, without its secret."""
+        return values.values(Pass, self._wire.get("passes")["passes"])
+
+    def remove(self, name: str) -> None:
+        """Take back someone's token; the sessions that it began end with it."""
+        self._wire.delete("passes", name)
+
+
+class Queues(Door):
+    """What queues have, their pauses and limits."""
+
+    def list(self) -> list[Queue]:
+        """Every queue that has a run or something said about it."""
+        return values.values(Queue, self._wire.get("queues")["queues"])
+
+    def get(self, name: str) -> Queue:
+        """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
+        return values.value(Queue, self._wire.get("queues", name))
+
+    def pause(self, name: str, *, note: str | None = None) -> None:
+        """Let nothing of this queue be claimed until `resume`; what runs goes on."""
+        self._wire.post("queues", name, "pause", body={"note": note})
+
+    def resume(self, name: str) -> None:
+        """Let a paused queue be claimed again."""
+        self._wire.post("queues", name, "resume")
+
+    def limit(
+        self, name: str, *, max_queued: int | Unset | None = UNSET, concurrency: int | Unset | None = UNSET
+    ) -> None:
+        """Change limits of a queue (`*` is all of them together), for every process, at once. None lifts one."""
+        said = {"max_queued": max_queued, "concurrency": concurrency}
+        body = {which: limit for which, limit in said.items() if limit is not UNSET}
+        self._wire.post("queues", name, "limit", body=body)
+
+
+class Schedules(SteeringDoor):
+    """What runs by the clock."""
+
+    def list(self) -> Sequence[ScheduleInfo]:
+        """Every schedule, its last slot and its next."""
+        return values.values(ScheduleInfo, self._wire.get("schedules")["schedules"])
+
+    def get(self, schedule: Job[..., Any] | str) -> ScheduleInfo:
+        """One schedule as it stands, or ScheduleNotFound."""
+        return values.value(ScheduleInfo, self._wire.get("schedules", job_name(schedule)))
+
+    def slots(self, schedule: Job[..., Any] | str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
+        """The last slots and what became of them, then the next ones; in order of time."""
+        return values.values(
+            Slot, self._wire.get("schedules", job_name(schedule), "slots", last=last, next=next)["slots"]
+        )
+
+    def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
+        """Claim a slot by hand; SlotTaken if it has been decided, StillRunning if an earlier run stands in the way."""
+        body = {"scheduled_for": scheduled_for.astimezone(UTC).isoformat()}
+        return self._run(self._wire.post("schedules", job_name(schedule), "trigger", body=body))
+
+    def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None) -> None:
+        """Let no slot start until `resume`; what runs goes on."""
+        self._wire.post("schedules", job_name(schedule), "pause", body={"note": note})
+
+    def resume(self, schedule: Job[..., Any] | str) -> None:
+        """Go on; the slots of the pause are late ones."""
+        self._wire.post("schedules", job_name(schedule), "resume")
+
+
+class Statistics(Door):
+    """How it goes, in numbers."""
+
+    def overview(self) -> Overview:
+        """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
+        return values.value(Overview, self._wire.get("statistics", "overview"))
+
+    def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
+        """What ended in the last `span` (up to 30 days), point by point, at most 300 of them."""
+        name = None if job is None else job_name(job)
+        said = self._wire.get("statistics", "series", span=span.total_seconds(), job=name, queue=queue)
+        return values.value(Series, said)
+
+    def failures(self, *, limit: int = 20) -> list[FailureGroup]:
+        """The newest 1,000 failures in groups that look alike, the largest first."""
+        return values.values(FailureGroup, self._wire.get("statistics", "failures", limit=limit)["groups"])
+
+    def jobs(self) -> list[JobTotals]:
+        """What has been counted of each job and queue since the beginning."""
+        return values.values(JobTotals, self._wire.get("statistics", "jobs")["jobs"])
+
+    def queues(self) -> list[QueueFigures]:
+        """Each queue: what waits and runs, its limits, and how often it refused a submission."""
+        return values.values(QueueFigures, self._wire.get("statistics", "queues")["queues"])
+
+    def counters(self) -> list[Counter]:
+        """Lost leases, takeovers, refusals, missed slots: what no row proves."""
+        return values.values(Counter, self._wire.get("statistics", "counters")["counters"])
+
+
+class Workers(Door):
+    """The live workers, in whatever process."""
+
+    def list(self) -> builtins.list[WorkerInfo]:
+        """Every worker that has been heard within its lease, the longest alive first."""
+        return values.values(WorkerInfo, self._wire.get("workers")["workers"])
+
+    def get(self, worker_id: str) -> WorkerInfo:
+        """One live worker, or WorkerNotFound."""
+        return values.value(WorkerInfo, self._wire.get("workers", worker_id))
+
+    def tasks(self, *, limit: int = 1000) -> builtins.list[Task]:
+        """What runs now, worker by worker."""
+        return values.values(Task, self._wire.get("workers")["tasks"])[:limit]
+
+    def drain(self, worker_id: str) -> WorkerInfo:
+        """Ask a live worker to claim no more, finish what it has, and end; WorkerNotFound if it is not alive."""
+        return values.value(WorkerInfo, self._wire.post("workers", worker_id, "drain"))
+
+
+def _named(which: Build | RunLike) -> str:
+    return which.run_id if isinstance(which, Build) else id_of(which)
+
+
+def _body(filter: RunFilter) -> dict[str, Any]:
+    given = filter.to_json()
+    return given | ({"tag": "=".join(given["tag"])} if "tag" in given else {})

@@ -1,0 +1,66 @@
+"""Streams: events as they happen, over a connection that may break and is taken up again where it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from holdfast.client import values
+from holdfast.client.wire import Wire
+from holdfast.errors import ServerUnavailable
+from holdfast.events import Event
+
+TRIES = 5  # in a row that may bring nothing
+PAUSE = 0.5
+
+
+class NoBell:
+    """Where no one rings: who waits looks for itself."""
+
+    def listen(self, bell: Callable[..., Any]) -> Callable[[], None]:
+        return lambda: None
+
+
+def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any) -> Iterator[tuple[str, Event]]:
+    """Events with their cursors, until the server says that there will be no more."""
+    tries = 0
+    while True:
+        try:
+            headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
+            with wire.stream(*path, headers=headers, **query) as response:
+                if response.status_code == 204:
+                    return
+                for name, data in frames(response.iter_lines()):
+                    tries = 0
+                    if name == "end":
+                        return
+                    if name == "message":
+                        said = json.loads(data)
+                        after = said["cursor"]
+                        yield said["cursor"], values.event(said)
+        except ServerUnavailable:
+            tries += 1
+            if tries == TRIES:
+                raise
+        threading.Event().wait(PAUSE * tries)
+
+
+def frames(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """(event, data) of each frame of server-sent events; one that has no data is none."""
+    name = "message"
+    data: list[str] = []
+    for line in lines:
+        if not line:
+            if data:
+                yield name, "\n".join(data)
+            name, data = "message", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match field:
+            case "event":
+                name = value
+            case "data":
+                data.append(value)

@@ -1,0 +1,138 @@
+"""The wire: requests to a server, and its problems as the errors that they are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
+
+from holdfast import errors
+from holdfast.errors import HoldfastError, InvalidSetting, QueueFull, ServerRefused, ServerUnavailable, SlotTaken
+
+try:
+    import httpx
+except ImportError as error:  # pragma: no cover
+    raise InvalidSetting(f"{error}; the client needs: pip install 'holdfast[web]'") from error
+
+BLOCK = 1 << 16
+
+
+def _known() -> Mapping[str, type[HoldfastError]]:
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, HoldfastError)]
+    return {each.code: each for each in classes}
+
+
+KNOWN = _known()
+
+
+class Wire:
+    """One server's API."""
+
+    def __init__(self, url: str, *, token: str | None, timeout: float) -> None:
+        self.url, brought = _place(url)
+        secret = token or brought or os.environ.get("HOLDFAST_TOKEN")
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._http = httpx.Client(headers=headers, timeout=timeout)
+
+    def get(self, *path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Any:
+        return self._json("GET", path, query=query, headers=headers)
+
+    def post(self, *path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        return self._json("POST", path, body=body, headers=headers)
+
+    def delete(self, *path: str) -> None:
+        self._json("DELETE", path)
+
+    @contextlib.contextmanager
+    def stream(self, *path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Iterator[httpx.Response]:
+        """A response whose body is read as it comes; its timeouts are for the silence between two parts of it."""
+        with self._told():
+            asked = self._http.build_request("GET", self._at(path), params=_given(query), headers=dict(headers or {}))
+            response = self._http.send(asked, stream=True)
+            try:
+                if response.status_code >= 400:
+                    response.read()
+                    raise error_of(response)
+                yield response
+            finally:
+                response.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _json(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        with self._told():
+            content = None if body is None else json.dumps(body)
+            sent = {"Content-Type": "application/json"} if body is not None else {}
+            response = self._http.request(
+                method, self._at(path), params=_given(query or {}), content=content, headers={**sent, **(headers or {})}
+            )
+        if response.status_code >= 400:
+            raise error_of(response)
+        if response.status_code == 204:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise ServerUnavailable(f"{self.url} answers, but what is there is no Holdfast") from None
+
+    def _at(self, path: tuple[str, ...]) -> str:
+        return f"{self.url}/api/{'/'.join(quote(part, safe='') for part in path)}"
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise ServerUnavailable(f"{self.url} does not answer in time") from error
+        except httpx.HTTPError as error:
+            raise ServerUnavailable(f"{self.url} can't be reached: {error}") from error
+        except httpx.InvalidURL as error:
+            raise InvalidSetting(f"{self.url} is no URL: {error}") from error
+
+
+def error_of(response: httpx.Response) -> HoldfastError:
+    """The error that a problem is, of the class that the engine would have raised."""
+    try:
+        problem = response.json()
+        code, detail = str(problem["code"]), str(problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        return ServerUnavailable(f"{response.url.host} answers {response.status_code}, and is no Holdfast")
+    match code:
+        case "queue_full":
+            after = timedelta(seconds=problem["retry_after"])
+            return QueueFull(problem["queue"], limit=problem["limit"], queued=problem["queued"], retry_after=after)
+        case "slot_taken":
+            return SlotTaken(detail, run_id=problem.get("run_id"))
+        case "invalid_request":
+            faults = "; ".join(f"{fault['where']}: {fault['what']}" for fault in problem.get("errors") or ())
+            return ServerRefused(f"{detail}: {faults}" if faults else detail, problem=code)
+        case _ if code in KNOWN and code != "run_failed":
+            return KNOWN[code](detail)
+    return ServerRefused(detail, problem=code)
+
+
+def _place(url: str) -> tuple[str, str | None]:
+    """Where the server is, and the token that the URL brings along, if it does."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidSetting(f"{url!r} is no server's URL; write http://host:port")
+    token = next(iter(parse_qs(parts.query).get("token", ())), None)
+    path = parts.path.rstrip("/").removesuffix("/api")
+    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), token
+
+
+def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None and value != []}
