@@ -22,7 +22,7 @@ from holdfast import HoldfastError
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / ".holdfast"
-REFUSED, STOPPED_BADLY = 2, 1
+REFUSED = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,9 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
             where = given.folder or Path(tempfile.mkdtemp(prefix="holdfast-check-"))
             return check.main(applications, Folder(where), port=given.port, keep=given.folder is not None)
         return run.main(applications, Folder(given.folder or DEFAULT), port=given.port, fresh=given.fresh)
-    except (registry.UnknownApplication, folder.InUse, folder.NotOurs, ports.NoPort, HoldfastError) as error:
-        Console(stderr=True).print(Text(f"run: {error}"), soft_wrap=True)
-        return REFUSED
+    except (registry.UnknownApplication, folder.InUse, folder.NotOurs, ports.NoPort) as error:
+        return refused(str(error))
+    except HoldfastError as error:
+        return refused(f"{error.code}: {error} (--fresh begins anew)")
+
+
+def refused(why: str) -> int:
+    Console(stderr=True).print(Text(f"run: {why}"), soft_wrap=True)
+    return REFUSED
 
 
 def parser() -> argparse.ArgumentParser:

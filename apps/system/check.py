@@ -10,6 +10,7 @@ from typing import Final
 
 import httpx
 from rich.console import Console
+from rich.text import Text
 
 from apps.application import Application, Checked
 from apps.outside import NotInTime, Outside
@@ -17,6 +18,7 @@ from apps.system.folder import Folder
 from apps.system.run import AT_ONCE, OK, TROUBLE, system
 from apps.system.signals import AtOnce, Signals
 from apps.system.tree import Tree
+from holdfast import Holdfast
 
 UP_WITHIN: Final = 60.0
 EACH_WITHIN: Final = 90.0
@@ -37,24 +39,26 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, keep
     signals, console = Signals(), Console()
     signals.listen()
     lines: list[Line] = []
+    _say(console, _row("APPLICATION", "WHAT WAS CHECKED", "RESULT", "SECONDS"), style="bold")
     try:
         with system(applications, folder, port=port, fresh=True) as tree:
             for line in _lines(tree, signals):
                 lines.append(line)
                 _print(console, line)
-            killed = [Checked(what="stops when asked", fault=f"{name} was killed") for name in tree.stop()]
-            lines += [Line(application="system", checked=each, seconds=0) for each in killed]
+            for line in _ends(tree):
+                lines.append(line)
+                _print(console, line)
     except AtOnce:
         return AT_ONCE
     faults = [line for line in lines if line.checked.fault is not None]
     for fault in faults:
-        console.print(f"{fault.application}: {fault.checked.what}: {fault.checked.fault}", soft_wrap=True, markup=False)
-    if faults or not lines:
-        console.print(f"{len(faults)} of {len(lines)} failed; everything is in {folder.path}", soft_wrap=True)
+        _say(console, f"{fault.application}: {fault.checked.what}: {fault.checked.fault}", style="red")
+    if faults or signals.asked.is_set():
+        _say(console, f"{len(faults)} of {len(lines)} failed; the database and the logs are in {folder.path}")
         return TROUBLE
     if not keep:
         shutil.rmtree(folder.path)
-    console.print(f"all {len(lines)} are as they should be")
+    _say(console, f"all {len(lines)} are as they should be")
     return OK
 
 
@@ -105,9 +109,28 @@ def _lived(tree: Tree) -> Checked:
     return Checked(what="no process died", fault="; ".join(died) or None)
 
 
+def _ends(tree: Tree) -> Iterator[Line]:
+    """That everyone stops when asked, and leaves a sound database."""
+    began = time.monotonic()
+    killed = ", ".join(tree.stop())
+    stopped = Checked(what="every process stopped when asked", fault=f"killed: {killed}" if killed else None)
+    yield Line(application="system", checked=stopped, seconds=time.monotonic() - began)
+    began = time.monotonic()
+    with Holdfast(tree.folder.url) as hf:
+        found = "; ".join(f"{each.problem} {each.run_id}" for each in hf.verify())
+    sound = Checked(what="every run is in exactly one place", fault=found or None)
+    yield Line(application="system", checked=sound, seconds=time.monotonic() - began)
+
+
 def _print(console: Console, line: Line) -> None:
-    result = "ok" if line.checked.fault is None else "FAILED"
-    text = f"{line.application:<12} {line.checked.what:<60} {result:<6} {line.seconds:6.1f} s"
-    console.print(
-        text, style="" if line.checked.fault is None else "red", soft_wrap=True, markup=False, highlight=False
-    )
+    good = line.checked.fault is None
+    row = _row(line.application, line.checked.what, "ok" if good else "FAILED", f"{line.seconds:.1f}")
+    _say(console, row, style="" if good else "red")
+
+
+def _row(application: str, what: str, result: str, seconds: str) -> str:
+    return f"{application:<12} {what:<58} {result:<6} {seconds:>8}"
+
+
+def _say(console: Console, text: str, *, style: str = "") -> None:
+    console.print(Text(text, style=style), soft_wrap=True)

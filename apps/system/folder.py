@@ -21,6 +21,8 @@ class NotOurs(Exception):
 
 
 class Folder:
+    """A system's folder, and the lock on it."""
+
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self._lock: int | None = None

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from apps.application import Application
 from apps.system.folder import Folder
+from apps.system.ledger import Ledger
 from apps.system.screen import Screen
 from apps.system.signals import AtOnce, Signals
 from apps.system.tree import KEPT, Tree
-from apps.system.work_done import Work
 from holdfast import Holdfast
 
 OK, TROUBLE, AT_ONCE = 0, 1, 130
@@ -49,28 +49,28 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, fres
     try:
         with Screen(console) as screen, system(applications, folder, port=port, fresh=fresh) as tree:
             screen.say(f"Holdfast is starting on {folder.url}")
-            with Work(folder.url) as work:
-                _watch(tree, work, screen, signals)
+            with Ledger(folder.url) as ledger:
+                _watch(tree, ledger, screen, signals)
                 screen.say("stopping; Ctrl-C again stops at once")
                 killed = list(tree.stop())
-                return _summary(screen, tree, work, killed)
+                return _summary(screen, tree, ledger, killed)
     except AtOnce:
         console.print("stopped at once; what was running is taken over at the next start")
         return AT_ONCE
 
 
-def _watch(tree: Tree, work: Work, screen: Screen, signals: Signals) -> None:
+def _watch(tree: Tree, ledger: Ledger, screen: Screen, signals: Signals) -> None:
     opened = False
     while not signals.wait(LOOK):
         tree.look()
         if not opened and tree.site.state == "up":
             opened = True
             screen.say(f"open {tree.url}/start?token={tree.token}", style="bold")
-        screen.show(tree.standings(), work.line())
+        screen.show(tree.standings(), ledger.line())
 
 
-def _summary(screen: Screen, tree: Tree, work: Work, killed: list[str]) -> int:
-    screen.say(f"stopped after {time.monotonic() - work.began:.0f} s; {work.line()}")
+def _summary(screen: Screen, tree: Tree, ledger: Ledger, killed: list[str]) -> int:
+    screen.say(f"stopped after {time.monotonic() - ledger.began:.0f} s; {ledger.line(now=True)}")
     failed = [child for child in tree.children if child.deaths and child.reason]
     for child in failed:
         screen.say(f"  {child.reason}", style="red")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,8 @@ from rich.text import Text
 from apps.system.board import Standing
 
 STYLES = {"starting": "yellow", "up": "green", "failed": "red", "stopped": "dim"}
+NOW_AND_THEN = 30.0  # seconds between lines about the work, where no one watches
+HOW_TO_END = Text("Ctrl-C stops everything", style="dim")
 
 
 class Screen:
@@ -23,6 +26,7 @@ class Screen:
         self._console = console
         self._live: Live | None = None
         self._told: dict[str, tuple[str, str]] = {}
+        self._told_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -43,15 +47,15 @@ class Screen:
     def show(self, standings: Sequence[Standing], work: str) -> None:
         """How they stand now, with a line about the work that goes through."""
         if self._live is not None:
-            self._live.update(Group(Text(), _table(standings), Text(), Text(work), _HOW_TO_END), refresh=True)
+            self._live.update(Group(Text(), _table(standings), Text(), Text(work), HOW_TO_END), refresh=True)
             return
         for one in standings:
             if self._told.get(one.name) != (one.state, one.reason):
                 self._told[one.name] = (one.state, one.reason)
                 self.say(f"{one.name}: {one.state}{f' ({one.reason})' if one.reason else ''}")
-
-
-_HOW_TO_END = Text("Ctrl-C stops everything", style="dim")
+        if time.monotonic() - self._told_at > NOW_AND_THEN:
+            self._told_at = time.monotonic()
+            self.say(work)
 
 
 def _table(standings: Sequence[Standing]) -> Table:

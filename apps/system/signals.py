@@ -6,17 +6,21 @@ import signal
 import threading
 from types import FrameType
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 class AtOnce(BaseException):
     """Someone asked twice."""
 
 
 class Signals:
+    """Whether someone asked this process to stop."""
+
     def __init__(self) -> None:
         self.asked = threading.Event()
 
     def listen(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in SIGNALS:
             signal.signal(number, self._heard)
 
     def wait(self, seconds: float) -> bool:
@@ -25,5 +29,7 @@ class Signals:
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.asked.is_set():
+            for each in SIGNALS:
+                signal.signal(each, signal.SIG_IGN)  # a third one must not disturb the ending
             raise AtOnce
         self.asked.set()

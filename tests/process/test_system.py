@@ -1,0 +1,181 @@
+"""./run as a whole: everything starts, is shown, works, is verified, and nothing of it is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from apps.system import ports
+from apps.system.__main__ import main
+from apps.system.folder import Folder
+from tests.process.support import descendants, gone, wait_for
+
+from holdfast import Holdfast
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class System:
+    """`./run` in a folder of its own, and what it prints."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder, self.printed = folder, ""
+        port = str(next(ports.free(20_000 + os.getpid() % 20_000)))
+        environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TOKEN"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "apps.system", "--folder", str(folder), "--port", port, *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.tree: list[int] = []
+
+    def says(self, words: str) -> str:
+        """Read on until a line has these words; that line."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.printed += line
+            if words in line:
+                self.tree = sorted({*self.tree, *descendants(self.process.pid)})
+                return line
+        raise AssertionError(f"it ended before it said {words!r}: {self.printed}")
+
+    def ends(self) -> int:
+        """Its exit code; by then all of its processes must be gone."""
+        rest, _ = self.process.communicate(timeout=45)
+        self.printed += rest
+        wait_for(lambda: all(map(gone, self.tree)), what=f"nothing is left of {self.tree}")
+        return self.process.returncode
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+        for pid in self.tree:
+            if not gone(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[Callable[..., System]]:
+    started: list[System] = []
+
+    def start(*arguments: str) -> System:
+        started.append(System(tmp_path / "system", *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.mark.timeout(120)
+def test_check_verifies_every_application_from_outside_and_leaves_a_sound_database(
+    system: Callable[..., System],
+) -> None:
+    checked = system("--check")
+    checked.says("processes are up")
+    assert len(checked.tree) >= 3
+    assert checked.ends() == 0, checked.printed
+    rows = re.findall(r"^(\w+) +(.+?)  +(ok|FAILED) +[\d.]+$", checked.printed, flags=re.MULTILINE)
+    assert {result for _, _, result in rows} == {"ok"}
+    assert {application for application, _, _ in rows} == {"system", "tour"}
+    assert "every run is in exactly one place" in checked.printed
+
+
+def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_order(
+    system: Callable[..., System],
+) -> None:
+    running = system("tour")
+    url = running.says("open ").split()[1]
+    running.says("tour: up")
+    with httpx.Client(follow_redirects=True, headers={"Accept": "text/html"}) as browser:
+        page = browser.get(url)
+        assert page.status_code == 200, page.text
+        assert "token" not in str(page.url)
+        assert "A little of everything" in page.text
+        assert browser.get(page.url.join("/api/jobs")).status_code == 200
+    assert httpx.get(page.url, headers={"Accept": "application/json"}).status_code == 401
+
+    token = url.partition("token=")[2]
+    for pid in running.tree:
+        assert token.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    running.process.send_signal(signal.SIGINT)
+    assert running.ends() == 0, running.printed
+    assert "stopping; Ctrl-C again stops at once" in running.printed
+    assert re.search(r"stopped after \d+ s; runs: .*succeeded", running.printed), running.printed
+    log = (running.folder / "logs" / "system.worker.log").read_text()
+    assert "stopped; nothing was left unfinished" in log or "handed back" in log
+    with Holdfast(Folder(running.folder).url) as hf:
+        assert hf.verify() == []
+        assert not [run for run in hf.list_runs() if run.state == "running"]
+
+
+def test_nothing_is_left_when_the_supervisor_is_killed(system: Callable[..., System]) -> None:
+    running = system("tour")
+    running.says("tour: up")
+    assert len(running.tree) >= 3
+    running.process.kill()
+    assert running.ends() == -signal.SIGKILL
+
+
+def test_a_worker_that_dies_is_started_again_and_a_second_ctrl_c_does_not_wait(system: Callable[..., System]) -> None:
+    running = system("tour")
+    running.says("tour: up")
+    worker = next(pid for pid in running.tree if b"apps.system.work:hf" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(worker, signal.SIGKILL)
+    assert "worker was ended by SIGKILL" in running.says("tour: starting (")
+    running.says("tour: up")
+    again = next(pid for pid in running.tree if pid != worker and _is_worker(pid))
+    os.kill(again, signal.SIGSTOP)  # it can't stop when asked
+    running.process.send_signal(signal.SIGINT)
+    running.says("stopping")
+    running.process.send_signal(signal.SIGINT)
+    assert running.ends() == 130
+    assert "stopped at once" in running.printed
+
+
+def _is_worker(pid: int) -> bool:
+    return not gone(pid) and b"apps.system.work:hf" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_an_unknown_application_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nothing"]) == 2
+    assert capsys.readouterr().err == "run: there is no application 'nothing'; there is: tour\n"
+
+
+def test_one_system_at_a_time_works_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = Folder(tmp_path)
+    taken.take(fresh=False)
+    try:
+        assert main(["tour", "--folder", str(tmp_path)]) == 2
+    finally:
+        taken.release()
+    assert f"run: another ./run works in {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["tour", "--folder", str(tmp_path), "--fresh"]) == 2
+    assert "is not empty and not a system's folder" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_port_that_is_taken_is_passed_over() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert next(ports.free(port)) > port
