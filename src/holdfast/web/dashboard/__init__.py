@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from holdfast.web.dashboard import overview, run, runs
+from holdfast.web.dashboard import builds, keys, overview, pipelines, queues, run, runs, schedules, workers
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 def router(site: Site) -> APIRouter:
     router = APIRouter(include_in_schema=False)
-    for page in (overview, runs, run):
+    for page in (overview, runs, run, pipelines, schedules, builds, keys, queues, workers):
         router.include_router(page.router(site))
     return router

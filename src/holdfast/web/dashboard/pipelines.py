@@ -1,0 +1,111 @@
+"""/pipelines: what runs in stages; its picture, its segments, and its troubles."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+
+from holdfast import filters
+from holdfast.stages import PipelineInfo
+from holdfast.standings import StageInfo
+from holdfast.web.access import Who
+from holdfast.web.dashboard.drawing import drawn
+from holdfast.web.dashboard.notices import Led, acted, said
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+PAGE, CELLS = 50, 1000
+Text = Annotated[str, Query(max_length=400)]
+
+
+def router(site: "Site") -> APIRouter:
+    pages = site.resource()
+    hf = site.hf
+
+    @pages.get("/pipelines", name="holdfast.pipelines")
+    def pipelines(
+        request: Request,
+        who: Annotated[Who, Depends(site.viewer)],
+        name: Text = "",
+        state: Text = "",
+        before: Text = "",
+    ) -> Response:
+        chosen = {"name": name.strip(), "state": state if state in filters.STATES else ""}
+        asked = {one: value or None for one, value in chosen.items()}
+        found = hf.pipelines.list(**asked, limit=PAGE, before=before or None)
+        return site.render(
+            request,
+            who,
+            "pipelines.html",
+            pipelines=found,
+            progress=hf.pipelines.progress(found),
+            states=filters.STATES,
+            chosen=chosen,
+            more=found[-1].id if len(found) == PAGE else None,
+        )
+
+    @pages.get("/pipelines/{run_id}", name="holdfast.pipeline")
+    def pipeline(
+        request: Request,
+        run_id: str,
+        who: Annotated[Who, Depends(site.viewer)],
+        stage: Annotated[str, Query(max_length=200)] = "",
+        after: Annotated[str, Query(max_length=2000)] = "",
+    ) -> Response:
+        info = hf.pipelines.show(run_id)
+        shown = _chosen(info, stage)
+        cells = hf.pipelines.segments(run_id, shown.name, limit=CELLS, after=after) if shown else []
+        return site.render(
+            request,
+            who,
+            "pipeline.html",
+            info=info,
+            run=info.run,
+            picture=drawn(info.stages),
+            shown=shown,
+            cells=cells,
+            after=after,
+            more=cells[-1].name if len(cells) == CELLS else None,
+            said=said(request),
+        )
+
+    @pages.post("/pipelines/{run_id}/cancel", name="holdfast.pipeline.cancel")
+    def cancel(
+        request: Request,
+        run_id: str,
+        who: Annotated[Who, Depends(site.operator)],
+        reason: Annotated[str, Form(max_length=1000)] = "",
+    ) -> Response:
+        def do() -> str:
+            state = hf.cancel(run_id, reason=reason.strip() or "cancelled", by=who.name)
+            return "The pipeline was asked to stop." if state == "running" else f"The pipeline is {state}."
+
+        return acted(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
+
+    @pages.post("/pipelines/{run_id}/rerun", name="holdfast.pipeline.rerun")
+    def rerun(
+        request: Request,
+        run_id: str,
+        who: Annotated[Who, Depends(site.operator)],
+        from_stage: Annotated[str, Form(max_length=200)] = "",
+    ) -> Response:
+        def do() -> Led:
+            if from_stage:
+                run = hf.pipelines.rerun(run_id, from_stage=from_stage, by=who.name)
+                said = f"This is the new pipeline; it begins at stage {from_stage}."
+            else:
+                run, said = hf.again(run_id, by=who.name), "This is the new pipeline; it does all of it again."
+            return Led(said, request.url_for("holdfast.pipeline", run_id=run.id).path)
+
+        return acted(request, request.url_for("holdfast.pipeline", run_id=run_id).path, do)
+
+    return pages
+
+
+def _chosen(info: PipelineInfo, name: str) -> StageInfo | None:
+    """The split stage whose segments are shown: the one that was asked for, or the first that is under way."""
+    split = [stage for stage in info.stages if stage.split]
+    named = [stage for stage in split if stage.name == name]
+    under_way = [stage for stage in split if stage.total and not stage.ended]
+    return next(iter([*named, *under_way, *[stage for stage in split if stage.total], *split]), None)

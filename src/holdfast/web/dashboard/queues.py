@@ -1,0 +1,78 @@
+"""/queues: what each has, its limits and pauses."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+
+from holdfast import workers
+from holdfast.errors import InvalidArguments
+from holdfast.web.access import Who
+from holdfast.web.dashboard.notices import acted, said
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+Name = Annotated[str, Form(max_length=200)]
+Limit = Annotated[str, Form(max_length=20)]
+
+
+def router(site: "Site") -> APIRouter:
+    pages = site.resource()
+    hf = site.hf
+
+    @pages.get("/queues", name="holdfast.queues")
+    def queues(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        figures, alive = hf.statistics.queues(), hf.workers.list()
+        unserved = {
+            one.queue: workers.unserved(alive, one.queue) for one in figures if one.ready.runs and one.paused_at is None
+        }
+        return site.render(request, who, "queues.html", queues=figures, unserved=unserved, said=said(request))
+
+    @pages.post("/queues/pause", name="holdfast.queues.pause")
+    def pause(
+        request: Request,
+        who: Annotated[Who, Depends(site.operator)],
+        queue: Name = "",
+        note: Annotated[str, Form(max_length=1000)] = "",
+    ) -> Response:
+        def do() -> str:
+            hf.queues.pause(queue, note=note.strip() or None, by=who.name)
+            return f"Queue {queue} is paused; what runs goes on."
+
+        return acted(request, request.url_for("holdfast.queues").path, do)
+
+    @pages.post("/queues/resume", name="holdfast.queues.resume")
+    def resume(request: Request, who: Annotated[Who, Depends(site.operator)], queue: Name = "") -> Response:
+        def do() -> str:
+            hf.queues.resume(queue, by=who.name)
+            return f"Queue {queue} goes on."
+
+        return acted(request, request.url_for("holdfast.queues").path, do)
+
+    @pages.post("/queues/limit", name="holdfast.queues.limit")
+    def limit(
+        request: Request,
+        who: Annotated[Who, Depends(site.admin)],
+        queue: Name = "",
+        max_queued: Limit = "",
+        concurrency: Limit = "",
+    ) -> Response:
+        def do() -> str:
+            most, at_once = _number(max_queued), _number(concurrency)
+            hf.queues.limit(queue, max_queued=most, **({} if queue == "*" else {"concurrency": at_once}), by=who.name)
+            return f"The limits of queue {queue} are set."
+
+        return acted(request, request.url_for("holdfast.queues").path, do)
+
+    return pages
+
+
+def _number(text: str) -> int | None:
+    """What the field says; empty is no limit."""
+    text = text.strip().replace(",", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidArguments(f"a limit is a whole number, or nothing for none; not {text!r}")
+    return int(text)

@@ -1,0 +1,38 @@
+"""/workers: who is alive, what each does now, and how one is asked to end."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+
+from holdfast.web.access import Who
+from holdfast.web.dashboard.notices import acted, said
+from holdfast.workers import Task
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+
+def router(site: "Site") -> APIRouter:
+    pages = site.resource()
+    hf = site.hf
+
+    @pages.get("/workers", name="holdfast.workers")
+    def workers(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        alive, tasks = hf.workers.list(), dict[str, list[Task]]()
+        for task in hf.workers.tasks():
+            tasks.setdefault(task.holder, []).append(task)
+        lost = {holder: found for holder, found in tasks.items() if holder not in {one.id for one in alive}}
+        return site.render(request, who, "workers.html", workers=alive, tasks=tasks, lost=lost, said=said(request))
+
+    @pages.post("/workers/drain", name="holdfast.workers.drain")
+    def drain(
+        request: Request, who: Annotated[Who, Depends(site.operator)], worker: Annotated[str, Form(max_length=400)] = ""
+    ) -> Response:
+        def do() -> str:
+            hf.workers.drain(worker, by=who.name)
+            return f"{worker} drains: it claims no more, finishes what it has, and ends."
+
+        return acted(request, request.url_for("holdfast.workers").path, do)
+
+    return pages
