@@ -93,9 +93,9 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
     if cut:
         # The last instant may go on beyond what was read: it is for the next slice.
         before = rows[-1]["finished_at"]
-        if before == since:
-            # One instant alone has more: as much as one transaction ended.
-            before = since + timedelta(microseconds=1)
+        if rows[0]["finished_at"] == before:
+            # One instant alone has more: as much as a transaction ended.
+            before += timedelta(microseconds=1)
             rows = tx.all("find_slice", since=since, before=before, limit=2**31 - 1)
         rows = [row for row in rows if row["finished_at"] < before]
     return Slice(since=since, before=before, rows=rows, cut=cut)
@@ -130,11 +130,12 @@ def count(rows: Iterable[Row]) -> dict[Group, Count]:
 
 
 def waited_for(row: Row) -> float | None:
-    """Seconds until a run's first start, or its end if it never started; None where only a later start is known."""
-    if row["attempt"] > 1:
+    """Seconds until a run's first start, or its end if it never started; None where its first start is not known."""
+    until = {0: row["finished_at"], 1: row["started_at"]}.get(row["attempt"])
+    if until is None:
         return None
-    until: datetime = row["started_at"] or row["finished_at"]
-    return (until - row["created_at"]).total_seconds()
+    waited: timedelta = until - row["created_at"]
+    return waited.total_seconds()
 
 
 def ran_for(row: Row) -> float | None:

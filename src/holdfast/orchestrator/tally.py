@@ -44,7 +44,7 @@ class Tallier:
             return
         self._next = began + NET
         try:
-            while more := self._piece():
+            while more := self.piece():
                 if self._clock.elapsed() - began > HASTE:
                     break
         except HoldfastError as error:
@@ -55,7 +55,7 @@ class Tallier:
         elif self._ended > began - LAG:
             self._next = began + SPACING
 
-    def _piece(self) -> bool:
+    def piece(self) -> bool:
         """Count one slice; whether there is more at once."""
         since = self._store.read(tallies.mark)
         if since is None:

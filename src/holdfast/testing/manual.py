@@ -30,6 +30,7 @@ from holdfast.events import Event, record
 from holdfast.leases import Claim
 from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
+from holdfast.orchestrator.tally import Tallier
 from holdfast.outcomes import Outcome, Succeeded
 from holdfast.results import Result
 from holdfast.steps import Step
@@ -84,6 +85,12 @@ class Manual:
         """Decide the slots that are due, as a worker's process would; how many."""
         self._timetable.forget()
         return self._timetable.keep(self.hf.clock.now())
+
+    def tally(self) -> None:
+        """Count all that ended and whose time to be counted has come, as a worker's process would."""
+        tallier = Tallier(self.hf.store, self.hf.clock)
+        while tallier.piece():
+            pass
 
     def run_all(self, *, limit: int = 10_000) -> int:
         """Promote, claim and execute in this thread until nothing more can start; how many attempts were made.

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 from starlette.concurrency import run_in_threadpool
 
 from holdfast.engine import Holdfast
@@ -100,7 +99,7 @@ def router(site: "Site") -> APIRouter:
 
 def is_from_here(request: Request) -> bool:
     """Whether it comes from this very machine, and through no proxy that would make everyone look so."""
-    if {"forwarded", "x-forwarded-for", "x-real-ip", "via"} & request.headers.keys():
+    if any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip", "via")):
         return False
     try:
         return request.client is not None and ip_address(request.client.host).is_loopback
@@ -157,7 +156,7 @@ def _counters(figures: Figures) -> Iterable[Metric]:
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    told = [(floatToGoString(BOUNDS[edge]), float(histogram.up_to(edge))) for edge in EDGES]
+    told = [(f"{BOUNDS[edge]:.6g}", float(histogram.up_to(edge))) for edge in EDGES]
     return [*told, ("+Inf", float(histogram.count))]
 
 

@@ -1,0 +1,182 @@
+"""Counters: what no row proves is counted where it happens, and written now and then."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.patience import until
+
+from holdfast import Holdfast, QueueFull, StoreBusy, Worker, counters
+from holdfast.counters import Counting
+from holdfast.orchestrator import recover
+from holdfast.outcomes import Succeeded
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+def counted(hf: Holdfast) -> dict[tuple[str, str], int]:
+    hf.counting.flush(hf.store, at_once=True)
+    return hf.read(counters.read)
+
+
+def test_a_refusal_is_counted_for_its_queue_and_written_at_most_once_a_second(hf: Holdfast, clock: FakeClock) -> None:
+    @hf.job(name="work", queue="narrow")
+    def work() -> None: ...
+
+    hf.queue("narrow", max_queued=1)
+    work.submit()
+
+    def refused(submit: Callable[[], Any]) -> dict[tuple[str, str], int]:
+        with pytest.raises(QueueFull):
+            submit()
+        return hf.read(counters.read)
+
+    assert refused(work.submit) == {("queue_rejected", "narrow"): 1}
+    assert refused(work.submit) == {("queue_rejected", "narrow"): 1}
+    clock.advance(1)
+    assert refused(lambda: work.submit_many([{}, {}])) == {("queue_rejected", "narrow"): 3}
+    assert refused(work.submit) == {("queue_rejected", "narrow"): 3}
+    hf.counting.flush(hf.store, at_once=True)
+    assert hf.read(counters.read) == {("queue_rejected", "narrow"): 4}
+
+
+def test_a_refusal_inside_a_callers_transaction_is_counted_after_it(hf: Holdfast, database: Database) -> None:
+    """It may hold the only lock there is: to write at once would be to wait for oneself."""
+
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    hf.queue("default", max_queued=1)
+    work.submit()
+    with contextlib.closing(database.connect()) as connection:
+        database.begin(connection)
+        with pytest.raises(QueueFull):
+            work.using(connection=connection).submit()
+        connection.execute("rollback")
+    assert hf.read(counters.read) == {}
+    assert counted(hf) == {("queue_rejected", "default"): 1}
+
+
+def test_what_a_closing_process_has_not_written_is_written(url: str) -> None:
+    with Holdfast(url) as hf:
+        hf.start()
+        hf.counting.add("lease_lost", count=3)
+    with Holdfast(url) as hf:
+        assert counted(hf) == {("lease_lost", ""): 3}
+
+
+def test_processes_add_to_each_other(hf: Holdfast) -> None:
+    for _ in range(2):
+        hf.do(lambda tx: counters.write(tx, {("taken_over", ""): 2, ("slot_missed", "news"): 1}))
+    assert counted(hf) == {("slot_missed", "news"): 2, ("taken_over", ""): 4}
+
+
+def test_a_database_that_is_away_loses_no_count(
+    hf: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Counting(clock)
+    counting.add("lease_lost")
+
+    def away(verb: object) -> None:
+        raise StoreBusy("locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(hf.store, "do", away)
+        counting.flush(hf.store)
+    counting.flush(hf.store, at_once=True)
+    assert hf.read(counters.read) == {("lease_lost", ""): 1}
+
+
+def test_a_run_that_is_taken_over_is_counted_once_it_is(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
+    @hf.job(name="work", on_crash="requeue")
+    def work() -> None: ...
+
+    work.submit()
+    manual.worker("gone").claim()
+    clock.advance(2 * hf.settings.lease)
+    with pytest.raises(ZeroDivisionError):
+
+        def undone(tx: Any) -> None:
+            assert recover.expired(tx, limit=10)
+            raise ZeroDivisionError
+
+        hf.do(undone)
+    assert counted(hf) == {}
+    manual.orchestrate()
+    assert counted(hf) == {("taken_over", ""): 1}
+
+
+def test_a_slot_that_nobody_was_there_for_is_counted_for_its_schedule(
+    hf: Holdfast, clock: FakeClock, manual: Manual
+) -> None:
+    @hf.schedule("0 * * * *", name="news", misfire_grace=60)
+    def news() -> None: ...
+
+    manual.schedule()
+    clock.advance(timedelta(hours=3, minutes=30))
+    manual.schedule()
+    assert counted(hf) == {("slot_missed", "news"): 3}
+
+
+def test_a_slot_that_its_full_queue_refuses_is_counted_as_a_refusal(
+    hf: Holdfast, clock: FakeClock, manual: Manual
+) -> None:
+    @hf.job(name="work", queue="narrow")
+    def work() -> None: ...
+
+    @hf.schedule("0 * * * *", name="news", queue="narrow")
+    def news() -> None: ...
+
+    hf.queue("narrow", max_queued=1)
+    work.submit()
+    manual.schedule()
+    clock.advance(timedelta(hours=1))
+    manual.schedule()
+    assert counted(hf) == {("queue_rejected", "narrow"): 1}
+
+
+@pytest.mark.contract("J9")
+def test_what_a_worker_clears_up_when_it_starts_is_counted(url: str, database: Database) -> None:
+    with Holdfast(url, solo=True, tick=0.05, lease=3) as hf:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        work.submit_many([{}, {}])
+        assert len(Manual(hf).worker("worker").claim(limit=2)) == 2
+        with Worker(hf):
+            pass
+        assert counted(hf) == {("taken_over", ""): 2, ("worker_startup_recovery", ""): 2}
+
+
+def test_a_worker_that_loses_a_lease_counts_it_and_writes_it_with_its_tick(live: Holdfast, database: Database) -> None:
+    @live.job(name="work")
+    def work() -> None:
+        database.run("delete from holdfast_leases")
+
+    with Worker(live):
+        work.submit()
+        until(lambda: live.read(counters.read) == {("lease_lost", ""): 1})
+
+
+def test_a_claim_that_meets_a_lease_on_its_key_is_counted(hf: Holdfast, manual: Manual, database: Database) -> None:
+    @hf.job(name="work", key="name")
+    def work(name: str) -> None: ...
+
+    first, _ = work.submit(name="a"), work.submit(name="a")
+    [claim] = manual.worker().claim()
+    # Someone gives the key away by hand while its lease stands.
+    database.run("delete from holdfast_holds")
+    manual.orchestrate()
+    database.run("update holdfast_waits set look = 1")
+    manual.orchestrate()
+    manual.worker("b").claim()
+    assert counted(hf).get(("claim_conflict", "")) == 1
+    manual.worker().finish(claim, Succeeded())
+    assert hf.get(first).state == "succeeded"

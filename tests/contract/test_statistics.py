@@ -1,0 +1,202 @@
+"""Statistics: what hf.statistics says is so."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, InvalidArguments, Worker, statistics
+from holdfast.statistics import Depth, alike
+from holdfast.testing import FakeClock, Manual
+
+
+@pytest.fixture
+def work(hf: Holdfast) -> Any:
+    @hf.job(name="work")
+    def work(n: int = 0) -> int:
+        if n < 0:
+            raise ValueError(f"no document doc-{n}")
+        return n
+
+    return work
+
+
+def test_the_overview_says_what_stands_where_and_how_old_it_is(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "MOST", 3)
+    for queue, count in (("default", 2), ("deep", 5)):
+        for _ in range(count):
+            work.using(queue=queue).submit()
+    work.using(queue="other", priority=3).submit()
+    for _ in range(4):
+        work.using(delay=3600, queue="late").submit()
+    clock.advance(60)
+    [_] = manual.worker().claim()
+    hf.queues.pause("deep", note="for now")
+    found = hf.statistics.overview()
+    assert found.depths == (
+        Depth(queue="deep", place="ready", runs=3, more=True),
+        Depth(queue="default", place="leases", runs=1, more=False),
+        Depth(queue="default", place="ready", runs=1, more=False),
+        Depth(queue="late", place="waits", runs=4, more=True),
+        Depth(queue="other", place="ready", runs=1, more=False),
+    )
+    assert found.oldest == dict.fromkeys(("deep", "default", "other"), timedelta(seconds=60))
+    assert found.oldest_waiting == timedelta(seconds=60)
+    assert (found.running, found.capacity, found.workers, found.paused) == (1, 0, 0, ("deep",))
+
+
+def test_the_overview_counts_live_workers_and_their_places(live: Holdfast) -> None:
+    with Worker(live, concurrency=3), Worker(live, concurrency=4):
+        found = live.statistics.overview()
+    assert (found.capacity, found.workers) == (7, 2)
+
+
+def test_the_pace_is_measured_on_what_ended_last_and_says_on_how_much(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    clock.advance(statistics.RECENT)
+    for wait in range(1, 11):
+        work.submit(n=-1 if wait == 10 else 1)
+        work.using(queue="other").submit()
+        hf.cancel(hf.list_runs(queue="other", limit=1)[0].id)
+        clock.advance(wait)
+        manual.run_all()
+    pace = hf.statistics.overview().pace
+    assert (pace.runs, pace.since) == (20, clock.now() - statistics.RECENT)
+    assert pace.per_second == pytest.approx(20 / 300)
+    assert pace.success_rate == 0.9
+    assert (pace.waited.count, pace.waited.p95, pace.ran.count) == (20, 9, 10)
+
+    monkeypatch.setattr(statistics, "NEWEST", 6)
+    pace = hf.statistics.overview().pace
+    assert pace.runs < 6
+    assert clock.now() - pace.since < timedelta(seconds=40)
+
+
+def test_a_series_has_a_point_for_each_span_in_which_something_ended(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    for n in (1, -1, 2):
+        work.submit(n=n)
+        work.using(queue="other").submit(n=n)
+        manual.run_all()
+        clock.advance(timedelta(minutes=20))
+    manual.tally()
+    every = hf.statistics.series(timedelta(hours=2))
+    assert every.step == timedelta(minutes=1)
+    assert [(point.runs, point.failed) for point in every.points] == [(2, 0), (2, 2), (2, 0)]
+    assert [b.at - a.at for a, b in zip(every.points, every.points[1:], strict=False)] == [timedelta(minutes=20)] * 2
+    for chosen in ({"job": "work"}, {"job": work}):
+        assert [point.runs for point in hf.statistics.series(timedelta(hours=2), **chosen).points] == [2, 2, 2]
+    for chosen in ({"queue": "other"}, {"job": "work", "queue": "other"}):
+        assert [point.runs for point in hf.statistics.series(timedelta(hours=2), **chosen).points] == [1, 1, 1]
+    assert hf.statistics.series(timedelta(hours=2), job="unknown").points == ()
+    day = hf.statistics.series(timedelta(days=1))
+    assert (day.step, sum(point.runs for point in day.points)) == (timedelta(minutes=10), 6)
+    month = hf.statistics.series(timedelta(days=30))
+    assert (month.step, sum(point.runs for point in month.points)) == (timedelta(hours=3), 6)
+    assert timedelta(days=30) / month.step <= statistics.POINTS
+
+
+@pytest.mark.parametrize("span", [timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600])
+def test_a_series_of_no_time_or_of_more_than_is_kept_is_refused(hf: Holdfast, span: Any) -> None:
+    with pytest.raises(InvalidArguments, match="30 days"):
+        hf.statistics.series(span)
+
+
+def test_failures_that_look_alike_are_one_group(hf: Holdfast, clock: FakeClock, manual: Manual, work: Any) -> None:
+    @hf.job(name="other", timeout=5)
+    def other() -> None:
+        raise KeyError("x")
+
+    first = clock.now()
+    for n in (-1, -22, -333):
+        last = work.submit(n=n)
+        manual.run_all()
+        clock.advance(1)
+    other.submit()
+    manual.run_all()
+    assert other.submit() is not None
+    [claim] = manual.worker().claim()
+    clock.advance(60)
+    manual.orchestrate()
+    groups = hf.statistics.failures()
+    told = [(group.job, group.failure_type, group.gist, group.runs) for group in groups]
+    assert told[0] == ("work", "ERROR", "ValueError: no document doc--#", 3)
+    assert ("other", "ERROR", "KeyError: 'x'", 1) in told
+    assert ("other", "TIMED_OUT") in [one[:2] for one in told]
+    assert (groups[0].first_at, groups[0].last_at) == (first, first + timedelta(seconds=2))
+    assert groups[0].example == last.id
+    assert len(hf.statistics.failures(limit=1)) == 1
+    assert claim.lease.run_id in {group.example for group in groups}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("run 17 of 20 failed", "run 3 of 4 failed"),
+        ("no row 550e8400-e29b-41d4-a716-446655440000", "no row 123e4567-e89b-12d3-a456-426614174000"),
+        ("<Thing at 0x7f00aa>", "<Thing at 0x10>"),
+        ("run 01kdvdna00031djkce3zfcgse6 is gone", "run 01kdvdna0003zzzzze3zfcgse6 is gone"),
+        ("took 1.5 s", "took 12,000.25 s"),
+        ("sha deadbeef0123456789ab", "sha 0123456789abdeadbeef"),
+    ],
+)
+def test_numbers_and_ids_are_made_alike(one: str, other: str) -> None:
+    assert alike(one) == alike(other)
+
+
+def test_different_errors_stay_different() -> None:
+    assert alike("no document") != alike("no file")
+    assert alike("Traceback …\n  File x\nValueError: a") == "ValueError: a"
+    assert alike("") == ""
+    assert len(alike("x" * 100_000)) <= 300
+
+
+def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    work.submit(n=1)
+    work.submit(n=-1)
+    clock.advance(3)
+    manual.run_all()
+    clock.advance(20)
+    manual.tally()
+    [totals] = hf.statistics.jobs()
+    assert (totals.job, totals.queue, totals.runs, totals.succeeded, totals.failed) == ("work", "default", 2, 1, 1)
+    assert totals.waited.mean == pytest.approx(3)
+    hf.queues.limit("default", max_queued=5)
+    hf.counting.add("queue_rejected", "gone")
+    hf.counting.flush(hf.store, at_once=True)
+    work.submit(n=1)
+    queues = {queue.queue: queue for queue in hf.statistics.queues()}
+    assert (queues["default"].ready.runs, queues["default"].max_queued, queues["default"].rejected) == (1, 5, 0)
+    assert queues["gone"].rejected == 1
+    counters = {(one.name, one.label): one.value for one in hf.statistics.counters()}
+    assert counters["queue_rejected", "gone"] == 1
+    assert counters["lease_lost", ""] == 0
+
+
+def test_readiness_follows_the_database_and_the_workers_of_this_process(
+    hf: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hf.statistics.troubles() == []
+    hf.polls["host:1:worker:00"] = clock.elapsed()
+    assert hf.statistics.troubles() == []
+    clock.advance(6)
+    assert hf.statistics.troubles() == ["worker host:1:worker:00 has not looked for work for 6.0 s"]
+    del hf.polls["host:1:worker:00"]
+    assert hf.statistics.troubles() == []
+
+
+def test_a_worker_says_when_it_looked_and_no_longer_when_it_has_stopped(live: Holdfast) -> None:
+    with Worker(live) as worker:
+        assert worker.id in live.polls
+        assert live.statistics.troubles() == []
+    assert live.polls == {}

@@ -1,0 +1,315 @@
+"""Tallies: everything that ended is counted once, whoever counts and however often they are interrupted."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Holdfast, Retry, StoreBusy, tallies
+from holdfast.orchestrator.tally import LAG, NET, SPACING, Tallier
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+LATER = tallies.LAG + timedelta(seconds=1)
+
+
+@pytest.fixture
+def work(hf: Holdfast) -> Any:
+    @hf.job(name="work", retry=Retry(delay=0), max_attempts=2)
+    def work(n: int) -> int:
+        if n < 0:
+            raise ValueError("negative")
+        return n
+
+    return work
+
+
+def totals(hf: Holdfast) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for _, _, state, count in hf.read(lambda tx: tallies.totals(tx, limit=1000)):
+        found[state] += count.runs
+    return found
+
+
+def tallied(hf: Holdfast, grain: int, job: str) -> int:
+    def read(tx: Any) -> int:
+        pairs = [(job, "*" if job == "*" else "default")]
+        since = tx.now - timedelta(days=40)
+        return sum(count.runs for _, _, count in tallies.series(tx, pairs, grain=grain, since=since, limit=10_000))
+
+    return hf.read(read)
+
+
+def test_each_run_that_ended_is_counted_once_in_every_grain(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies.read, "__kwdefaults__", {"limit": 3})
+    for round_ in range(4):
+        runs = [work.submit(n=n) for n in range(-2, 5)]
+        hf.cancel(runs[-1])
+        manual.run_all()
+        clock.advance(timedelta(minutes=7) if round_ % 2 else 0.000001)
+    clock.advance(LATER)
+    manual.tally()
+    manual.tally()
+    assert totals(hf) == {"succeeded": 16, "failed": 8, "cancelled": 4}
+    for grain in (1, 10, 60):
+        assert tallied(hf, grain, "work") == tallied(hf, grain, "*") == 28
+
+
+def test_a_slice_takes_all_of_an_instant_or_none_of_it(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    """Seven ended in one instant and two in another: no slice of five may cut either."""
+    for count in (7, 2):
+        for n in range(count):
+            work.submit(n=n)
+        manual.run_all()
+        clock.advance(1)
+    clock.advance(LATER)
+    hf.do(tallies.begin)
+    sizes = []
+    while True:
+        since = hf.read(tallies.mark)
+        assert since is not None
+        piece = hf.read(lambda tx, since=since: tallies.read(tx, since, limit=5))  # type: ignore[misc]
+        if piece is None or not piece.rows:
+            break
+        sizes.append(len(piece.rows))
+        assert hf.do(lambda tx, piece=piece: tallies.write(tx, piece))  # type: ignore[misc]
+    assert [size for size in sizes if size] == [7, 2]
+    assert totals(hf) == {"succeeded": 9}
+
+
+def test_what_has_just_ended_is_left_for_later(hf: Holdfast, clock: FakeClock, manual: Manual, work: Any) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    clock.advance(tallies.LAG)
+    manual.tally()
+    assert totals(hf) == {}
+    clock.advance(0.001)
+    manual.tally()
+    assert totals(hf) == {"succeeded": 1}
+
+
+def test_a_crash_in_the_middle_loses_nothing_and_counts_nothing_twice(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    clock.advance(LATER)
+
+    def dies(*_: object) -> None:
+        raise StoreBusy("the plug was pulled")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(tallies, "_add_totals", dies)
+        with pytest.raises(StoreBusy):
+            manual.tally()
+    assert (totals(hf), tallied(hf, 1, "work")) == ({}, 0)
+    manual.tally()
+    assert (totals(hf), tallied(hf, 1, "work")) == ({"succeeded": 1}, 1)
+
+
+def test_whoever_comes_second_to_a_slice_writes_nothing(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    clock.advance(LATER)
+    hf.do(tallies.begin)
+    since = hf.read(tallies.mark)
+    assert since is not None
+    piece = hf.read(lambda tx: tallies.read(tx, since))
+    assert piece is not None
+    assert hf.do(lambda tx: tallies.write(tx, piece))
+    assert not hf.do(lambda tx: tallies.write(tx, piece))
+    assert totals(hf) == {"succeeded": 1}
+
+
+@pytest.mark.timeout(120)
+def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies.read, "__kwdefaults__", {"limit": 7})
+    clock = FakeClock()
+    with Holdfast(url, clock=clock) as hf, Holdfast(url, clock=clock) as other:
+
+        @hf.job(name="work")
+        def work(n: int) -> int:
+            return n
+
+        manual = Manual(hf)
+        other.start()
+        work.submit_many([{"n": n} for n in range(120)])
+        while manual.worker().claim():
+            for claim in [*manual.worker().claim(limit=3)]:
+                manual.worker().finish(claim)
+            clock.advance(0.5)
+        clock.advance(LATER)
+        ended = len(hf.list_runs(state="succeeded", limit=500))
+        together = threading.Barrier(4)
+        failed: list[BaseException] = []
+
+        def count(one: Holdfast) -> None:
+            try:
+                together.wait()
+                Manual(one).tally()
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=count, args=(one,)) for one in (hf, other) * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert ended > 50
+        assert totals(hf) == {"succeeded": ended}
+        assert tallied(hf, 1, "*") == tallied(hf, 60, "work") == ended
+
+
+def test_a_run_that_never_started_has_waited_and_not_run(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    run = work.submit(n=1)
+    clock.advance(100)
+    hf.cancel(run)
+    clock.advance(LATER)
+    manual.tally()
+    [(_, _, state, count)] = hf.read(lambda tx: tallies.totals(tx, limit=10))
+    assert (state, count.runs, count.waited.seconds, count.ran.count) == ("cancelled", 1, 100, 0)
+
+
+def test_a_retried_run_is_timed_from_its_last_start_and_its_wait_is_not_guessed(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    clock.advance(5)
+    work.submit(n=-1)
+    manual.run_all()
+    clock.advance(LATER)
+    manual.tally()
+    [(_, _, state, count)] = hf.read(lambda tx: tallies.totals(tx, limit=10))
+    assert (state, count.runs, count.waited.count, count.ran.count) == ("failed", 1, 0, 1)
+
+
+def test_what_ended_more_than_a_day_before_the_first_tally_is_not_counted(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    for _ in range(2):
+        work.submit(n=1)
+        manual.run_all()
+        clock.advance(timedelta(hours=13))
+    manual.tally()
+    assert totals(hf) == {"succeeded": 1}
+
+
+def test_tallies_are_kept_as_long_as_their_grain_says_and_totals_for_ever(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    clock.advance(LATER)
+    manual.tally()
+    left = []
+    for days in (1, 2, 12, 16):
+        clock.advance(timedelta(days=days))
+        hf.retain()
+        left.append([grain for grain in (1, 10, 60) if tallied(hf, grain, "work")])
+    assert left == [[1, 10, 60], [10, 60], [60], []]
+    assert totals(hf) == {"succeeded": 1}
+
+
+@pytest.fixture
+def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Each transaction that was begun, and whether it may write."""
+    begun: list[bool] = []
+    begin = hf.store.dialect.begin
+
+    def counted(connection: Any, *, write: bool, **more: Any) -> Any:
+        begun.append(write)
+        return begin(connection, write=write, **more)
+
+    monkeypatch.setattr(hf.store.dialect, "begin", counted)
+    yield begun
+
+
+def test_an_idle_tallier_asks_once_a_minute_and_writes_nothing(
+    hf: Holdfast, clock: FakeClock, asked: list[bool]
+) -> None:
+    tallier = Tallier(hf.store, clock)
+    clock.advance(NET)
+    tallier.tick()  # the first look, which says where counting begins
+    asked.clear()
+    for _ in range(600):
+        clock.advance(1)
+        tallier.tick()
+    assert True not in asked
+    assert len(asked) <= 2 * 600 / NET
+
+
+def test_a_busy_tallier_writes_every_few_seconds_and_a_single_end_costs_one_look(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, asked: list[bool]
+) -> None:
+    tallier = Tallier(hf.store, clock)
+    clock.advance(NET)
+    tallier.tick()
+    work.submit(n=1)
+    manual.run_all()
+    tallier.ended()
+    asked.clear()
+    for _ in range(int(LAG + SPACING)):
+        clock.advance(1)
+        tallier.tick()
+    assert asked.count(True) == 1
+    assert asked.count(False) == 2
+    assert totals(hf) == {"succeeded": 1}
+
+    asked.clear()
+    for _ in range(60):
+        work.submit(n=1)
+        manual.run_all()
+        tallier.ended()
+        asked.clear()
+        clock.advance(1)
+        tallier.tick()
+    for _ in range(int(LAG + SPACING)):
+        clock.advance(1)
+        tallier.tick()
+    assert totals(hf) == {"succeeded": 61}
+
+
+def test_a_database_that_is_away_is_tried_again_a_minute_later(
+    hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.submit(n=1)
+    manual.run_all()
+    tallier = Tallier(hf.store, clock)
+    clock.advance(NET)
+
+    def away(*_: object) -> Any:
+        raise StoreBusy("locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(hf.store, "read", away)
+        tallier.tick()
+    clock.advance(1)
+    tallier.tick()
+    assert totals(hf) == {}
+    clock.advance(NET)
+    tallier.tick()
+    assert totals(hf) == {"succeeded": 1}
+
+
+def test_counting_begins_once(hf: Holdfast, clock: FakeClock, database: Database) -> None:
+    hf.do(tallies.begin)
+    began = hf.read(tallies.mark)
+    clock.advance(timedelta(days=2))
+    hf.do(tallies.begin)
+    assert hf.read(tallies.mark) == began
+    assert database.count("marks") == 1
