@@ -58,7 +58,10 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
     \b
     holdfast artifacts get app:hf 01m2… report.pdf -o report.pdf
     """
-    with targets.application(app) as hf, hf.artifacts.open(targets.run_of(hf, run_id), name, verify=True) as file:
+    with (
+        targets.application(app, or_server=True) as hf,
+        hf.artifacts.open(targets.run_of(hf, run_id), name, verify=True) as file,
+    ):
         if output is None:
             shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()

@@ -27,7 +27,7 @@ def migrate(target: str, sql: bool, version: int | None) -> int:
         raise click.UsageError("--from goes with --sql")
     if sql:
         return _print(target, version)
-    with targets.either(target, create=True) as hf:
+    with targets.either(target, create=True, here=True) as hf:
         applied = hf.migrate()
         if applied:
             screen.show(f"{applied} migration{'s' if applied > 1 else ''} applied")
@@ -37,7 +37,7 @@ def migrate(target: str, sql: bool, version: int | None) -> int:
 
 
 def _print(target: str, version: int | None) -> int:
-    with targets.either(target, create=True) as hf:
+    with targets.either(target, create=True, here=True) as hf:
         file = stores.file_of(hf.settings.url)
         statements = hf.migration(since=0 if version is None and file is not None and not file.exists() else version)
         for statement in statements:
@@ -62,7 +62,7 @@ def verify(target: str, artifacts: bool, as_json: bool) -> int:
     holdfast verify app:hf --artifacts
     holdfast verify postgresql://localhost/work --json
     """
-    with targets.either(target) as hf:
+    with targets.either(target, here=True) as hf:
         found = hf.verify(artifacts=artifacts)
         if as_json:
             screen.document({"ok": not found, "findings": [shapes.finding(each) for each in found]})

@@ -22,7 +22,7 @@ def doctor(target: str, as_json: bool) -> int:
     holdfast doctor app:hf
     holdfast doctor postgresql://localhost/work --json
     """
-    with targets.either(target) as hf:
+    with targets.either(target, here=True) as hf:
         checks = hf.checkup()
     sound = all(check.verdict != "wrong" for check in checks)
     if as_json:

@@ -23,7 +23,7 @@ MEANINGS: Final = {
     NOT_FOUND: "there is no such run, job or build",
     HANDED_BACK: "the worker stopped as told and handed unfinished work back",
     STOPPED: "a second signal stopped the worker at once; its leases run out",
-    DATABASE: "the database is locked, has other tables than this version needs, or it (or the server) can't be reached",
+    DATABASE: "the database or the server can't be reached, or the database is locked or has tables of another version",
     IN_THE_WAY: "another worker holds the lock or the name that this one needs",
     NOT_YET: "the run had not ended when the time to wait for it was over",
     INTERRUPTED: "interrupted (Ctrl-C)",

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli import completion, exits, screen
+from holdfast.cli import completion, exits, screen, servers
 from holdfast.cli.artifacts import artifacts
 from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
@@ -51,7 +51,9 @@ class Command(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         try:
             _check_encoding(given)
-            answer = super().main(given, prog_name or "holdfast", complete_var, standalone_mode=False, **extra)
+            answer = super().main(
+                servers.placed(self, given), prog_name or "holdfast", complete_var, standalone_mode=False, **extra
+            )
             sys.stdout.flush()
             sys.exit(answer if isinstance(answer, int) else exits.OK)
         except HoldfastError as error:
@@ -92,11 +94,13 @@ class ReaderGone(Exception):
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, "-V", "--version", prog_name="holdfast")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error, where there is more to see.")
-def main(debug: bool) -> None:
+@click.option("--url", metavar="URL", help="Of a server, anywhere on the line: the same as TARGET.")
+@click.option("--token", metavar="TOKEN", help="For that server, anywhere on the line; or the variable HOLDFAST_TOKEN.")
+def main(debug: bool, url: str | None, token: str | None) -> None:
     """Background work on the database you already have.
 
     A command's first argument says where the work is: an application (app:hf means: `hf` in app.py of this folder;
-    path/app.py:hf works too), or a database URL where no code is needed.
+    path/app.py:hf works too), a database URL where no code is needed, or the URL of a server.
 
     \b
     holdfast worker app:hf                       run what is queued
@@ -104,6 +108,7 @@ def main(debug: bool) -> None:
     holdfast runs list sqlite:///work.db         what there is
     holdfast runs why sqlite:///work.db ID       why a run is where it is
     holdfast top app:hf                          how it goes, live
+    holdfast runs list http://127.0.0.1:8700     the same of a server, with its token in HOLDFAST_TOKEN
 
     Every command explains itself with --help. Exit codes: 0 fine, 1 a problem, 2 usage, 3 not found, 4 work handed
     back, 5 stopped at once, 6 database, 7 another worker, 8 not ended in time.

@@ -60,7 +60,7 @@ def list_(target: str, as_json: bool) -> int:
         elif not found:
             screen.note("no queues yet: nothing waits or runs, nothing is limited")
         else:
-            alive = hf.read(workers.live)
+            alive = hf.workers.list()
             screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE))
         return exits.OK
 

@@ -59,7 +59,7 @@ def list_(target: str, as_json: bool) -> int:
             screen.document({"schedules": [asdict(info) for info in found]})
         elif found:
             columns = ("NAME", "WHEN", "NEXT", "LOCAL", "LAST", "OUTCOME", "NOTE")
-            alive = hf.read(workers.live)
+            alive = hf.workers.list()
             rows = [_schedule_row(info, hf.clock.now(), alive) for info in found]
             screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN")))
         else:

@@ -81,7 +81,7 @@ def submit(
     holdfast submit app:hf resize --json-args @sizes.json --follow
     """
     given = _arguments(arguments, json_args)
-    with targets.application(app) as hf:
+    with targets.application(app, or_server=True) as hf:
         options = _find(hf, job).using(
             queue=queue,
             priority=priority,

@@ -1,5 +1,5 @@
 """Targets: the first argument of every command. `module:attribute` or `file.py:attribute` names an application,
-a database URL serves where no code is needed."""
+a database URL serves where no code is needed, and a server's URL where both are somewhere else."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
-from holdfast import ids, runs, stores
+from holdfast import ids, stores
+from holdfast.cli import servers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
 from holdfast.redaction import is_ours
 
-HELP = "TARGET is an application (app:hf, or path/app.py:hf) or a database URL (sqlite:///work.db, postgresql://…)."
+HELP = (
+    "TARGET is an application (app:hf, or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…), or a "
+    "server's URL (http://…; --url URL instead of TARGET is the same)."
+)
 
 RECENT = 1000  # runs whose jobs are known where there is no code
 LEAST, FEW = 4, 3  # characters that may stand for a whole id; runs that are named where they stand for several
@@ -36,8 +40,10 @@ def is_url(target: str) -> bool:
     return "://" in target
 
 
-def application(target: str) -> Holdfast:
-    """The Holdfast that `module:attribute` names."""
+def application(target: str, *, or_server: bool = False) -> Holdfast:
+    """The Holdfast that `module:attribute` names; with `or_server` one that a server's URL leads to will do."""
+    if servers.is_server(target):
+        return either(target, here=not or_server)
     if is_url(target):
         raise CannotLoad(f"{hidden(target)} is a database; this command needs the application's code: module:attribute")
     place, separator, attribute = target.rpartition(":")
@@ -53,8 +59,17 @@ def application(target: str) -> Holdfast:
     return found
 
 
-def either(target: str, *, create: bool = False) -> Holdfast:
-    """An application, or what a database URL leads to; a database that is only looked at is not created."""
+def either(target: str, *, create: bool = False, here: bool = False) -> Holdfast:
+    """An application, or what a database's or a server's URL leads to; `here` says that a server won't do.
+
+    A database that is only looked at is not created.
+    """
+    if servers.is_server(target):
+        if here:
+            at = servers.hidden(target)
+            raise CannotLoad(f"{at} is a server; this command needs the application or the database itself")
+        # All that a command asks of a Holdfast a client answers too; a test compares the two.
+        return cast(Holdfast, servers.client(target))
     if not is_url(target):
         return application(target)
     file = stores.file_of(target)
@@ -67,7 +82,7 @@ def run_of(hf: Holdfast, given: str) -> str:
     """The id of the one run whose id begins like that; what begins none is left for who looks for it."""
     if not LEAST <= len(given) < ids.LENGTH:
         return given
-    found = hf.read(lambda tx: runs.beginning(tx, given, limit=FEW))
+    found = hf.beginning(given, limit=FEW)
     if len(found) > 1:
         more = " …" if len(found) == FEW else ""
         raise click.UsageError(

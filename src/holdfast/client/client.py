@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self, cast
 
+from holdfast import settings
 from holdfast.client import streams, values
 from holdfast.client.doors import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
 from holdfast.client.jobs import Jobs
@@ -40,6 +41,7 @@ class Client:
         self._wire = Wire(url, token=token, timeout=seconds)
         self.url = self._wire.url
         self.clock: Clock = SystemClock()
+        self.settings = settings.load({})
         self.wakeups = streams.NoBell()
         self.jobs = Jobs(self._wire, self._handle)
         self.artifacts = Artifacts(self._wire)

@@ -74,12 +74,13 @@ class Jobs:
 
     def __init__(self, wire: Wire, handle: Handle) -> None:
         self._wire, self._handle = wire, handle
+        self._known: dict[str, RemoteJob] = {}
 
     def __getitem__(self, name: str) -> RemoteJob:
         """A job by its name, or UnknownJob."""
-        said = self._wire.get("jobs", name)
-        options = Options(queue=said["queue"], priority=said["priority"])
-        return RemoteJob(said["name"], options, said["arguments"], self._wire, self._handle)
+        if name not in self._known:
+            self._known[name] = self._job(self._wire.get("jobs", name))
+        return self._known[name]
 
     def get(self, name: str) -> RemoteJob | None:
         return self[name] if name in self.names() else None
@@ -88,4 +89,10 @@ class Jobs:
         return iter(self.names())
 
     def names(self) -> list[str]:
-        return [job["name"] for job in self._wire.get("jobs")["jobs"]]
+        """Those that it knows now."""
+        self._known = {said["name"]: self._job(said) for said in self._wire.get("jobs")["jobs"]}
+        return sorted(self._known)
+
+    def _job(self, said: Mapping[str, Any]) -> RemoteJob:
+        options = Options(queue=said["queue"], priority=said["priority"])
+        return RemoteJob(said["name"], options, said["arguments"], self._wire, self._handle)
