@@ -64,6 +64,7 @@ class Hub:
         self._watches: dict[str, set[Watch]] = {}
         self._marks: dict[str, str] = {}
         self._rounds: dict[str, int] = {}
+        self._round = 0
         self._rung, self._came = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -86,9 +87,10 @@ class Hub:
                 if not self._watches[name]:
                     del self._watches[name]
                     self._marks.pop(name, None)
+                    self._rounds.pop(name, None)
 
     def round(self, name: str) -> int:
-        """Grows whenever there may be news: what was read in one round is as good as what anyone reads in it."""
+        """Another one whenever there may be news: what was read in it is as good as what anyone reads in it."""
         return self._rounds.get(name, 0)
 
     async def ask(self, question: Callable[[], T]) -> T:
@@ -145,7 +147,8 @@ class Hub:
         return marks
 
     def _wake(self, name: str) -> None:
-        self._rounds[name] = self._rounds.get(name, 0) + 1
+        self._round += 1
+        self._rounds[name] = self._round
         for watch in self._watches.get(name, ()):
             watch.wake(name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -54,7 +54,7 @@ class Streams:
     async def run(self, request: Request, run_id: str) -> Response:
         """All events of one run, from its first or after a cursor (`Last-Event-ID`, `?after=`), until it has ended."""
         after = cursor_of(request)
-        page = await self._hub_here().ask(lambda: self._page_of(run_id, after))
+        page = await self._shared([run_id], run_id, partial(self._page_of, run_id), after)
         if page.ended and not page.frames and "last-event-id" in request.headers:
             return Response(status_code=204)  # the one answer that keeps a browser from asking again
         return sse.Stream(self._run(run_id, after), self._place)
@@ -110,12 +110,12 @@ class Streams:
 
     async def _run(self, run_id: str, after: str | None) -> AsyncIterator[bytes]:
         with self._hub_here().watch(run_id) as watch:
-            async for frames in self._follow(watch, run_id, lambda cursor: self._page_of(run_id, cursor), after):
+            async for frames in self._follow(watch, run_id, partial(self._page_of, run_id), after):
                 yield frames
 
     async def _events(self, after: str | None, kinds: Collection[str] | None) -> AsyncIterator[bytes]:
         with self._hub_here().watch(GENERAL) as watch:
-            read = lambda cursor: self._page_of_all(cursor, kinds)  # noqa: E731
+            read = partial(self._page_of_all, kinds)
             wanted = tuple(sorted(kinds)) if kinds is not None else None
             async for frames in self._follow(watch, (GENERAL, wanted), read, after, look_again=LOOK_AGAIN):
                 yield frames
@@ -136,7 +136,7 @@ class Streams:
         while not hub.closing:
             watch.take()
             try:
-                page = await self._shared(hub, watch, what, read, after)
+                page = await self._shared(watch.names, what, read, after)
             except (StoreBusy, StoreUnavailable):
                 await asyncio.sleep(LOOK_AGAIN)  # it goes on when the database is back
                 continue
@@ -154,11 +154,11 @@ class Streams:
                 spoke_at = elapsed()
 
     async def _shared(
-        self, hub: Hub, watch: Watch, what: object, read: Callable[[str | None], Page], after: str | None
+        self, names: Iterable[str], what: object, read: Callable[[str | None], Page], after: str | None
     ) -> Page:
         """A page; those who ask for the same one at once have it read once."""
-        now = int(self._hf.clock.elapsed() / LOOK_AGAIN)
-        key = (what, after, now, *(hub.round(name) for name in watch.names))
+        hub, now = self._hub_here(), int(self._hf.clock.elapsed() / LOOK_AGAIN)
+        key = (what, after, now, *(hub.round(name) for name in names))
         task = self._pages.get(key)
         if task is None:
             task = self._pages[key] = hub.loop.create_task(hub.ask(lambda: read(after)))
@@ -173,7 +173,7 @@ class Streams:
         cursor = news.events[-1][0] if news.events else after
         return Page(frames, cursor, more=len(news.events) == PAGE, ended=news.ended)
 
-    def _page_of_all(self, after: str | None, kinds: Collection[str] | None) -> Page:
+    def _page_of_all(self, kinds: Collection[str] | None, after: str | None) -> Page:
         found = self._hf.events(after=after, kinds=kinds, limit=PAGE)
         frames = b"".join(sse.told(cursor, event) for cursor, event in found.events)
         more = len(found.events) == PAGE or (not found.events and found.next != after)
