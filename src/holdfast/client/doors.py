@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import hashlib
 import tempfile
 from collections.abc import Sequence
@@ -63,16 +64,17 @@ class Artifacts(Door):
     def open(self, run: RunLike, name: str, *, verify: bool = False) -> BinaryIO:
         """Its content, to read: a copy of it, here; with `verify` its checksum is checked first."""
         digest = hashlib.sha256()
-        file = tempfile.SpooledTemporaryFile(SMALL)  # noqa: SIM115
-        with self._wire.stream("runs", id_of(run), "artifacts", name) as response:
-            for block in response.iter_bytes(BLOCK):
-                digest.update(block)
-                file.write(block)
+        with contextlib.ExitStack() as failing:
+            file = failing.enter_context(tempfile.SpooledTemporaryFile(SMALL))
+            with self._wire.stream("runs", id_of(run), "artifacts", name) as response:
+                for block in response.iter_bytes(BLOCK):
+                    digest.update(block)
+                    file.write(block)
             if verify and response.headers.get("etag") != f'"{digest.hexdigest()}"':
-                file.close()
                 raise ArtifactCorrupt(f"{name} of run {id_of(run)} is not as it was written; make it again")
-        file.seek(0)
-        return cast(BinaryIO, file)
+            file.seek(0)
+            failing.pop_all()
+            return cast(BinaryIO, file)
 
 
 class Builds(SteeringDoor):
