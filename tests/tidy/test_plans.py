@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast import Holdfast, Policy
+from holdfast import Count, Holdfast, Policy, RunFilter, searches
 from holdfast.store.queries import Query, sources
 from holdfast.testing.postgres import PostgresServer
 
@@ -21,10 +22,10 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
 LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}
 # A look at the first row of a table is a scan by name only.
-FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}}
+FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}, "count_states": {"waits", "ready"}}
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
 SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}
-SHORT_INDEXES |= {"ix_runs_needed"}
+SHORT_INDEXES |= {"ix_runs_needed", "ix_events_operated"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
 
@@ -131,6 +132,14 @@ HOT = [
     "delete_idle_rates",
     "replace_uniques",
     "find_drain",
+    "find_snapshots",
+    "count_states",
+    "find_all_events",
+    "find_operations",
+    "find_told_steps",
+    "find_last_step",
+    "find_marks",
+    "lock_run",
 ]
 
 
@@ -191,7 +200,7 @@ def values(query: Query) -> dict[str, object]:
         "tag": None,
         "job": None,
         "before": "~",
-        "after": 0 if query.name == "find_events" else run_id(210_000),
+        "after": 0 if query.name in ("find_events", "find_all_events") else run_id(210_000),
         "place": ENDED,
         "name": "out.txt",
         "sha256": "x",
@@ -211,6 +220,10 @@ def values(query: Query) -> dict[str, object]:
     }
     if query.name == "list_runs":
         given |= {"parent_id": None, "parts": 0}
+    if query.name in ("find_all_events", "find_told_steps", "count_states"):
+        given |= {"tx": 0, "kinds": ["PROGRESS"], "budget": 10_000, "number": 0, "most": 10_001}
+    if query.name == "find_operations":
+        given |= {"before": 2**62}
     if query.name == "find_progress":
         given |= {"ids": [run_id(400_001), run_id(400_002)]}
     if query.name == "find_troubles":
@@ -304,6 +317,11 @@ FILL: list[tuple[int, int, str]] = [
         20_001,
         40_000,
         "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select null, 'X', null, '[]', {now}",
+    ),
+    (
+        1,
+        50,
+        "insert into holdfast_events (run_id, kind, data, happened_at) select null, 'OPERATED', '[]', {now}",
     ),
     (1, 20_000, "insert into holdfast_steps select {id}, 'one', '1', 1, 1, {now}, {now}, 0"),
     (1, 20_000, "insert into holdfast_artifacts select {id}, {id}, 'out.txt', 1, 1, 'x', {now}"),
@@ -447,6 +465,87 @@ def test_sqlite_goes_by_an_index(on_sqlite: Holdfast, name: str) -> None:
     if name in ("list_runs", "find_needs_after"):  # a page in the order of the primary key, with a limit
         wrong = [step for step in wrong if "USING" in step]
     assert wrong == [], steps
+
+
+# Searches: one statement that reads from the place that the filter says, and at most so much of it.
+
+SEARCHES = {
+    "queued": RunFilter(state="queued"),
+    "running": RunFilter(state="running"),
+    "ended": RunFilter(state="succeeded"),
+    "runs": RunFilter(),
+    "job": RunFilter(job="work"),
+    "parent": RunFilter(parent=run_id(400_001)),
+    "in vain": RunFilter(state="succeeded", queue="nowhere"),
+    "error": RunFilter(error="nothing"),
+    "argument": RunFilter(job="work", args={"a.b": "c"}),
+    "time": RunFilter(since=NOW - timedelta(days=900), until=NOW),
+}
+
+
+class Asked:
+    """A transaction that only notes what it was asked."""
+
+    def all(self, name: str, /, **given: object) -> list[Any]:
+        self.name, self.given = name, given
+        return []
+
+
+def asked(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
+    tx: Any = Asked()
+    searches.search(tx, wanted, limit=50)
+    return tx.given | {"budget": budget, "limit": limit}
+
+
+@pytest.mark.parametrize("which", SEARCHES)
+@pytest.mark.parametrize(("budget", "limit"), [(51, 51), (10_000, 51), (10_001, 1)])
+def test_a_search_on_postgres_reads_no_more_than_it_may(
+    on_postgres: Holdfast, which: str, budget: int, limit: int
+) -> None:
+    """Of its place at most the budget, and each of these runs once: counted, not estimated. It reads as pages do."""
+    query = on_postgres.store.queries["find_matching"]
+    with on_postgres.store.reading() as tx:
+        bound = query.bind(tx._bound(query, asked(SEARCHES[which], budget=budget, limit=limit)))
+        [[[found]]] = tx._session.execute(f"explain (analyze, format json) {query.text}", bound)[0]
+    read: Counter[str] = Counter()
+    for node in nodes(found["Plan"]):
+        if table := node.get("Relation Name"):
+            rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+            read[table] += rows * node["Actual Loops"]
+    assert max(read.values(), default=0) <= 2 * budget + 200, (read, found)
+
+
+@pytest.mark.parametrize("which", SEARCHES)
+@pytest.mark.parametrize(("budget", "limit"), [(51, 51), (10_000, 51), (10_001, 1)])
+def test_a_search_on_sqlite_reads_no_more_than_it_may(on_sqlite: Holdfast, which: str, budget: int, limit: int) -> None:
+    """SQLite counts its own steps: about a hundred for a row that is looked at, so history would take tens of millions."""
+    query = on_sqlite.store.queries["find_matching"]
+    steps = 0
+
+    def counted() -> int:
+        nonlocal steps
+        steps += 1000
+        return 0
+
+    with on_sqlite.store.reading() as tx:
+        bound = query.bind(tx._bound(query, asked(SEARCHES[which], budget=budget, limit=limit)))
+        connection = tx._session._execute.__self__  # type: ignore[attr-defined]
+        connection.set_progress_handler(counted, 1000)
+        try:
+            tx._session.execute(query.text, bound)
+        finally:
+            connection.set_progress_handler(None, 0)
+    assert steps <= 200 * budget + 20_000
+
+
+def test_a_page_of_a_long_history_comes_by_the_way_that_was_proved(on_postgres: Holdfast, on_sqlite: Holdfast) -> None:
+    for hf in (on_postgres, on_sqlite):
+        page = hf.search(RunFilter(state="succeeded"), limit=50)
+        assert [run.id for run in page.runs] == [run_id(number) for number in range(301_200, 301_150, -1)]
+        assert page.searched == 50
+        vain = hf.search(RunFilter(state="succeeded", queue="nowhere"))
+        assert (vain.runs, vain.searched, vain.next is not None) == ((), searches.BUDGET, True)
+        assert hf.counts()["succeeded"] == Count(10_000, True)
 
 
 def test_a_plan_without_its_index_would_be_seen(on_postgres: Holdfast, on_sqlite: Holdfast) -> None:

@@ -149,11 +149,13 @@ from (
                         cast(null as timestamptz) as position_at
                     from holdfast_runs
                     where
+                        -- As a pair: by two conditions it may go through other jobs' runs too.
                         cast(:place as text) = 'job'
-                        and id < :before
-                        and id > :after
-                        and job = :job
-                    order by id desc
+                        and (job, id) < (:job, :before)
+                        and (job, id) > (:job, :after)
+                    order by
+                        job desc,
+                        id desc
                     limit :budget
                 ) as j
                 union all
@@ -162,15 +164,19 @@ from (
                     p.position_at
                 from (
                     select
-                        id as run_id,
+                        f.id as run_id,
                         cast(null as timestamptz) as position_at
-                    from holdfast_runs
+                    from (
+                        -- All of a family first: in the order of ids it may go through everyone else's runs too.
+                        select id
+                        from holdfast_runs
+                        where cast(:place as text) = 'parent' and parent_id = :parent_id
+                        offset 0
+                    ) as f
                     where
-                        cast(:place as text) = 'parent'
-                        and id < :before
-                        and id > :after
-                        and parent_id = :parent_id
-                    order by id desc
+                        f.id < :before
+                        and f.id > :after
+                    order by f.id desc
                     limit :budget
                 ) as p
             ) as every
