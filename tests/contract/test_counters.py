@@ -100,12 +100,12 @@ def test_a_run_that_is_taken_over_is_counted_once_it_is(hf: Holdfast, clock: Fak
     work.submit()
     manual.worker("gone").claim()
     clock.advance(2 * hf.settings.lease)
+
+    def undone(tx: Any) -> None:
+        assert recover.expired(tx, limit=10)
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-
-        def undone(tx: Any) -> None:
-            assert recover.expired(tx, limit=10)
-            raise ZeroDivisionError
-
         hf.do(undone)
     assert counted(hf) == {}
     manual.orchestrate()

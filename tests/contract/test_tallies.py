@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +225,7 @@ def test_tallies_are_kept_as_long_as_their_grain_says_and_totals_for_ever(
 
 
 @pytest.fixture
-def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Each transaction that was begun, and whether it may write."""
     begun: list[bool] = []
     begin = hf.store.dialect.begin
@@ -236,7 +235,7 @@ def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]
         return begin(connection, write=write, **more)
 
     monkeypatch.setattr(hf.store.dialect, "begin", counted)
-    yield begun
+    return begun
 
 
 def test_an_idle_tallier_asks_once_a_minute_and_writes_nothing(

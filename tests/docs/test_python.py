@@ -19,6 +19,7 @@ from holdfast.doors.keys import Keys
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
+from holdfast.doors.statistics import Statistics
 from holdfast.keys import Holder, Key
 from holdfast.queues import Queue
 
@@ -31,6 +32,7 @@ DOORS: dict[str, type] = {
     "hf.pipelines": Pipelines,
     "hf.queues": Queues,
     "hf.schedules": Schedules,
+    "hf.statistics": Statistics,
 }
 CLASSES: dict[str, type] = DOORS | {
     found.__name__: found
