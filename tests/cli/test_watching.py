@@ -1,0 +1,217 @@
+"""What a person watches in a terminal: a run that was submitted, events as they happen, and how it all goes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli import hostile
+from tests.cli.conftest import Invoke, Shell
+
+from holdfast import Context, Holdfast
+
+STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+JOBS = """
+
+@hf.job()
+def slowly(ctx: Context, until: str) -> int:
+    ctx.log.warning("half way")
+    ctx.progress(1, 2, "the first half")
+    while not Path(until).exists():
+        ctx.check()
+        time.sleep(0.01)
+    return 7
+"""
+
+
+class Terminal:
+    """The command in a terminal, to be read from and typed into."""
+
+    def __init__(self, shell: Shell, *arguments: str, **environment: str) -> None:
+        self._leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
+        clean = {name: value for name, value in shell.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *arguments],
+            cwd=shell.folder,
+            env=clean | {"TERM": "xterm-256color"} | environment,
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+        )
+        os.close(follower)
+        self.written = ""
+
+    def shows(self, text: str, *, within: float = 30) -> None:
+        """Read on until this has been shown."""
+        give_up_at = time.monotonic() + within
+        while text not in STEERING.sub("", self.written):
+            assert time.monotonic() < give_up_at, f"{text!r} was not shown: {self.written[-2000:]}"
+            self._read()
+
+    def type(self, keys: str) -> None:
+        os.write(self._leader, keys.encode())
+
+    def ends(self) -> int:
+        while self.process.poll() is None:
+            self._read()
+        self._read()
+        return self.process.returncode
+
+    def _read(self) -> None:
+        try:
+            if select.select([self._leader], [], [], 0.1)[0]:
+                self.written += os.read(self._leader, 65536).decode("utf-8", "replace")
+        except OSError:
+            self.process.wait(timeout=20)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._leader)
+
+
+@pytest.fixture
+def working(shell: Shell) -> Shell:
+    """An application with a slow job, and a worker for it."""
+    app = shell.folder / "app.py"
+    app.write_text(app.read_text() + JOBS)
+    shell.start("worker", "app:hf")
+    return shell
+
+
+@pytest.fixture
+def terminal(shell: Shell) -> Iterator[type[Terminal]]:
+    opened: list[Terminal] = []
+
+    class Opened(Terminal):
+        def __init__(self, *arguments: str, **environment: str) -> None:
+            super().__init__(shell, *arguments, **environment)
+            opened.append(self)
+
+    yield Opened
+    for each in opened:
+        each.close()
+
+
+def test_follow_shows_a_bar_with_what_is_said_above_it_and_the_result_at_the_end(
+    working: Shell, terminal: type[Terminal]
+) -> None:
+    until = working.folder / "go"
+    shown = terminal("submit", "app:hf", "slowly", f"until={until}", "--follow")  # type: ignore[arg-type]
+    shown.shows("half way")
+    shown.shows("1/2")
+    shown.shows("the first half")
+    until.touch()
+    assert shown.ends() == 0
+    assert "\x1b[33m" in shown.written  # a warning is yellow
+    assert STEERING.sub("", shown.written).rstrip().splitlines()[-1].strip().endswith("7")
+
+
+def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell) -> None:
+    done = working("submit", "app:hf", "log", f"text={hostile.ESCAPE}", "--follow", "--timeout", "30")
+    assert (done.returncode, done.stdout) == (0, "null\n")
+    assert [line.split()[1] for line in done.stderr.splitlines()] == [
+        *("RUN_QUEUED", "RUN_STARTED", "LOG", "RUN_SUCCEEDED"),
+    ]
+    assert not hostile.steers(done.stderr.replace("\n", ""))
+
+    failed = working("submit", "app:hf", "fail", "text=no", "--follow", "--timeout", "30")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.splitlines()[-1].startswith("holdfast: run_failed: ")
+
+
+def test_follow_gives_up_when_its_time_is_over(shell: Shell, inside: Invoke) -> None:
+    done = inside("submit", "app:hf", "app.greet", "name=a", "--follow", "--timeout", "0.2")
+    assert done.exit_code == 8
+    assert done.stderr.splitlines()[-1].startswith("holdfast: result_timeout: ")
+
+
+def test_arguments_come_from_a_file_or_from_stdin(shell: Shell, inside: Invoke, tmp_path: Path) -> None:
+    (shell.folder / "ada.json").write_text('{"name": "Ada"}')
+    assert inside("submit", "app:hf", "app.greet", "--json-args", "@ada.json").exit_code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "submit", "app:hf", "app.greet", "--json-args", "-"],
+        cwd=shell.folder,
+        env=shell.environment,
+        input='{"name": "Bob"}',
+        capture_output=True,
+        text=True,
+        timeout=45,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        assert [run.args["name"] for run in hf.list_runs()] == ["Bob", "Ada"]
+
+
+@pytest.mark.parametrize("given", ["@nothing.json", "@.", "@app.py"])
+def test_a_file_that_is_none_or_no_json_is_refused_in_one_line(shell: Shell, inside: Invoke, given: str) -> None:
+    done = inside("submit", "app:hf", "app.greet", "--json-args", given)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("holdfast: usage: --json-args")
+
+
+def test_followed_events_are_coloured_by_kind_and_level_unless_no_color_is_wanted(
+    shell: Shell, sqlite_url: str, terminal: type[Terminal]
+) -> None:
+    with Holdfast(sqlite_url) as hf:
+
+        @hf.job(name="warn")
+        def warn(ctx: Context) -> None:
+            ctx.log.warning("careful")
+
+        run = warn.submit()
+        with hf.worker():
+            run.result(timeout=30)
+    shown = terminal("runs", "follow", sqlite_url, run.id)  # type: ignore[arg-type]
+    assert shown.ends() == 0
+    assert "\x1b[33mLOG" in shown.written
+    assert "\x1b[36mRUN_STARTED" in shown.written
+    assert "\x1b[32mRUN_SUCCEEDED" in shown.written
+    plain = terminal("runs", "follow", sqlite_url, run.id, NO_COLOR="1")  # type: ignore[arg-type]
+    assert plain.ends() == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.written)
+
+
+def test_top_shows_how_it_goes_until_q_is_pressed(working: Shell, terminal: type[Terminal]) -> None:
+    until = working.folder / "go"
+    working("submit", "app:hf", "slowly", f"until={until}")
+    working("submit", "app:hf", "fail", "text=out of paper", "--wait", "--timeout", "30")
+    shown = terminal("top", "app:hf", "--every", "0.2")  # type: ignore[arg-type]
+    shown.shows("1 running of 8")
+    shown.shows("app.slowly")
+    shown.shows("ValueError: out of paper")
+    until.touch()
+    shown.shows("0 running of 8")
+    shown.type("q")
+    assert shown.ends() == 0
+    assert "\x1b[?1049l" in shown.written  # the screen is given back as it was
+
+
+def test_top_once_is_a_page_of_text(holdfast: Invoke, sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+        hf.queue("mail", max_queued=5)
+
+        @hf.job(name="post", queue="mail")
+        def post(ctx: Context, text: str) -> None: ...
+
+        post.submit(text=hostile.ALL)
+        hf.queues.pause("mail", note=hostile.ESCAPE)
+        shown = holdfast("top", sqlite_url, "--once").stdout
+    assert "1 queued   0 running of 0   0 workers" in shown
+    assert re.search(r"^mail +0 +1 +0 +5 ", shown, flags=re.MULTILINE)
+    assert "no worker is alive" in shown
+    assert "nothing failed" in shown
+    assert not hostile.steers(shown.replace("\n", ""))
