@@ -1,0 +1,64 @@
+"""The applications are guests: they come in by the door, and keep out of each other's rooms."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from apps import registry
+from apps.application import Application
+
+ROOT = Path(__file__).parent.parent.parent
+APPS = ROOT / "apps"
+FILES = sorted(APPS.rglob("*.py"))
+DOORS = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
+SHARED = {"application", "house", "outside", "registry"}
+LINES = 300
+
+
+def imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            # `from holdfast import engine` would be a way round.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def name(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_an_application_imports_the_doors_and_nothing_deeper(file: Path) -> None:
+    rooms = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "src" / "holdfast").rglob("*.py")
+    }
+    assert sorted(set(imported(file)) & (rooms - DOORS)) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_an_application_knows_no_other(file: Path) -> None:
+    own = file.relative_to(APPS).parts[0]
+    rooms = {module.split(".")[1] for module in imported(file) if module.startswith("apps.")}
+    assert rooms <= SHARED | {own.removesuffix(".py")}
+
+
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_a_file_says_what_it_is_and_can_be_seen_at_a_glance(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= LINES
+
+
+@pytest.mark.parametrize(
+    "application", [registry.find(name) for name in registry.names()], ids=lambda found: found.name
+)
+def test_an_application_has_queues_that_bear_its_name(application: Application) -> None:
+    assert application.title
+    assert application.shows.endswith(".")
+    assert all(queue.split(".")[0] == application.name for queue in application.queues)
