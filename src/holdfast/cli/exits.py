@@ -24,7 +24,7 @@ MEANINGS: Final = {
     HANDED_BACK: "the worker stopped as told and handed unfinished work back",
     STOPPED: "a second signal stopped the worker at once; its leases run out",
     DATABASE: "the database or the server can't be reached, or the database is locked or has tables of another version",
-    IN_THE_WAY: "another worker holds the lock or the name that this one needs",
+    IN_THE_WAY: "another process has the lock, the name or the port that this one needs",
     NOT_YET: "the run had not ended when the time to wait for it was over",
     INTERRUPTED: "interrupted (Ctrl-C)",
     READER_GONE: "whoever read the output has gone (a closed pipe)",
@@ -34,6 +34,7 @@ MEANINGS: Final = {
 BY_ERROR: Final = {
     "cannot_load": USAGE,
     "invalid_setting": USAGE,
+    "unsafe_address": USAGE,
     "invalid_policy": USAGE,
     "invalid_arguments": USAGE,
     "not_serialisable": USAGE,
@@ -53,5 +54,6 @@ BY_ERROR: Final = {
     "schema_too_new": DATABASE,
     "server_unavailable": DATABASE,
     "worker_exists": IN_THE_WAY,
+    "address_taken": IN_THE_WAY,
     "result_timeout": NOT_YET,
 }

@@ -23,6 +23,7 @@ from holdfast.cli.queues import queues
 from holdfast.cli.retain import retain
 from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
+from holdfast.cli.serve import serve
 from holdfast.cli.submit import submit
 from holdfast.cli.tokens import tokens
 from holdfast.cli.top import top
@@ -51,9 +52,8 @@ class Command(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         try:
             _check_encoding(given)
-            answer = super().main(
-                servers.placed(self, given), prog_name or "holdfast", complete_var, standalone_mode=False, **extra
-            )
+            placed, completing = servers.placed(self, given), complete_var or completion.VARIABLE
+            answer = super().main(placed, prog_name or "holdfast", completing, standalone_mode=False, **extra)
             sys.stdout.flush()
             sys.exit(answer if isinstance(answer, int) else exits.OK)
         except HoldfastError as error:
@@ -116,6 +116,7 @@ def main(debug: bool, url: str | None, token: str | None) -> None:
 
 
 for each in (
+    serve,
     worker,
     workers,
     submit,

@@ -46,7 +46,7 @@ def worker(
     if names == []:
         raise click.BadParameter("name at least one queue", param_hint="--queues")
     with targets.application(app) as hf:
-        _log_to_stderr(log_level, kept=hf.settings.log_level)
+        log_to_stderr(log_level, kept=hf.settings.log_level)
         return _work(hf, Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain))
 
 
@@ -100,7 +100,7 @@ class Signals:
         self.asked.set()
 
 
-def _log_to_stderr(level: str, *, kept: str) -> None:
+def log_to_stderr(level: str, *, kept: str) -> None:
     """What stderr shows is one thing, what is kept with a run another: the root lets through what either wants."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level.upper())

@@ -1,0 +1,114 @@
+"""holdfast serve: the API and the dashboard, on this machine alone unless told otherwise."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import exits, screen, targets
+from holdfast.cli.worker import LEVELS, Signals, log_to_stderr
+from holdfast.engine import Holdfast
+from holdfast.errors import InvalidSetting
+from holdfast.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from holdfast.web.serve import Address
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@targets.target_argument()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: any that is free.")
+@click.option("--worker/--no-worker", default=False, show_default=True, help="Run what is queued, too.")
+@click.option("-q", "--queues", help="Queues that the worker serves, comma-separated.")
+@click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once of the worker.")
+@click.option("--tls-cert", type=FILE, help="Certificate (PEM), to serve https.")
+@click.option("--tls-key", type=FILE, help="Its key, unless it is in the same file.")
+@click.option("--insecure", is_flag=True, help="Serve others than this machine without TLS.")
+@click.option("--allowed-host", multiple=True, metavar="NAME", help="A name that the server goes by (a proxy's).")
+@click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="What stderr shows.")
+def serve(
+    target: str,
+    host: str,
+    port: int,
+    worker: bool,
+    queues: str | None,
+    concurrency: int | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    insecure: bool,
+    allowed_host: tuple[str, ...],
+    log_level: str,
+) -> int:
+    """Serve the API and the dashboard, and print the URL that opens signed in.
+
+    Its token is made at start and ends with it, unless HOLDFAST_TOKEN is set; `holdfast tokens` gives people and
+    programs tokens of their own. SIGTERM or Ctrl-C: open streams end at once, requests are answered, and with --worker
+    running work may finish within `shutdown_grace` (exit 4 if some was handed back). A second signal stops at once.
+
+    \b
+    holdfast serve app:hf
+    holdfast serve app:hf --worker -c 4
+    holdfast serve postgresql://localhost/work --port 8701
+    holdfast serve app:hf --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    """
+    try:
+        from holdfast.web.serve import Address
+    except ImportError as error:
+        raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
+    if tls_key is not None and tls_cert is None:
+        raise click.BadParameter("a key needs its certificate: --tls-cert", param_hint="--tls-key")
+    if not worker and (queues is not None or concurrency is not None):
+        raise click.BadParameter("these are the worker's: add --worker", param_hint="--queues / --concurrency")
+    address = Address(host=host, port=port, certificate=tls_cert, key=tls_key, insecure=insecure)
+    address.check()
+    with targets.application(target) if worker else targets.either(target, here=True) as hf:
+        log_to_stderr(log_level, kept=hf.settings.log_level)
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
+        working = Worker(hf, queues=names, concurrency=concurrency) if worker else None
+        return _serve(hf, address, working, hosts=allowed_host)
+
+
+def _serve(hf: Holdfast, address: Address, working: Worker | None, *, hosts: tuple[str, ...]) -> int:
+    from holdfast.web.serve import Server, room_for
+    from holdfast.web.site import Site
+
+    fixed = hf.settings.token is not None
+    token = None if fixed else hf.ids.secret()
+    hf.start()
+    with address.listen() as listening:
+        room_for(hf.settings.max_streams)
+        stop = Signals()
+        over = (lambda: stop.asked.is_set() or not working.alive) if working is not None else stop.asked.is_set
+        server = Server(Site(hf, token=token), address, hosts=hosts, until=over)
+        stop.listen()
+        if working is not None:
+            working.start()
+        url = address.url(listening.getsockname()[1], token=token)
+        # The one line of standard output: a program that starts us learns from it where we are.
+        click.echo(url)
+        who = "your HOLDFAST_TOKEN opens it" if fixed else "the URL opens signed in; keep it to yourself"
+        doing = f"worker {working.id} runs what is queued" if working is not None else "no worker runs here"
+        screen.note(f"serving {targets.place(hf)}; {who}; {doing}; Ctrl-C stops")
+        server.run(sockets=[listening])
+    return _ended(working, asked=stop.asked.is_set())
+
+
+def _ended(working: Worker | None, *, asked: bool) -> int:
+    if working is None:
+        screen.note("stopped")
+        return exits.OK
+    if not asked:
+        working.join()  # raises what stopped it
+        return exits.PROBLEM
+    if working.stop() == "handed_back":
+        screen.note("stopped; unfinished work was handed back, no attempt was used up")
+        return exits.HANDED_BACK
+    screen.note("stopped; nothing was left unfinished")
+    return exits.OK

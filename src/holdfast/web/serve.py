@@ -1,0 +1,142 @@
+"""Serve: the whole application on an address of this machine, until it is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from holdfast.errors import HoldfastError
+from holdfast.web.asgi import create_app
+from holdfast.web.site import Site
+
+GRACE = 5  # seconds that requests under way have when it stops
+BACKLOG = 2048
+FILES_BESIDES = 500  # that are open besides a connection for each stream
+
+
+class UnsafeAddress(HoldfastError):
+    """An address that others can reach was to be served without TLS."""
+
+    code = "unsafe_address"
+
+
+class AddressTaken(HoldfastError):
+    """The address can't be served: another process has the port, or this machine has no such address."""
+
+    code = "address_taken"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where to serve, and how; `insecure` lets others than this machine in without TLS."""
+
+    host: str = "127.0.0.1"
+    port: int = 8700
+    certificate: Path | None = None
+    key: Path | None = None
+    insecure: bool = False
+
+    @property
+    def tls(self) -> bool:
+        return self.certificate is not None
+
+    def check(self) -> None:
+        """Refuse what would show a token to whoever reads the network."""
+        if not (self.tls or self.insecure or _is_loopback(self.host)):
+            raise UnsafeAddress(
+                f"others can reach {self.host or 'every address'}, and without TLS they could read tokens on the way: "
+                "give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy that has TLS, or say --insecure if the "
+                "network is yours alone"
+            )
+        if self.certificate is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+            except OSError as error:  # what ssl raises is one, too
+                raise AddressTaken(f"TLS can't begin with {self.certificate} and {self.key}: {error}") from error
+
+    def listen(self) -> socket.socket:
+        """A socket that has the address; AddressTaken if someone else has."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            return socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            raise AddressTaken(f"{self.host} port {self.port}: {_why(error, self.port)}") from error
+
+    def url(self, port: int, *, token: str | None = None) -> str:
+        """Where a browser finds it; with a token it opens signed in."""
+        host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
+        shown = f"[{host}]" if ":" in host else host
+        brought = f"?token={token}" if token is not None else ""
+        return f"{'https' if self.tls else 'http'}://{shown}:{port}/{brought}"
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it; `until` says when it is over for another reason."""
+
+    def __init__(self, site: Site, address: Address, *, hosts: Sequence[str], until: Callable[[], bool]) -> None:
+        self._site, self._until = site, until
+        certificate, key = address.certificate, address.key
+        config = uvicorn.Config(
+            create_app(site, hosts=[address.host, *hosts]),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        super().__init__(config)
+
+    def stop(self) -> None:
+        """End every stream, take no more requests, and let those under way be answered."""
+        self._site.streams.close()
+        self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._until():
+            self.stop()
+        return await super().on_tick(counter)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def room_for(streams: int) -> None:
+    """Let this process hold a file for each stream, as far as the machine allows."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = streams + FILES_BESIDES
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _why(error: OSError, port: int) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"another process has it; stop that one, or choose another (--port {port + 1}; 0: any that is free)"
+        case errno.EADDRNOTAVAIL | socket.EAI_NONAME:
+            return "this machine has no such address"
+        case errno.EACCES:
+            return "ports below 1024 are not for everyone; choose another (--port 8700)"
+    return error.strerror or str(error)

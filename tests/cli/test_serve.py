@@ -1,0 +1,186 @@
+"""holdfast serve, as a real process: its URL, who may reach it, and how it stops."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from tests.cli.conftest import Invoke, Shell, eventually, told
+
+from holdfast import Holdfast, InvalidSetting
+
+PAGE = {"Accept": "text/html"}
+
+
+class Served:
+    """A server that a shell has started."""
+
+    def __init__(self, process: subprocess.Popen[str], **options: object) -> None:
+        self.process = process
+        assert process.stdout is not None
+        self.url = process.stdout.readline().strip()
+        assert self.url, process.communicate()[1]
+        self.base = self.url.partition("?")[0]
+        found = parse_qs(urlsplit(self.url).query).get("token", [""])
+        self.client = httpx.Client(base_url=self.base, timeout=20, verify=options.get("verify", True))  # type: ignore[arg-type]
+        self.client.headers["Authorization"] = f"Bearer {found[0]}"
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=30)
+        self.client.close()
+        return self.process.returncode, said
+
+
+def serve(shell: Shell, *arguments: str, **environment: str) -> Served:
+    return Served(shell.start("serve", "app:hf", "--port", "0", *arguments, **environment))
+
+
+def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once(shell: Shell) -> None:
+    served = serve(shell)
+    with httpx.Client(headers=PAGE, follow_redirects=True) as browser:
+        page = browser.get(served.url)
+        assert (page.status_code, str(page.url)) == (200, served.base)
+        assert httpx.get(served.base, headers=PAGE).status_code == 303  # and only who has it
+    beginning, ended = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        with served.client.stream("GET", "/live") as answer:
+            for _ in answer.iter_lines():
+                beginning.set()
+        ended.set()
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    assert beginning.wait(20)
+    code, said = served.stop(signal.SIGINT)
+    watching.join(10)
+    assert ended.is_set()
+    assert code == 0
+    first, last = said.splitlines()
+    assert "serving sqlite:////" in first
+    assert "no worker runs here" in first
+    assert last == "stopped"
+
+
+def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(shell: Shell, sqlite_url: str) -> None:
+    served = serve(shell, "--worker", "-c", "2")
+    started, until = shell.folder / "started", shell.folder / "until"
+    answer = served.client.post(
+        "/api/runs", json={"job": "app.work", "args": {"started": str(started), "until": str(until)}}
+    )
+    assert answer.status_code == 201, answer.text
+    eventually(started.exists)
+    served.process.send_signal(signal.SIGTERM)
+    assert served.process.stderr is not None
+    eventually(lambda: not answers(served))  # it takes no more requests, and waits for the work
+    code, said = served.stop(signal.SIGTERM)
+    assert code == 5
+    assert "stopped at once" in said
+
+
+def answers(served: Served) -> bool:
+    try:
+        return served.client.get("/healthz").is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_work_that_does_not_finish_in_time_is_handed_back(shell: Shell, sqlite_url: str) -> None:
+    served = serve(shell, "--worker", HOLDFAST_SHUTDOWN_GRACE="0")
+    started = shell.folder / "started"
+    served.client.post("/api/runs", json={"job": "app.work", "args": {"started": str(started), "until": "never"}})
+    eventually(started.exists)
+    code, said = served.stop()
+    assert code == 4, said
+    assert "handed back" in said
+    with Holdfast(sqlite_url) as hf:
+        assert [run.state for run in hf.list_runs()] == ["queued"]
+
+
+def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown(shell: Shell, sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+        hf.start()
+    certify(shell.folder)
+    token = "a-token-of-the-house"
+    process = shell.start(
+        *("serve", sqlite_url, "--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"), HOLDFAST_TOKEN=token
+    )
+    served = Served(process, verify=ssl.create_default_context(cafile=shell.folder / "cert.pem"))
+    assert served.url == served.base
+    assert served.base.startswith("https://127.0.0.1:")
+    served.client.headers["Authorization"] = f"Bearer {token}"
+    assert served.client.get("/api/runs").status_code == 200
+    assert served.client.get("/api/runs", headers={"Host": "evil.example"}).status_code == 421
+    cookie = served.client.post("/sign-in", data={"token": token}).headers["set-cookie"]
+    assert cookie.startswith("__Host-holdfast_")
+    assert "; Secure" in cookie
+    code, said = served.stop()
+    assert code == 0
+    assert token not in said
+
+
+def certify(folder: Path) -> None:
+    """A certificate of the loopback's, signed by itself."""
+    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = "-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
+    made = subprocess.run(
+        ["openssl", *options.split(), *files.split()], cwd=folder, capture_output=True, check=False, timeout=30
+    )
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+def test_an_address_that_others_can_reach_needs_tls_or_a_word(inside: Invoke, host: str) -> None:
+    refused = inside("serve", "app:hf", "--host", host)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"holdfast: unsafe_address: others can reach {host}")
+    assert "--tls-cert" in refused.stderr
+    assert "--insecure" in refused.stderr
+
+
+def test_a_port_that_someone_has_is_said_to_be_taken(inside: Invoke, sqlite_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = inside("serve", "app:hf", "--port", str(port))
+    assert refused.exit_code == 7
+    assert f"address_taken: 127.0.0.1 port {port}: another process has it" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-c", "2"), "add --worker"),
+        (("--tls-key", "app.py"), "needs its certificate"),
+        (("--tls-cert", "app.py"), "TLS can't begin"),
+        (("--port", "70000"), "--port"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(inside: Invoke, arguments: tuple[str, ...], said: str) -> None:
+    refused = inside("serve", "app:hf", *arguments)
+    assert refused.exit_code in (2, 7)
+    assert said in refused.stderr
+
+
+def test_a_server_can_not_serve_a_server(inside: Invoke, tmp_path: Path) -> None:
+    refused = inside("serve", "http://127.0.0.1:1")
+    assert refused.exit_code == 2
+
+
+def test_no_setting_shows_the_token(inside: Invoke, monkeypatch: pytest.MonkeyPatch, sqlite_url: str) -> None:
+    monkeypatch.setenv("HOLDFAST_TOKEN", "a-token-of-the-house")
+    with Holdfast(sqlite_url) as hf:
+        assert "a-token-of-the-house" not in f"{hf.settings} {hf.settings!r} {hf.settings.model_dump()}"
+    assert "a-token-of-the-house" not in str(told(inside("doctor", "app:hf", "--json")))
+    with pytest.raises(InvalidSetting, match="at least 16 characters"):
+        Holdfast(sqlite_url, token="short")

@@ -1,0 +1,136 @@
+"""The same router in an application of the user's own, under a prefix, with its worker."""
+# No postponed annotations: FastAPI could not see what the endpoints close over.
+
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import pytest
+from fastapi import Depends, FastAPI, Request, Response
+from tests.web.conftest import TOKEN, Serve
+from tests.web.wire import STREAM, sent
+
+from holdfast import Holdfast, InvalidSetting
+from holdfast.web import Role, Who
+
+PAGE = {"Accept": "text/html"}
+
+
+def test_the_router_works_under_a_prefix_beside_the_applications_own_pages(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url, tick=0.05) as hf:
+
+        @hf.job(name="greet")
+        def greet(name: str) -> str:
+            return f"hello {name}"
+
+        app = FastAPI(lifespan=hf.lifespan)
+        app.include_router(hf.router(token=TOKEN), prefix="/ops/work")
+
+        @app.get("/")
+        def mine() -> str:
+            return "mine"
+
+        served = server(hf, app=app)
+        client = served.client(headers=PAGE)
+        own = client.get("/")
+        assert own.json() == "mine"
+        assert "content-security-policy" not in own.headers  # what is theirs is theirs
+        first = client.get("/ops/work/")
+        assert (first.status_code, first.headers["location"]) == (303, "/ops/work/sign-in?next=%2Fops%2Fwork%2F")
+        assert "content-security-policy" in first.headers
+        page = client.get("/ops/work/", params={"token": TOKEN})
+        assert page.headers["location"] == "/ops/work/"
+        page = client.get("/ops/work/")
+        assert page.status_code == 200
+        assert 'href="/ops/work/static/' in page.text
+        assert 'href="/static/' not in page.text
+        api = served.client("admin")
+        made = api.post("/ops/work/api/runs", json={"job": "greet", "args": {"name": "Ada"}})
+        assert made.status_code == 201, made.text
+        with api.stream("GET", f"/ops/work/api/runs/{made.json()['id']}/events", headers=STREAM) as answer:
+            kinds = [event.told.get("kind") for event in sent(answer.iter_lines())]
+        assert kinds == ["RUN_QUEUED", "RUN_STARTED", "RUN_SUCCEEDED", None]  # the worker of its lifespan did it
+
+
+def test_the_application_decides_who_asks_if_it_knows(sqlite_url: str, server: Serve) -> None:
+    people: dict[str, Role] = {"ada": "operator", "bob": "viewer"}
+
+    def access(request: Request) -> Who | None:
+        name = request.cookies.get("user")
+        return Who(name, people[name]) if name in people else None
+
+    with Holdfast(sqlite_url) as hf:
+
+        @hf.job(name="greet")
+        def greet() -> None: ...
+
+        app = FastAPI()
+        app.include_router(hf.router(access=access, sign_in="/login"), prefix="/hf")
+        served = server(hf, app=app)
+        assert served.client(headers=PAGE).get("/hf/").headers["location"] == "/login"
+        assert served.client().get("/hf/api/jobs").status_code == 401
+        assert served.client(headers=PAGE).get("/hf/sign-in").status_code == 404
+        bob, ada = (served.client(cookies={"user": name}) for name in ("bob", "ada"))
+        assert bob.get("/hf/api/jobs").status_code == 200
+        own = {"Origin": served.url}
+        run = {"job": "greet", "args": {}}
+        assert bob.post("/hf/api/runs", json=run, headers=own).json()["code"] == "not_allowed"
+        assert ada.post("/hf/api/runs", json=run).json()["code"] == "foreign_request"
+        evil = {"Origin": "https://evil.example"}
+        assert ada.post("/hf/api/runs", json=run, headers=evil).json()["code"] == "foreign_request"
+        assert ada.post("/hf/api/runs", json=run, headers=own).status_code == 201
+        # Their token is not asked for: our passes are not theirs.
+        assert served.client(headers={"Authorization": f"Bearer {TOKEN}"}).get("/hf/api/jobs").status_code == 401
+
+
+def test_an_application_uses_our_roles_frame_and_limits_for_pages_of_its_own(
+    sqlite_url: str, server: Serve, tmp_path: Path
+) -> None:
+    from holdfast.web import Site, create_app
+
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "mine.html").write_text(
+        '{% extends "frame.html" %}{% block title %}Mine{% endblock %}{% block main %}<h1>{{ text }}</h1>{% endblock %}'
+    )
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static" / "mine.css").write_text("h1 { color: red }")
+    with Holdfast(sqlite_url) as hf:
+        site = Site(hf, title="Records", token=TOKEN, templates=tmp_path / "templates", static=tmp_path / "static")
+        own = site.resource("/mine")
+
+        @own.get("")
+        async def mine(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
+            return site.render(request, who, "mine.html", text="<script>alert(1)</script>")
+
+        @own.get("/forgotten")
+        def forgotten() -> str:
+            return "no one asked for a role here"
+
+        app = create_app(site)
+        app.include_router(own)
+        served = server(hf, app=app)
+        assert served.client().get("/mine/forgotten").status_code == 401
+        assert served.client("viewer").get("/mine").status_code == 403
+        page = served.client("operator", headers=PAGE).get("/mine")
+        assert "<title>Mine · Records</title>" in page.text
+        assert "&lt;script&gt;" in page.text
+        assert "<script>alert" not in page.text
+        assert served.client().get(f"/static/{site.statics.version}/mine.css").status_code == 200
+
+
+def test_without_the_web_extra_the_router_says_what_to_install(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "holdfast.web.site", None)
+    with Holdfast(sqlite_url) as hf, pytest.raises(InvalidSetting, match=r"pip install 'holdfast\[web\]'"):
+        hf.router()
+
+
+def test_a_proxy_that_ends_tls_makes_the_cookie_secure(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url) as hf:
+        served = server(hf, hosts=("work.example.com",))
+        with httpx.Client(base_url=served.url) as proxy:
+            there = {"Host": "work.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
+            answer = proxy.post("/sign-in", data={"token": TOKEN}, headers=there)
+        assert answer.status_code == 303
+        assert answer.headers["set-cookie"].startswith("__Host-holdfast_")
