@@ -45,3 +45,14 @@ prepare_azurite() {
     timeout 300 npm install --silent --no-fund --no-audit --prefix "$folder" azurite@3.35.0 >/dev/null 2>&1 ||
         say "holdfast: Azurite could not be installed; its tests are skipped."
 }
+
+# The compiler that the API's types are checked with, in the same way.
+prepare_typescript() {
+    folder="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/typescript-5.9.3"
+    [ -x "$folder/node_modules/.bin/tsc" ] && return
+    command -v npm >/dev/null 2>&1 || return 0
+    say "holdfast: installing TypeScript for the test of the API's types …"
+    mkdir -p "$folder"
+    timeout 300 npm install --silent --no-fund --no-audit --prefix "$folder" typescript@5.9.3 >/dev/null 2>&1 ||
+        say "holdfast: TypeScript could not be installed; its test is skipped."
+}

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 
 def router(site: Site) -> APIRouter:
-    router = nouns(site)
-    router.include_router(openapi.router(site, nouns))
+    described = nouns(site)
+    router = APIRouter()
+    router.include_router(described)
+    router.include_router(openapi.router(site, described))
     return router
 
 

@@ -21,6 +21,7 @@ class Holder(Shape):
     state: Literal["running", "ready", "waits"]
     worker: str | None
     due_at: datetime | None
+    started_at: datetime | None
 
 
 class Key(Shape):

@@ -1,7 +1,6 @@
 """The API's own document (OpenAPI 3.1), and what becomes of paths that it does not name."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +70,15 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     429: {"model": Problem, "description": "Too many requests, or a full queue; `Retry-After` says when."},
     "default": {"model": Problem, "description": "Any other problem."},
 }
+NAMES = {
+    "401": "NotSignedIn",
+    "403": "NotAllowed",
+    "404": "NotFound",
+    "409": "Conflict",
+    "422": "DoesNotFit",
+    "429": "TooMany",
+    "default": "OtherProblem",
+}
 
 
 def operation_id(route: APIRoute) -> str:
@@ -94,29 +102,34 @@ def document(nouns: APIRouter, *, prefix: str = "/api") -> dict[str, Any]:
         "token": {"type": "http", "scheme": "bearer", "description": "A token that `holdfast tokens add` gave."},
     }
     made["security"] = [{"token": []}]
+    made["components"]["responses"] = {}
     for path in made["paths"].values():
         for operation in path.values():
-            for response in operation["responses"].values():
-                _as_problem(response)
+            for status, response in operation["responses"].items():
+                if _is_problem(response):
+                    made["components"]["responses"][NAMES[status]] = _problem(response)
+                    operation["responses"][status] = {"$ref": f"#/components/responses/{NAMES[status]}"}
     return made
 
 
-def _as_problem(response: dict[str, Any]) -> None:
-    content = response.get("content", {})
-    if content.get("application/json", {}).get("schema", {}).get("$ref") == "#/components/schemas/Problem":
-        response["content"] = {"application/problem+json": content["application/json"]}
+def _is_problem(response: dict[str, Any]) -> bool:
+    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return bool(schema.get("$ref") == "#/components/schemas/Problem")
 
 
-def router(site: "Site", nouns: Callable[["Site"], APIRouter]) -> APIRouter:
+def _problem(response: dict[str, Any]) -> dict[str, Any]:
+    """FastAPI takes every model for plain JSON."""
+    return response | {"content": {"application/problem+json": response["content"]["application/json"]}}
+
+
+def router(site: "Site", nouns: APIRouter) -> APIRouter:
     """The document, and an answer of our own kind for every path that is none of the API's."""
     rest = site.resource()
-    known = [
-        (compile_path(route.path or "")[0], route.methods or ()) for route in iter_route_contexts(nouns(site).routes)
-    ]
+    known = [(compile_path(route.path or "")[0], route.methods or ()) for route in iter_route_contexts(nouns.routes)]
 
     @lru_cache(maxsize=1)
     def made() -> dict[str, Any]:
-        return document(nouns(site))
+        return document(nouns)
 
     @rest.get("/openapi.json", name="holdfast.api.openapi", include_in_schema=False)
     def get_document(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Schedule(Shape):
 
     name: str
     trigger: str = Field(examples=["*/15 * * * *"])
+    words: str = Field(description="The same for people.", examples=["every 15 minutes"])
     tz: str | None
     queue: str
     considered_at: datetime | None

@@ -1,0 +1,1280 @@
+// The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.
+
+/** Some recorded events of all runs, in the order of their commits. */
+export interface AllEvents {
+  events: Array<Event>;
+  /** Go on by ?after=, be there more by now or not. */
+  next: string;
+}
+
+export interface AllQueueFigures {
+  queues: Array<QueueFigures>;
+}
+
+/** A file that a run has made. */
+export interface Artifact {
+  run_id: string;
+  place: string;
+  name: string;
+  attempt: number;
+  size: number;
+  sha256: string;
+  made_at: string;
+  /** Where it lies in the depot. */
+  address: string;
+}
+
+export interface Artifacts {
+  artifacts: Array<Artifact>;
+}
+
+/** A build as it stands. */
+export interface Build {
+  /** The run that makes it. */
+  run_id: string;
+  job: string;
+  scope: string;
+  fingerprint: string;
+  state: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale";
+  stale_at: string | null;
+  because: string | null;
+  since_at: string;
+  holder: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  failure_type: string | null;
+  error: string | null;
+  result: unknown;
+  /** Runs that wait for it. */
+  waiting: number;
+  /** Of a build in a list: values longer than 10,000 characters, which only the build itself shows. */
+  cut: Array<"result" | "error">;
+}
+
+export interface BuildHistory {
+  build: Build;
+  /** The runs that made it, the newest first. */
+  runs: Array<Run>;
+}
+
+export interface Builds {
+  builds: Array<Build>;
+  /** Go on by ?before=; null at the end. */
+  next: string | null;
+}
+
+export interface Cancel {
+  /** Why; it stays with the run. */
+  reason?: string;
+}
+
+export interface CancelMatching {
+  state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+  job?: string | null;
+  queue?: string | null;
+  key?: string | null;
+  /** NAME=VALUE */
+  tag?: string | null;
+  /** The pipeline whose stages and segments are meant, or the run whose children are. */
+  parent?: string | null;
+  /** False leaves out the stages and segments of pipelines. */
+  parts?: boolean;
+  /** Submitted then or later. */
+  since?: string | null;
+  /** Submitted before then. */
+  until?: string | null;
+  /** A text that the error contains, in capitals or not. */
+  error?: string | null;
+  /** Argument → value, as in the query. */
+  args?: { [name: string]: string | number | boolean | null };
+  /** Why; it stays with every run that is cancelled. */
+  reason?: string;
+}
+
+/** How many there are; with `more`, at least so many. */
+export interface Count {
+  number: number;
+  more: boolean;
+}
+
+export interface Counter {
+  name: string;
+  label: string;
+  value: number;
+}
+
+export interface Counters {
+  counters: Array<Counter>;
+}
+
+/** How many runs of a queue stand in a place; `more` says that they were not all counted. */
+export interface Depth {
+  queue: string;
+  place: string;
+  runs: number;
+  more: boolean;
+}
+
+/** What a run's state is after it was steered. */
+export interface Done {
+  id: string;
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
+}
+
+/** Something that happened, to a run or to none in particular. */
+export interface Event {
+  run_id: string | null;
+  kind: string;
+  attempt: number | null;
+  happened_at: string | null;
+  data: { [name: string]: unknown };
+  /** Go on after this event by ?after=, or Last-Event-ID. */
+  cursor: string | null;
+}
+
+/** Failures that look alike. */
+export interface FailureGroup {
+  job: string;
+  failure_type: string | null;
+  gist: string;
+  runs: number;
+  first_at: string;
+  last_at: string;
+  /** The newest of these runs. */
+  example: string;
+}
+
+export interface Failures {
+  groups: Array<FailureGroup>;
+}
+
+export interface Fault {
+  where: string;
+  what: string;
+}
+
+/** The filter as a body says it. */
+export interface FilterBody {
+  state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+  job?: string | null;
+  queue?: string | null;
+  key?: string | null;
+  /** NAME=VALUE */
+  tag?: string | null;
+  /** The pipeline whose stages and segments are meant, or the run whose children are. */
+  parent?: string | null;
+  /** False leaves out the stages and segments of pipelines. */
+  parts?: boolean;
+  /** Submitted then or later. */
+  since?: string | null;
+  /** Submitted before then. */
+  until?: string | null;
+  /** A text that the error contains, in capitals or not. */
+  error?: string | null;
+  /** Argument → value, as in the query. */
+  args?: { [name: string]: string | number | boolean | null };
+}
+
+export interface Give {
+  /** Whose it is; it stands with all that they do. */
+  name: string;
+  role?: "viewer" | "operator" | "admin";
+  /** For so many seconds; for ever, if it is left out. */
+  expires?: number | null;
+}
+
+export interface Given {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  /** It is shown this once and never again. */
+  token: string;
+}
+
+export interface Holder {
+  run_id: string;
+  state: "running" | "ready" | "waits";
+  worker: string | null;
+  due_at: string | null;
+  started_at: string | null;
+}
+
+export interface Ids {
+  ids: Array<string>;
+}
+
+export interface Invalidate {
+  /** Why; it stays with the build until it is made anew. */
+  because?: string | null;
+}
+
+/** A job that this server's code knows. */
+export interface Job {
+  name: string;
+  /** A stage is submitted with its pipeline. */
+  kind: "job" | "build" | "pipeline" | "stage";
+  /** The first line of what the code says about it. */
+  doc: string | null;
+  queue: string;
+  priority: number;
+  /** What its key is made of, where that is text. */
+  key: string | null;
+  isolation: string;
+  scheduled: boolean;
+  /** The JSON Schema of its arguments. */
+  arguments: { [name: string]: unknown };
+  policy: Policy;
+}
+
+export interface JobFigures {
+  jobs: Array<JobTotals>;
+}
+
+/** All that ever ended of a job in a queue. */
+export interface JobTotals {
+  job: string;
+  queue: string;
+  succeeded: number;
+  failed: number;
+  timed_out: number;
+  cancelled: number;
+  waited: Times;
+  ran: Times;
+}
+
+export interface Jobs {
+  jobs: Array<Job>;
+}
+
+/** A key: how many may hold it at once, who does, how many wait, and since when the oldest of these. */
+export interface Key {
+  key: string;
+  limit: number;
+  holders: Array<Holder>;
+  waiting: number;
+  oldest_at: string | null;
+}
+
+export interface Keys {
+  keys: Array<Key>;
+  /** Go on by ?after=; null at the end. */
+  next: string | null;
+}
+
+/** What is left out stays as it is; null lifts a limit. */
+export interface Limits {
+  max_queued?: number | null;
+  concurrency?: number | null;
+}
+
+/** One record of a run's log. */
+export interface LogRecord {
+  happened_at: string | null;
+  attempt: number | null;
+  level: string;
+  logger: string;
+  message: string;
+}
+
+export interface Logs {
+  records: Array<LogRecord>;
+  /** Go on by ?after=, be there more by now or not. */
+  next: string;
+  /** Whether there is more to be had at once. */
+  more: boolean;
+}
+
+/** What someone did, in the transaction that did it. */
+export interface Operation {
+  by: string;
+  action: string;
+  /** To what it was done, and with what words. */
+  what: { [name: string]: unknown };
+  run_id: string | null;
+  happened_at: string;
+  cursor: string;
+}
+
+export interface Operations {
+  operations: Array<Operation>;
+  /** Go on by ?before=; null at the end. */
+  next: string | null;
+}
+
+export interface Overview {
+  at: string;
+  depths: Array<Depth>;
+  /** Age of the oldest run that is ready, in seconds. */
+  oldest_waiting: number | null;
+  /** The same by queue. */
+  oldest: { [name: string]: number };
+  running: number;
+  capacity: number;
+  workers: number;
+  paused: Array<string>;
+  pace: Pace;
+}
+
+/** How it goes just now, measured on the `runs` that ended last. */
+export interface Pace {
+  runs: number;
+  since: string;
+  per_second: number;
+  success_rate: number | null;
+  waited: Times;
+  ran: Times;
+}
+
+/** Some of the runs that match, the newest first. */
+export interface Page {
+  runs: Array<Run>;
+  /** Go on by ?after=; null if there is nothing more to look at. A page may have few runs, or none, and still have a next one: at most 10,000 runs are looked at for it. */
+  next: string | null;
+  /** How many runs were looked at. */
+  searched: number;
+  /** How far back: when the last of them was submitted, or ended. */
+  until: string | null;
+}
+
+/** A token, or a session that one began; never its secret. */
+export interface Pass {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  kind: "token" | "session";
+  made_at: string;
+  expires_at: string | null;
+}
+
+export interface Passes {
+  passes: Array<Pass>;
+}
+
+export interface Pause {
+  /** Why; it is shown wherever someone asks. */
+  note?: string | null;
+}
+
+/** A pipeline's run, its stages in the order in which they were declared, and the first runs that failed. */
+export interface Pipeline {
+  run: Run;
+  stages: Array<Stage>;
+  progress: Progress;
+  troubles: Array<Trouble>;
+}
+
+export interface PipelineLine {
+  run: Run;
+  progress: Progress | null;
+}
+
+export interface Pipelines {
+  pipelines: Array<PipelineLine>;
+  /** Go on by ?before=; null at the end. */
+  next: string | null;
+}
+
+/** What ended in the span that began at `at`. */
+export interface Point {
+  at: string;
+  runs: number;
+  failed: number;
+  cancelled: number;
+  waited: Times;
+  ran: Times;
+}
+
+/** What a run may do and what its misfortunes mean; times in seconds. */
+export interface Policy {
+  max_attempts: number;
+  timeout: number | null;
+  on_timeout: string;
+  on_crash: string;
+  on_shutdown: string;
+  max_takeovers: number;
+  key_order: string;
+  key_limit: number;
+  audit: boolean;
+  rate: string | null;
+  rate_name: string | null;
+  retry: Retry;
+}
+
+/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
+export interface Problem {
+  type?: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  /** Of invalid_request: what does not fit, and where. */
+  errors?: Array<Fault> | null;
+  /** Of queue_full: in so many seconds there may be a place. */
+  retry_after?: number | null;
+  /** Of slot_taken: the run that has the slot. */
+  run_id?: string | null;
+  /** Of unforeseen: the mark of its trace in the server's log. */
+  incident?: string | null;
+}
+
+/** Of the stages that run for a pipeline: how many there are, and are done. */
+export interface Progress {
+  stages: number;
+  done: number;
+  begun_at: string | null;
+}
+
+/** A queue as it stands; `*` is all of them together. */
+export interface Queue {
+  name: string;
+  paused_at: string | null;
+  note: string | null;
+  /** Runs that may be queued or running. */
+  max_queued: number | null;
+  /** Runs at once, over all workers. */
+  concurrency: number | null;
+  queued: number;
+  ready: number;
+  running: number;
+  /** Runs that count against max_queued. */
+  seats: number;
+  /** When the oldest that is queued was submitted. */
+  oldest_at: string | null;
+}
+
+/** A queue: what waits and runs, its limits, and how often it refused a submission. */
+export interface QueueFigures {
+  queue: string;
+  waiting: Depth;
+  ready: Depth;
+  running: number;
+  oldest_waiting: number | null;
+  paused_at: string | null;
+  note: string | null;
+  max_queued: number | null;
+  concurrency: number | null;
+  rejected: number;
+}
+
+export interface Queues {
+  queues: Array<Queue>;
+}
+
+export interface Rerun {
+  /** The first stage that is done anew. */
+  from_stage: string;
+}
+
+/** When a failed step is tried again: times in seconds. */
+export interface Retry {
+  steps: number;
+  delay: number;
+  factor: number;
+  max_delay: number;
+  jitter: number;
+}
+
+/** A run as it stood when it was read. */
+export interface Run {
+  id: string;
+  job: string;
+  queue: string;
+  priority: number;
+  key: string | null;
+  args: unknown;
+  tags: { [name: string]: string };
+  idempotency_key: string | null;
+  /** The run that this one repeats. */
+  again_of: string | null;
+  /** pipeline, stage, segment, build, slot …; null for a plain run. */
+  kind: string | null;
+  parent_id: string | null;
+  stage: string | null;
+  segment: string | null;
+  needed: Array<string>;
+  audit: boolean;
+  created_at: string;
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
+  place: "waits" | "ready" | "leases" | "outcomes" | null;
+  attempt: number;
+  tries: number;
+  takeovers: number;
+  holder: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  expires_at: string | null;
+  deadline_at: string | null;
+  cancel_requested_at: string | null;
+  due_at: string | null;
+  because: string | null;
+  failure_type: string | null;
+  error: string | null;
+  result: unknown;
+  policy: Policy;
+  /** Of a run in a list: values longer than 10,000 characters, which only the run itself shows. */
+  cut: Array<"args" | "result" | "error">;
+}
+
+/** Some events of a run, in order; whoever goes on from a cursor misses nothing and hears nothing twice. */
+export interface RunEvents {
+  events: Array<Event>;
+  /** Go on by ?after=, be there more by now or not. */
+  next: string | null;
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
+  /** Whether the run has ended and all of it is told. */
+  ended: boolean;
+}
+
+/** A schedule as it stands. */
+export interface Schedule {
+  name: string;
+  trigger: string;
+  /** The same for people. */
+  words: string;
+  tz: string | null;
+  queue: string;
+  considered_at: string | null;
+  paused_at: string | null;
+  note: string | null;
+  /** When a worker last said that its code knows it. */
+  seen_at: string | null;
+  last: Slot | null;
+  next_at: string | null;
+}
+
+export interface Schedules {
+  schedules: Array<Schedule>;
+}
+
+/** One segment of a split stage, and its run. */
+export interface Segment {
+  name: string;
+  run_id: string;
+  state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
+  /** What an ERROR is. */
+  fate: "failed" | "cancelled" | "skipped" | "retrying" | null;
+  attempt: number;
+  retry_at: string | null;
+}
+
+export interface Segments {
+  segments: Array<Segment>;
+  /** Go on by ?after=; null at the end. */
+  next: string | null;
+}
+
+/** Points from `since` on, each `step` seconds long; one in which nothing ended is left out. */
+export interface Series {
+  since: string;
+  until: string;
+  step: number;
+  points: Array<Point>;
+}
+
+/** One due time of a schedule, and what became of it. */
+export interface Slot {
+  schedule: string;
+  scheduled_for: string;
+  /** upcoming, queued, running, ran, failed, cancelled, skipped, missed, coalesced … */
+  outcome: string;
+  run_id: string | null;
+  because: string | null;
+  coalesced_into: string | null;
+  manual: boolean;
+  claimed_at: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  holder: string | null;
+  error: string | null;
+}
+
+export interface Slots {
+  /** In order of time: those that are decided, then the next ones. */
+  slots: Array<Slot>;
+}
+
+/** One stage of a pipeline; of a split one, its segments by their states. */
+export interface Stage {
+  name: string;
+  version: string;
+  run_id: string;
+  state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
+  /** Whether that is for good: a stage in ERROR may still be tried again. */
+  ended: boolean;
+  after: Array<string>;
+  split: boolean;
+  /** Its run belongs to the pipeline that this one repeats. */
+  reused: boolean;
+  segments: { [name: string]: number };
+  errors: { [name: string]: number };
+  retry_at: string | null;
+  total: number;
+  done: number;
+}
+
+/** A step that the run has done and remembers. */
+export interface Step {
+  name: string;
+  attempt: number;
+  tries: number;
+  started_at: string;
+  finished_at: string;
+  result: unknown;
+  /** Whether the result has over 10,000 characters: only the step itself shows it. */
+  cut: boolean;
+}
+
+export interface Steps {
+  steps: Array<Step>;
+}
+
+/** A run to be queued; what is left out is as the job says. */
+export interface Submit {
+  job: string;
+  args?: { [name: string]: unknown };
+  queue?: string | null;
+  /** Higher goes first. */
+  priority?: number | null;
+  /** At most one run of a key runs at a time. */
+  key?: string | null;
+  /** Start so much later, in seconds. */
+  delay?: number | null;
+  /** Start then or later; instead of `delay`. */
+  due_at?: string | null;
+  /** For finding it again. */
+  tags?: { [name: string]: string };
+  /** Runs that must have succeeded before. */
+  after?: Array<string>;
+  /** Give back the run of the same key (or arguments) that has not started, or ended. */
+  unique?: "queued" | "active" | null;
+}
+
+/** What a worker does now. */
+export interface Task {
+  run_id: string;
+  job: string;
+  queue: string;
+  key: string | null;
+  attempt: number;
+  holder: string;
+  started_at: string;
+  expires_at: string;
+  deadline_at: string | null;
+  cancel_requested_at: string | null;
+}
+
+/** How long something took, in seconds. */
+export interface Times {
+  count: number;
+  mean: number | null;
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+}
+
+export interface Trigger {
+  /** The slot's own time, with its zone: the same one twice is refused. */
+  scheduled_for: string;
+}
+
+/** A run of the pipeline that failed, or failed and will be tried again. */
+export interface Trouble {
+  run_id: string;
+  stage: string;
+  segment: string | null;
+  state: string;
+  retry_at: string | null;
+  error: string;
+}
+
+/** Where a run stands, and why; the first reason is the most immediate. */
+export interface Why {
+  id: string;
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out";
+  reasons: Array<string>;
+}
+
+/** A live worker. */
+export interface Worker {
+  id: string;
+  host: string;
+  pid: number;
+  version: string;
+  queues: Array<string>;
+  jobs: Array<string>;
+  concurrency: number;
+  exclusive: string | null;
+  started_at: string;
+  seen_at: string;
+  /** If it is not heard until then, it counts as lost. */
+  expires_at: string;
+  stopping: boolean;
+  /** When someone asked it to finish and end. */
+  drain_at: string | null;
+}
+
+export interface Workers {
+  workers: Array<Worker>;
+  tasks: Array<Task>;
+}
+
+/** By the name of each operation. */
+export interface Api {
+  /** GET /api/jobs: The jobs that can be submitted here */
+  list_jobs: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Jobs;
+  };
+  /** GET /api/jobs/{name}: One job */
+  get_job: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Job;
+  };
+  /** POST /api/runs: Queue a run */
+  submit_run: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: Submit;
+    answer: Run;
+  };
+  /** GET /api/runs: Runs that match, the newest first */
+  list_runs: {
+    path: Record<string, never>;
+    query: {
+      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+      job?: string | null;
+      queue?: string | null;
+      key?: string | null;
+      /** NAME=VALUE */
+      tag?: string | null;
+      /** The pipeline whose stages and segments are meant, or the run whose children are. */
+      parent?: string | null;
+      /** False leaves out the stages and segments of pipelines. */
+      parts?: boolean;
+      /** Submitted then or later. */
+      since?: string | null;
+      /** Submitted before then. */
+      until?: string | null;
+      /** A text that the error contains, in capitals or not. */
+      error?: string | null;
+      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
+      arg?: Array<string>;
+      /** newest: of runs that have ended, who ended last comes first; submitted: who was submitted last. */
+      order?: "newest" | "submitted";
+      /** Go on there: `next` of the page before. */
+      after?: string | null;
+      /** With order=submitted: go on there instead. */
+      before?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Page;
+  };
+  /** GET /api/runs/count: How many runs match */
+  count_runs: {
+    path: Record<string, never>;
+    query: {
+      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+      job?: string | null;
+      queue?: string | null;
+      key?: string | null;
+      /** NAME=VALUE */
+      tag?: string | null;
+      /** The pipeline whose stages and segments are meant, or the run whose children are. */
+      parent?: string | null;
+      /** False leaves out the stages and segments of pipelines. */
+      parts?: boolean;
+      /** Submitted then or later. */
+      since?: string | null;
+      /** Submitted before then. */
+      until?: string | null;
+      /** A text that the error contains, in capitals or not. */
+      error?: string | null;
+      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
+      arg?: Array<string>;
+    };
+    body: undefined;
+    answer: Count;
+  };
+  /** GET /api/runs/counts: How many runs match, by state */
+  count_states: {
+    path: Record<string, never>;
+    query: {
+      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+      job?: string | null;
+      queue?: string | null;
+      key?: string | null;
+      /** NAME=VALUE */
+      tag?: string | null;
+      /** The pipeline whose stages and segments are meant, or the run whose children are. */
+      parent?: string | null;
+      /** False leaves out the stages and segments of pipelines. */
+      parts?: boolean;
+      /** Submitted then or later. */
+      since?: string | null;
+      /** Submitted before then. */
+      until?: string | null;
+      /** A text that the error contains, in capitals or not. */
+      error?: string | null;
+      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
+      arg?: Array<string>;
+    };
+    body: undefined;
+    answer: { [name: string]: Count };
+  };
+  /** GET /api/runs/ids: The ids that begin like that */
+  find_ids: {
+    path: Record<string, never>;
+    query: {
+      beginning: string;
+      limit?: number;
+    };
+    body: undefined;
+    answer: Ids;
+  };
+  /** POST /api/runs/cancel: Cancel all that match */
+  cancel_matching: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: CancelMatching;
+    answer: Run;
+  };
+  /** POST /api/runs/again: Do all that match again */
+  again_matching: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: FilterBody;
+    answer: Run;
+  };
+  /** GET /api/runs/{run_id}: One run */
+  get_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** GET /api/runs/{run_id}/why: Why a run is where it is */
+  why_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Why;
+  };
+  /** POST /api/runs/{run_id}/cancel: End a run, or ask it to stop */
+  cancel_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: Cancel;
+    answer: Done;
+  };
+  /** POST /api/runs/{run_id}/again: A new run like that one */
+  again_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** GET /api/runs/{run_id}/events: What happened to a run, and what happens */
+  list_run_events: {
+    path: {
+      run_id: string;
+    };
+    query: {
+      /** Go on after this cursor. */
+      after?: string | null;
+      /** At most so many. */
+      limit?: number;
+      /** Wait so many seconds for news, if there are none yet. */
+      wait?: number;
+    };
+    body: undefined;
+    answer: RunEvents;
+  };
+  /** GET /api/events: What is recorded of all runs */
+  list_events: {
+    path: Record<string, never>;
+    query: {
+      /** Go on after this cursor. */
+      after?: string | null;
+      kinds?: Array<"CANCEL_REQUESTED" | "CLAIM_CONFLICT" | "LOG" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_RETRIED" | "STEP_STARTED">;
+      /** At most so many. */
+      limit?: number;
+      /** Wait so many seconds for news, if there are none yet. */
+      wait?: number;
+    };
+    body: undefined;
+    answer: AllEvents;
+  };
+  /** GET /api/runs/{run_id}/logs: A run's log */
+  list_logs: {
+    path: {
+      run_id: string;
+    };
+    query: {
+      level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+      text?: string | null;
+      after?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Logs;
+  };
+  /** GET /api/runs/{run_id}/steps: The steps that a run has done */
+  list_steps: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Steps;
+  };
+  /** GET /api/runs/{run_id}/steps/{name}: One step, with all of its result */
+  get_step: {
+    path: {
+      run_id: string;
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Step;
+  };
+  /** GET /api/runs/{run_id}/artifacts: What a run has made */
+  list_artifacts: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Artifacts;
+  };
+  /** GET /api/runs/{run_id}/artifacts/{name}: The content of an artifact */
+  download_artifact: {
+    path: {
+      run_id: string;
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ArrayBuffer;
+  };
+  /** GET /api/builds: Builds, the newest first */
+  list_builds: {
+    path: Record<string, never>;
+    query: {
+      state?: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale" | null;
+      job?: string | null;
+      scope?: string | null;
+      fingerprint?: string | null;
+      /** Go on below this run: `next` of the page before. */
+      before?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Builds;
+  };
+  /** GET /api/builds/{run_id}: A build and the runs that made it */
+  get_build: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: BuildHistory;
+  };
+  /** POST /api/builds/{run_id}/invalidate: Have it made anew when asked for */
+  invalidate_build: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: Invalidate;
+    answer: Build;
+  };
+  /** POST /api/builds/{run_id}/rebuild: Make it anew, now */
+  rebuild_build: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** GET /api/keys: Keys that someone holds or waits for, in their order */
+  list_keys: {
+    path: Record<string, never>;
+    query: {
+      after?: string;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Keys;
+  };
+  /** GET /api/pipelines: Pipelines, the newest first */
+  list_pipelines: {
+    path: Record<string, never>;
+    query: {
+      name?: string | null;
+      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+      /** Go on below this run: `next` of the page before. */
+      before?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Pipelines;
+  };
+  /** GET /api/pipelines/{run_id}: A pipeline, stage by stage */
+  get_pipeline: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Pipeline;
+  };
+  /** GET /api/pipelines/{run_id}/stages/{stage}/segments: The segments of a stage, in order */
+  list_segments: {
+    path: {
+      run_id: string;
+      stage: string;
+    };
+    query: {
+      after?: string;
+      limit?: number;
+    };
+    body: undefined;
+    answer: Segments;
+  };
+  /** POST /api/pipelines/{run_id}/rerun: Again from a stage on */
+  rerun_pipeline: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: Rerun;
+    answer: Run;
+  };
+  /** GET /api/schedules: Every schedule, its last slot and its next */
+  list_schedules: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Schedules;
+  };
+  /** GET /api/schedules/{name}/slots: The last slots of a schedule and the next */
+  list_slots: {
+    path: {
+      name: string;
+    };
+    query: {
+      last?: number;
+      next?: number;
+    };
+    body: undefined;
+    answer: Slots;
+  };
+  /** GET /api/schedules/{name}: One schedule */
+  get_schedule: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Schedule;
+  };
+  /** POST /api/schedules/{name}/trigger: Claim a slot by hand */
+  trigger_slot: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: Trigger;
+    answer: Run;
+  };
+  /** POST /api/schedules/{name}/pause: Let no slot start */
+  pause_schedule: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: Pause;
+    answer: Schedule;
+  };
+  /** POST /api/schedules/{name}/resume: Let slots start again */
+  resume_schedule: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Schedule;
+  };
+  /** GET /api/queues: Every queue that has a run or something said about it */
+  list_queues: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Queues;
+  };
+  /** GET /api/queues/{name}: One queue */
+  get_queue: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Queue;
+  };
+  /** POST /api/queues/{name}/pause: Let nothing of a queue start */
+  pause_queue: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: Pause;
+    answer: Queue;
+  };
+  /** POST /api/queues/{name}/resume: Let a paused queue go on */
+  resume_queue: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Queue;
+  };
+  /** POST /api/queues/{name}/limit: Set or lift the limits of a queue */
+  limit_queue: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: Limits;
+    answer: Queue;
+  };
+  /** GET /api/workers: Every live worker, and what they do now */
+  list_workers: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Workers;
+  };
+  /** GET /api/workers/{worker_id}: One live worker */
+  get_worker: {
+    path: {
+      worker_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Worker;
+  };
+  /** POST /api/workers/{worker_id}/drain: Ask a worker to finish and end */
+  drain_worker: {
+    path: {
+      worker_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Worker;
+  };
+  /** GET /api/statistics/overview: How it stands, and how it goes just now */
+  get_overview: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Overview;
+  };
+  /** GET /api/statistics/series: What ended, point by point */
+  get_series: {
+    path: Record<string, never>;
+    query: {
+      /** The last so many seconds. */
+      span?: number;
+      job?: string | null;
+      queue?: string | null;
+    };
+    body: undefined;
+    answer: Series;
+  };
+  /** GET /api/statistics/failures: The newest 1,000 failures, in groups */
+  list_failures: {
+    path: Record<string, never>;
+    query: {
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Failures;
+  };
+  /** GET /api/statistics/jobs: All that ever ended, by job and queue */
+  list_job_figures: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: JobFigures;
+  };
+  /** GET /api/statistics/queues: What each queue holds and refuses */
+  list_queue_figures: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: AllQueueFigures;
+  };
+  /** GET /api/statistics/counters: What no row proves, counted */
+  list_counters: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Counters;
+  };
+  /** GET /api/operations: Who did what by hand, the newest first */
+  list_operations: {
+    path: Record<string, never>;
+    query: {
+      before?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Operations;
+  };
+  /** GET /api/passes: Every token and session that is still good */
+  list_passes: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Passes;
+  };
+  /** POST /api/passes: Give someone a token */
+  give_pass: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: Give;
+    answer: Given;
+  };
+  /** DELETE /api/passes/{name}: Take someone's token back */
+  take_pass: {
+    path: {
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+}

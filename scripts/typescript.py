@@ -1,0 +1,141 @@
+"""TypeScript types from the API's document: running this writes docs/openapi.json and docs/holdfast.d.ts.
+
+One interface for each schema; and `Api`, which has for each operation its path, query, body and answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+
+from holdfast import Holdfast
+from holdfast.web.api import nouns, openapi
+from holdfast.web.site import Site
+
+DOCS = Path(__file__).parent.parent / "docs"
+HEAD = "// The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.\n"
+NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+
+Schema = Mapping[str, Any]
+
+
+def main() -> None:
+    document = described()
+    (DOCS / "openapi.json").write_text(as_text(document), "utf-8")
+    (DOCS / "holdfast.d.ts").write_text(types(document), "utf-8")
+
+
+def described() -> dict[str, Any]:
+    """The document of the API, whatever application it serves."""
+    with Holdfast("sqlite:///never-opened.db", migrate=False) as hf:
+        router: APIRouter = nouns(Site(hf, token="the-document-needs-no-token"))
+        return openapi.document(router)
+
+
+def as_text(document: Schema) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def types(document: Schema) -> str:
+    """All of it as one file of declarations."""
+    parts = [HEAD]
+    for name, schema in document["components"]["schemas"].items():
+        parts.append(_declared(name, schema))
+    parts.append(
+        "\n".join(["/** By the name of each operation. */\nexport interface Api {", *_operations(document), "}"])
+    )
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _declared(name: str, schema: Schema) -> str:
+    if "properties" not in schema:
+        return f"{_comment(schema)}export type {name} = {_type(schema)};"
+    return f"{_comment(schema)}export interface {name} {_object(schema, indent='')}"
+
+
+def _operations(document: Schema) -> Iterator[str]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            parameters = operation.get("parameters", [])
+            yield f"  /** {method.upper()} {path}: {operation['summary']} */"
+            yield f"  {operation['operationId']}: {{"
+            yield f"    path: {_parameters(parameters, 'path')};"
+            yield f"    query: {_parameters(parameters, 'query')};"
+            yield f"    body: {_content(operation.get('requestBody'))};"
+            yield f"    answer: {_answer(operation['responses'])};"
+            yield "  };"
+
+
+def _parameters(parameters: list[Schema], where: str) -> str:
+    found = [one for one in parameters if one["in"] == where]
+    schema = {
+        "properties": {one["name"]: one["schema"] for one in found},
+        "required": [one["name"] for one in found if one.get("required")],
+    }
+    return _object(schema, indent="    ") if found else "Record<string, never>"
+
+
+def _answer(responses: Mapping[str, Schema]) -> str:
+    """What comes back when all goes well."""
+    good = [_content(response) for status, response in responses.items() if status in ("200", "201", "202")]
+    return next(iter(good), "undefined")
+
+
+def _content(body: Schema | None) -> str:
+    """What is sent as JSON; bytes, if it is something else."""
+    if body is None or "content" not in body:
+        return "undefined"
+    schema = body["content"].get("application/json", {}).get("schema")
+    return "ArrayBuffer" if schema is None else _type(schema, indent="    ")
+
+
+def _object(schema: Schema, *, indent: str) -> str:
+    required = set(schema.get("required", ()))
+    lines = []
+    for name, of in schema["properties"].items():
+        key = name if _IDENTIFIER.fullmatch(name) else json.dumps(name)
+        comment = _comment(of, indent=f"{indent}  ")
+        lines.append(f"{comment}{indent}  {key}{'' if name in required else '?'}: {_type(of, indent=f'{indent}  ')};")
+    return "\n".join(["{", *lines, f"{indent}}}"])
+
+
+def _type(schema: Schema, *, indent: str = "") -> str:
+    match schema:
+        case {"$ref": str(ref)}:
+            return ref.rpartition("/")[2]
+        case {"const": value}:
+            return json.dumps(value)
+        case {"enum": values}:
+            return " | ".join(json.dumps(value) for value in values)
+        case {"anyOf": some} | {"oneOf": some}:
+            return " | ".join(dict.fromkeys(_type(one, indent=indent) for one in some))
+        case {"type": "array", "items": items}:
+            return f"Array<{_type(items, indent=indent)}>"
+        case {"properties": _}:
+            return _object(schema, indent=indent)
+        case {"type": "object"}:
+            return f"{{ [name: string]: {_values(schema, indent)} }}"
+        case {"type": str(name)} if name in NAMES:
+            return NAMES[name]
+    return "unknown"
+
+
+def _values(schema: Schema, indent: str) -> str:
+    """What the values of a mapping are; where its names are known, one may be missing."""
+    of = schema.get("additionalProperties", True)
+    return "unknown" if isinstance(of, bool) else _type(of, indent=indent)
+
+
+def _comment(schema: Schema, *, indent: str = "") -> str:
+    text = " ".join(str(schema.get("description", "")).split()).replace("*/", "*\\/")
+    return f"{indent}/** {text} */\n" if text else ""
+
+
+if __name__ == "__main__":
+    main()
