@@ -31,6 +31,14 @@ class Checked:
     fault: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """Something to look at: a path of the system's dashboard."""
+
+    what: str
+    path: str
+
+
 Check = Callable[[Outside], Iterator[Checked]]
 
 
@@ -43,6 +51,7 @@ class Application:
     queues     the queues of its jobs, which no other application uses
     processes  what else runs; the first that listens is what the start page links to
     page       where to look: a path of that process, or of the system's own site if none listens
+    sights     what to look at on the dashboard while its work goes through
     check      looks at its sample work from outside, over HTTP, and says what it found
     """
 
@@ -53,6 +62,7 @@ class Application:
     queues: tuple[str, ...]
     processes: tuple[Process, ...]
     page: str
+    sights: tuple[Sight, ...] = ()
     check: Check
 
     @property

@@ -17,7 +17,8 @@ LET_GO = 2  # seconds that open streams have when the site stops
 
 
 def main() -> int:
-    site = Site(hf, token=os.environ["HOLDFAST_TOKEN"], templates=HERE / "templates")
+    links = {"Start": "system.start"}
+    site = Site(hf, token=os.environ["HOLDFAST_TOKEN"], templates=HERE / "templates", links=links)
     app = create_app(site)
     app.include_router(start.router(site, Path(os.environ["APP_BOARD"])), include_in_schema=False)
     uvicorn.run(

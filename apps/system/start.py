@@ -33,7 +33,8 @@ def _shown(site: Site, standing: Standing) -> dict[str, Any]:
     application = registry.find(standing.name)
     working = standing.state == "up" and _works(site, application)
     runs = f"runs?{urlencode({'queue': application.queues[0]})}" if application.queues else "runs"
-    return asdict(standing) | {"state": "working" if working else standing.state, "runs": runs}
+    shown = {"state": "working" if working else standing.state, "runs": runs, "sights": application.sights}
+    return asdict(standing) | shown
 
 
 def _works(site: Site, application: Application) -> bool:

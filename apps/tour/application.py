@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process
+from apps.application import Application, Process, Sight
 from apps.tour.check import check
 
 application = Application(
@@ -13,5 +13,13 @@ application = Application(
     queues=("tour", "tour.letters"),
     processes=(Process(name="visitors", module="apps.tour.visitors"),),
     page="/",
+    sights=(
+        Sight(what="Three runs want one key: they take turns", path="/keys"),
+        Sight(what="Three posters wait for one press, which is made once", path="/builds"),
+        Sight(what="A film falls into segments; one is tried again", path="/pipelines"),
+        Sight(what="A slot every ten seconds, each run once", path="/schedules"),
+        Sight(what="A queue that takes three of five letters", path="/queues"),
+        Sight(what="What fails, on purpose, and why", path="/runs?state=failed"),
+    ),
     check=check,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,13 @@ class Pages:
     """The templates of ours and of an application."""
 
     def __init__(
-        self, title: str, folder: Path | None, *, now: Callable[[], datetime], static_version: str
+        self,
+        title: str,
+        folder: Path | None,
+        *,
+        now: Callable[[], datetime],
+        static_version: str,
+        links: Mapping[str, str],
     ) -> None:
         folders = [HERE / "templates", *([folder] if folder is not None else [])]
         self._environment = jinja2.Environment(
@@ -53,6 +59,7 @@ class Pages:
             "site_title": title,
             "version": VERSION,
             "static_version": static_version,
+            "links": links,
             "now": now,
             "url": _url,
             "route": _route,
@@ -98,8 +105,9 @@ def _theme(context: Context) -> str | None:
 
 @pass_context
 def _navigation(context: Context) -> Sequence[Entry]:
-    """The entries for the pages that there are."""
+    """The entries: the application's own links, then ours for the pages that there are."""
     name = str(getattr(context["request"].scope.get("route"), "name", ""))
     here = PARTS.get(name) or name.removeprefix("holdfast.").split(".")[0]
-    found = [(entry, _route(context, f"holdfast.{entry}")) for entry in ENTRIES]
-    return [Entry(entry.capitalize(), href, entry in (here, f"{here}s")) for entry, href in found if href is not None]
+    own = [(label, _route(context, route), route == name) for label, route in context["links"].items()]
+    ours = [(each.capitalize(), _route(context, f"holdfast.{each}"), each in (here, f"{here}s")) for each in ENTRIES]
+    return [Entry(label, href, current) for label, href, current in [*own, *ours] if href is not None]

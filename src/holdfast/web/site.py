@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -40,8 +40,12 @@ class Site:
         sign_in: str | None = None,
         templates: Path | None = None,
         static: Path | None = None,
+        links: Mapping[str, str] | None = None,
     ) -> None:
-        """A site; `access` decides who asks instead of our passes, `sign_in` is then where its users sign in."""
+        """A site; `access` decides who asks instead of our passes, `sign_in` is then where its users sign in.
+
+        `links` are entries that the navigation begins with: label → the name of a route.
+        """
         self.hf, self.title = hf, title
         fixed = hf.settings.token
         self.access = Access(hf, token=token or (fixed.get_secret_value() if fixed else None), custom=access)
@@ -50,7 +54,8 @@ class Site:
         self.admin: Callable[[Request], Awaitable[Who]] = self.access.need("admin")
         self.streams = Streams(hf)
         self.statics = Statics([HERE / "static", *([static] if static is not None else [])])
-        self._pages = Pages(title, templates, now=hf.clock.now, static_version=self.statics.version)
+        version = self.statics.version
+        self._pages = Pages(title, templates, now=hf.clock.now, static_version=version, links=links or {})
         self._own_sign_in, self._sign_in = access is None, sign_in
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
