@@ -494,7 +494,7 @@ class Asked:
 def asked(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
     tx: Any = Asked()
     searches.search(tx, wanted, limit=50)
-    return tx.given | {"budget": budget, "limit": limit}
+    return {**tx.given, "budget": budget, "limit": limit}
 
 
 @pytest.mark.parametrize("which", SEARCHES)
@@ -518,7 +518,7 @@ def test_a_search_on_postgres_reads_no_more_than_it_may(
 @pytest.mark.parametrize("which", SEARCHES)
 @pytest.mark.parametrize(("budget", "limit"), [(51, 51), (10_000, 51), (10_001, 1)])
 def test_a_search_on_sqlite_reads_no_more_than_it_may(on_sqlite: Holdfast, which: str, budget: int, limit: int) -> None:
-    """SQLite counts its own steps: about a hundred for a row that is looked at, so history would take tens of millions."""
+    """SQLite counts its own steps: about a hundred a row that is looked at; history would take tens of millions."""
     query = on_sqlite.store.queries["find_matching"]
     steps = 0
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from holdfast import outcomes
 from holdfast.builds import STATES, Build
-from holdfast.cli import exits, screen, shapes, show, targets
+from holdfast.cli import exits, operators, screen, shapes, show, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
 
@@ -101,7 +101,7 @@ def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> 
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         before = hf.builds.get(run_id)
-        build = hf.builds.invalidate(before, because=because)
+        build = hf.builds.invalidate(before, because=because, **operators.signed(hf))
         if as_json:
             screen.document(shapes.build(build))
         elif before.state == "stale":
@@ -123,7 +123,7 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
     holdfast builds rebuild app:hf 01m2…
     """
     with targets.either(target) as hf:
-        run = hf.builds.rebuild(targets.run_of(hf, run_id))
+        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operators.signed(hf))
         if as_json:
             screen.document(shapes.run(run.snapshot))
         else:

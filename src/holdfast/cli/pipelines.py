@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 from rich.live import Live
 
-from holdfast.cli import exits, screen, shapes, show, targets, trees
+from holdfast.cli import exits, operators, screen, shapes, show, targets, trees
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
 from holdfast.filters import STATES
@@ -119,7 +119,7 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.pipelines.rerun(run_id, from_stage=from_stage)
+        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operators.signed(hf))
         if as_json:
             screen.document(shapes.run(run.snapshot))
         else:

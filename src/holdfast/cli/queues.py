@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from holdfast import workers
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exits, operators, screen, shapes, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
 from holdfast.queues import UNSET, Queue, Unset
@@ -77,7 +77,7 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast queues pause app:hf mail --note "the provider is down"
     """
     with targets.either(target) as hf:
-        hf.queues.pause(name, note=note)
+        hf.queues.pause(name, note=note, **operators.signed(hf))
         return _answer(hf, name, "{name} is paused", as_json=as_json)
 
 
@@ -92,7 +92,7 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast queues resume app:hf mail
     """
     with targets.either(target) as hf:
-        hf.queues.resume(name)
+        hf.queues.resume(name, **operators.signed(hf))
         return _answer(hf, name, "{name} goes on", as_json=as_json)
 
 
@@ -116,7 +116,7 @@ def limit(
     if max_queued is UNSET and concurrency is UNSET:
         raise click.UsageError("say --max-queued, --concurrency, or both")
     with targets.either(target) as hf:
-        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency)
+        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency, **operators.signed(hf))
         return _answer(hf, name, "{name}: {counted} queued or running, {running} at once", as_json=as_json)
 
 

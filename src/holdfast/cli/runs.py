@@ -9,7 +9,7 @@ import click
 from rich.padding import Padding
 from rich.text import Text
 
-from holdfast.cli import exits, screen, shapes, show, targets, trees
+from holdfast.cli import exits, operators, screen, shapes, show, targets, trees
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
 from holdfast.engine import Holdfast
@@ -180,7 +180,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        state = hf.cancel(run_id, reason=reason)
+        state = hf.cancel(run_id, reason=reason, **operators.signed(hf))
         sentence = {
             "cancelled": "cancelled",
             "running": "asked to stop; its worker stops it ('runs follow' shows when)",
@@ -204,7 +204,7 @@ def again(target: str, run_id: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.again(run_id)
+        run = hf.again(run_id, **operators.signed(hf))
         if as_json:
             screen.document(shapes.run(run.snapshot))
         else:

@@ -11,7 +11,7 @@ import click
 from rich.text import Text
 
 from holdfast import workers
-from holdfast.cli import exits, screen, targets
+from holdfast.cli import exits, operators, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.doors.schedules import ScheduleInfo
 from holdfast.slots import Slot
@@ -114,7 +114,7 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
-        run = hf.schedules.trigger(name, scheduled_for=at)
+        run = hf.schedules.trigger(name, scheduled_for=at, **operators.signed(hf))
         if as_json:
             screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
         else:
@@ -134,7 +134,7 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
     """
     with targets.either(target) as hf:
-        hf.schedules.pause(name, note=note)
+        hf.schedules.pause(name, note=note, **operators.signed(hf))
         _answer(name, "paused", as_json=as_json)
         return exits.OK
 
@@ -150,7 +150,7 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast schedules resume app:hf rss_ingestion
     """
     with targets.either(target) as hf:
-        hf.schedules.resume(name)
+        hf.schedules.resume(name, **operators.signed(hf))
         _answer(name, "resumed", as_json=as_json)
         return exits.OK
 

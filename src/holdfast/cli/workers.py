@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exits, operators, screen, shapes, targets
 from holdfast.cli.runs import json_option
 from holdfast.workers import Task, WorkerInfo
 
@@ -62,7 +62,7 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
     holdfast workers drain app:hf box:4711:worker:9k2x…
     """
     with targets.either(target) as hf:
-        worker = hf.workers.drain(worker_id)
+        worker = hf.workers.drain(worker_id, **operators.signed(hf))
         tasks = by_worker(hf.workers.tasks()).get(worker.id, ())
         if as_json:
             screen.document(shapes.worker(worker, tasks))

@@ -11,7 +11,7 @@ from (
         m.position_at,
         m.found,
         count(*) over () as searched,
-        sum(m.found) over () as matched,
+        cast(sum(m.found) over () as integer) as matched,
         row_number() over (
             order by
                 m.position_at desc,

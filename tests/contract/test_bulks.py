@@ -1,0 +1,199 @@
+"""Bulks: all runs that a filter means are cancelled or submitted again, each once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import Count, Holdfast, InvalidArguments, InvalidPolicy, Job, LeaseLost, RunFilter, bulks
+from holdfast.orchestrator import recover
+from holdfast.outcomes import Failed
+from holdfast.testing import FakeClock, Manual
+from holdfast.testing.manual import _Desk
+from holdfast.worker.context import RunContext
+
+
+@pytest.fixture
+def work(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Job[..., Any]:
+    monkeypatch.setattr(bulks, "PAGE", 4)
+
+    @hf.job(name="work")
+    def work(n: int) -> int:
+        return n
+
+    return work
+
+
+def fail(manual: Manual, count: int) -> None:
+    worker = manual.worker()
+    for claim in worker.claim(limit=count):
+        worker.finish(claim, Failed("ERROR", "no"))
+
+
+def run_bulks(manual: Manual) -> None:
+    """Only what operators asked for."""
+    worker = manual.worker("bulk", queues=["operations"])
+    while claims := worker.claim():
+        worker.work(claims[0])
+        manual.promote()
+
+
+def test_all_that_match_are_cancelled_where_they_stand(hf: Holdfast, manual: Manual, work: Job[..., Any]) -> None:
+    ready = work.submit_many([{"n": number} for number in range(10)])
+    waiting = work.using(delay=60).submit_many([{"n": number} for number in range(3)])
+    running = manual.worker().claim(limit=2)
+    other = work.using(queue="other").submit(n=1)
+    bulk = hf.bulk.cancel(RunFilter(queue="default"), reason="wrong file", by="ann")
+    later = work.submit(n=99)
+
+    run_bulks(manual)
+
+    assert bulk.result(timeout=0) == {"matched": 13, "done": 13, "skipped": 0}
+    states = Counter(hf.get(run.id).state for run in [*ready, *waiting])
+    assert states == {"cancelled": 11, "running": 2}
+    assert all(hf.snapshot(claim.lease.run_id).cancel_requested_at for claim in running)
+    assert (other.refresh().state, later.refresh().state) == ("queued", "queued")
+    assert hf.get(waiting[0].id).snapshot.error == "wrong file"
+    assert {one.what.get("bulk") for one in hf.operations(limit=100)} == {bulk.id, None}
+    assert hf.verify() == []
+
+
+def test_all_that_match_are_done_again_once(hf: Holdfast, manual: Manual, work: Job[..., Any]) -> None:
+    runs = work.submit_many([{"n": number} for number in range(11)])
+    fail(manual, 9)
+    bulk = hf.bulk.again(RunFilter(state="failed"), by="ann")
+    later = work.submit(n=99)
+    hf.cancel(later.id)
+
+    run_bulks(manual)
+
+    assert bulk.result(timeout=0) == {"matched": 9, "done": 9, "skipped": 0}
+    again = Counter(run.again_of for run in hf.search(RunFilter(job="work")).runs if run.again_of)
+    assert again == dict.fromkeys([run.id for run in runs[:9]], 1)
+    progress = [event.data for event in hf.story(bulk.id) if event.kind == "PROGRESS"]
+    assert progress[-1] == {"done": 9, "total": 9, "note": "9 done, 0 skipped"}
+
+
+def test_a_bulk_that_is_lost_goes_on_where_it_was(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker is gone after the third page; what it has done is not done again, nor counted again."""
+    runs = work.submit_many([{"n": number} for number in range(20)])
+    fail(manual, 20)
+    bulk = hf.bulk.again(RunFilter(state="failed"))
+    pages = 0
+
+    def page(*given: Any, real: Any = bulks._do) -> Any:
+        nonlocal pages
+        pages += 1
+        if pages == 4:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(bulks, "_do", page)
+    worker = manual.worker("lost", queues=["operations"])
+    [claim] = worker.claim()
+    job = hf.jobs[bulks.AGAIN]
+    context = RunContext(claim, _Desk(hf, claim), retry=job.options.policy.retry, max_result_bytes=10_000, first=True)
+    with pytest.raises(KeyboardInterrupt):
+        job.fn(ctx=context, filter={"state": "failed"})
+    clock.advance(hf.settings.lease * 2)
+    assert len(hf.do(lambda tx: recover.expired(tx, limit=10))) == 1
+    made = hf.count(RunFilter(job="work"))
+    with pytest.raises(LeaseLost):  # the one that was lost can write no more
+        job.fn(ctx=context, filter={"state": "failed"})
+    assert hf.count(RunFilter(job="work")) == made
+    run_bulks(manual)
+
+    assert bulk.result(timeout=0) == {"matched": 20, "done": 20, "skipped": 0}
+    again = Counter(run.again_of for run in hf.search(RunFilter(job="work"), limit=100).runs if run.again_of)
+    assert again == dict.fromkeys([run.id for run in runs], 1)
+
+
+def test_a_full_queue_makes_a_bulk_wait(hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any]) -> None:
+    work.submit_many([{"n": number} for number in range(6)])
+    fail(manual, 6)
+    hf.queues.limit("default", max_queued=4)
+    bulk = hf.bulk.again(RunFilter(state="failed"))
+
+    for _ in range(20):
+        run_bulks(manual)
+        if hf.get(bulk.id).state == "succeeded":
+            break
+        manual.run_all()
+        clock.advance(timedelta(minutes=5))
+        manual.orchestrate()
+
+    manual.run_all()
+    assert bulk.result(timeout=0) == {"matched": 6, "done": 6, "skipped": 0}
+    assert hf.count(RunFilter(state="succeeded", job="work")).number == 6
+
+
+def test_builds_and_pipelines_are_made_anew_and_their_parts_are_skipped(
+    hf: Holdfast, manual: Manual, work: Job[..., Any]
+) -> None:
+    @hf.build(name="environment")
+    def environment(fingerprint: str) -> str:
+        return fingerprint
+
+    video = hf.pipeline("video")
+
+    @video.stage()
+    def script(text: str) -> str:
+        return text
+
+    made, seen = environment.submit(fingerprint="f"), video.submit(text="t")
+    manual.run_all()
+    bulk = hf.bulk.again(RunFilter(state="succeeded"))
+    run_bulks(manual)
+
+    assert bulk.result(timeout=0) == {"matched": 3, "done": 2, "skipped": 1}
+    assert hf.builds.get(made.id).run_id != made.id
+    assert [run.again_of for run in hf.pipelines.list()] == [seen.id, None]
+
+
+def test_a_bulk_says_before_what_it_would_be_about(hf: Holdfast, manual: Manual, work: Job[..., Any]) -> None:
+    work.submit_many([{"n": number} for number in range(5)])
+    fail(manual, 2)
+
+    assert hf.bulk.counts(RunFilter()) == {"cancel": Count(3, False), "again": Count(2, False)}
+    assert hf.bulk.counts(RunFilter(state="failed")) == {"cancel": Count(0, False), "again": Count(2, False)}
+
+
+def test_a_bulk_that_makes_no_sense_is_refused(hf: Holdfast, work: Job[..., Any]) -> None:
+    wrong = [
+        lambda: hf.bulk.cancel(RunFilter(state="failed")),
+        lambda: hf.bulk.again(RunFilter(state="queued")),
+        lambda: hf.bulk.cancel({"state": "queued"}),  # type: ignore[arg-type]
+        lambda: hf.bulk.cancel(RunFilter(), by=""),
+    ]
+    for call in wrong:
+        with pytest.raises(InvalidArguments):
+            call()
+    assert hf.count(RunFilter()).number == 0
+    with pytest.raises(InvalidPolicy, match="our own"):
+        hf.job(name="holdfast.mine")(len)
+    assert list(hf.jobs) == ["work"]
+
+
+def test_bulks_do_not_touch_bulks(hf: Holdfast, manual: Manual, work: Job[..., Any]) -> None:
+    first = hf.bulk.cancel(RunFilter(job="nothing"))
+    second = hf.bulk.cancel(RunFilter())
+    run_bulks(manual)
+
+    assert (first.refresh().state, second.refresh().state) == ("succeeded", "succeeded")
+    assert second.result(timeout=0) == {"matched": 0, "done": 0, "skipped": 0}
+
+
+def test_every_worker_takes_up_bulks_beside_its_own_queues(live: Holdfast) -> None:
+    @live.job(name="work")
+    def work() -> None: ...
+
+    waiting = work.submit()
+    with live.worker(queues=["elsewhere"]):
+        bulk = live.bulk.cancel(RunFilter(), by="ann")
+        assert bulk.result(timeout=20) == {"matched": 1, "done": 1, "skipped": 0}
+    assert waiting.refresh().state == "cancelled"

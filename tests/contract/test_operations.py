@@ -1,0 +1,120 @@
+"""Operations: what is done by hand is written down with it, by whom and when, or not done at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.conftest import Database
+
+from holdfast import Holdfast, InvalidArguments, RunFilter, RunNotFound
+from holdfast.testing import FakeClock, Manual
+
+
+@pytest.fixture
+def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
+    """Every verb that steers, ready to be called; each takes `by`."""
+
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    @hf.schedule("0 * * * *", name="hourly")
+    def hourly() -> None: ...
+
+    @hf.build(name="environment")
+    def environment(fingerprint: str) -> str:
+        return fingerprint
+
+    video = hf.pipeline("video")
+
+    @video.stage()
+    def script(text: str) -> str:
+        return text
+
+    @video.stage(after=script)
+    def render(script: str) -> str:
+        return script
+
+    done, waiting = work.submit(), work.using(delay=60).submit()
+    made, seen = environment.submit(fingerprint="f"), video.submit(text="t")
+    manual.run_all()
+    slot = hf.clock.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    return {
+        "cancel": lambda **by: hf.cancel(waiting.id, **by),
+        "again": lambda **by: hf.again(done.id, **by),
+        "pause": lambda **by: hf.queues.pause("default", note="maintenance", **by),
+        "resume": lambda **by: hf.queues.resume("default", **by),
+        "limit": lambda **by: hf.queues.limit("default", max_queued=1000, **by),
+        "trigger": lambda **by: hf.schedules.trigger("hourly", scheduled_for=slot, **by),
+        "pause schedule": lambda **by: hf.schedules.pause("hourly", note="maintenance", **by),
+        "resume schedule": lambda **by: hf.schedules.resume("hourly", **by),
+        "invalidate": lambda **by: hf.builds.invalidate(made.id, because="old", **by),
+        "rebuild": lambda **by: hf.builds.rebuild(made.id, **by),
+        "rerun": lambda **by: hf.pipelines.rerun(seen.id, from_stage="render", **by),
+        "cancel_matching": lambda **by: hf.bulk.cancel(RunFilter(job="work"), **by),
+        "again_matching": lambda **by: hf.bulk.again(RunFilter(job="work"), **by),
+    }
+
+
+def test_each_verb_says_who_did_it_to_what(hf: Holdfast, busy: dict[str, Any], clock: FakeClock) -> None:
+    for verb, call in busy.items():
+        clock.advance(timedelta(seconds=1))
+        call(by=f"ann {verb}")
+
+    told = hf.operations(limit=100)[::-1]
+    assert [(one.by, one.action) for one in told] == [(f"ann {verb}", verb.partition(" ")[0]) for verb in busy]
+    assert [one.happened_at for one in told] == sorted(one.happened_at for one in told)
+    of = {one.by.removeprefix("ann "): one for one in told}
+    assert of["cancel"].what == {"reason": "cancelled", "state": "cancelled"}
+    assert of["again"].what["run"] == hf.search(RunFilter(job="work", state="queued")).runs[0].id
+    assert of["pause"].what == {"queue": "default", "note": "maintenance"}
+    assert of["limit"].what == {"queue": "default", "limits": '{"max_queued":1000}'}
+    assert of["trigger"].what["schedule"] == "hourly"
+    assert of["cancel_matching"].what == {"filter": {"job": "work"}, "reason": "cancelled"}
+    concerns_a_run = {name for name, one in of.items() if one.run_id is not None}
+    assert concerns_a_run == set(busy) - {"pause", "resume", "limit", "pause schedule", "resume schedule"}
+    for one in told:
+        if one.run_id is not None:
+            assert one.by in [event.data.get("by") for event in hf.story(one.run_id)]
+
+
+def test_no_one_is_written_down_where_no_one_is_named(hf: Holdfast, busy: dict[str, Any], database: Database) -> None:
+    for call in busy.values():
+        call()
+    assert hf.operations() == []
+
+
+@pytest.mark.parametrize("by", ["", "x" * 201, "nul\x00", "half \ud800", 7, b"ann"])
+def test_a_name_that_is_none_changes_nothing(hf: Holdfast, busy: dict[str, Any], database: Database, by: Any) -> None:
+    before = database.counts()
+    for call in busy.values():
+        with pytest.raises(InvalidArguments, match="by"):
+            call(by=by)
+    assert database.counts() == before
+    assert hf.operations() == []
+    assert hf.queues.get("default").paused_at is None
+
+
+def test_what_was_refused_is_not_written_down(hf: Holdfast) -> None:
+    for call in (lambda: hf.cancel("nothing", by="ann"), lambda: hf.again("nothing", by="ann")):
+        with pytest.raises(RunNotFound):
+            call()
+    assert hf.operations() == []
+
+
+def test_operations_are_read_page_by_page(hf: Holdfast) -> None:
+    for number in range(7):
+        hf.queues.pause(f"q{number}", by="ann")
+
+    pages, before = [], None
+    while page := hf.operations(limit=3, before=before):
+        pages.append([one.what["queue"] for one in page])
+        before = page[-1].cursor
+
+    assert pages == [["q6", "q5", "q4"], ["q3", "q2", "q1"], ["q0"]]
+    wrongs: list[dict[str, Any]] = [{"limit": 0}, {"before": "x"}]
+    for wrong in wrongs:
+        with pytest.raises(InvalidArguments):
+            hf.operations(**wrong)
