@@ -20,14 +20,17 @@ class NotInTime(Exception):
 class Outside:
     """The system's API, and the application's own site if it has one; both need the pass that every request carries.
 
-    `until` waits for something, at most until the time is over that all checks of an application have together.
+    `until` waits for something, at most until the time is over that all checks of an application have together, and
+    calls `meanwhile` again and again.
     """
 
-    def __init__(self, site: str, own: str, *, token: str, within: float) -> None:
+    def __init__(
+        self, site: str, own: str, *, token: str, within: float, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         headers = {"Authorization": f"Bearer {token}"}
         self.system = httpx.Client(base_url=site, headers=headers, timeout=10)
         self.own = httpx.Client(base_url=own, headers=headers, timeout=10)
-        self._over_at = time.monotonic() + within
+        self._over_at, self._meanwhile = time.monotonic() + within, meanwhile
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON that a path of the system's API answers with."""
@@ -45,6 +48,7 @@ class Outside:
         while (found := look()) is None:
             if time.monotonic() > self._over_at:
                 raise NotInTime(what)
+            self._meanwhile()
             time.sleep(PAUSE)
         return found
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +23,7 @@ from holdfast import HoldfastError
 
 ROOT = Path(__file__).parent.parent.parent
 DEFAULT = ROOT / ".holdfast"
-REFUSED = 2
+REFUSED, READER_GONE = 2, 141
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,6 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
         return run.main(applications, Folder(given.folder or DEFAULT), port=given.port, fresh=given.fresh)
     except (registry.UnknownApplication, folder.InUse, folder.NotOurs, ports.NoPort) as error:
         return refused(str(error))
+    except BrokenPipeError:
+        # Whoever read what we print has gone; Python flushes once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     except HoldfastError as error:
         return refused(f"{error.code}: {error} (--fresh begins anew)")
 

@@ -64,11 +64,12 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, keep
 
 def _lines(tree: Tree, signals: Signals) -> Iterator[Line]:
     began = time.monotonic()
-    yield Line(application="system", checked=_up(tree, signals), seconds=time.monotonic() - began)
-    for application in tree.applications:
-        yield from _check(tree, application)
-    began = time.monotonic()
-    yield Line(application="system", checked=_lived(tree), seconds=time.monotonic() - began)
+    up = _up(tree, signals)
+    yield Line(application="system", checked=up, seconds=time.monotonic() - began)
+    if up.fault is None:
+        for application in tree.applications:
+            yield from _check(tree, application, signals)
+        yield Line(application="system", checked=_lived(tree), seconds=0)
 
 
 def _up(tree: Tree, signals: Signals) -> Checked:
@@ -78,22 +79,27 @@ def _up(tree: Tree, signals: Signals) -> Checked:
         tree.look()
         if all(child.state == "up" for child in tree.children):
             return Checked(what=what)
-        if failed := [child.reason for child in tree.children if child.state == "failed"]:
-            return Checked(what=what, fault="; ".join(failed))
+        if died := [child.reason for child in tree.children if child.deaths]:
+            return Checked(what=what, fault="; ".join(died))
     slow = [child.process.name for child in tree.children if child.state != "up"]
     return Checked(what=what, fault=f"not within {UP_WITHIN:g} s: {', '.join(slow)}")
 
 
-def _check(tree: Tree, application: Application) -> Iterator[Line]:
+def _check(tree: Tree, application: Application, signals: Signals) -> Iterator[Line]:
+    def meanwhile() -> None:
+        tree.look()
+        if signals.asked.is_set():
+            raise NotInTime("the check was stopped")
+
     own = next((child.url for child in tree.guests[application.name] if child.process.listens), tree.url)
-    outside = Outside(tree.url, own, token=tree.token, within=EACH_WITHIN)
+    outside = Outside(tree.url, own, token=tree.token, within=EACH_WITHIN, meanwhile=meanwhile)
     began = time.monotonic()
     try:
         for checked in application.check(outside):
             yield Line(application=application.name, checked=checked, seconds=time.monotonic() - began)
             began = time.monotonic()
     except NotInTime as late:
-        fault = Checked(what=str(late), fault=f"not within {EACH_WITHIN:g} s")
+        fault = Checked(what=str(late), fault=f"not within {EACH_WITHIN:g} s; {_died(tree)}")
         yield Line(application=application.name, checked=fault, seconds=time.monotonic() - began)
     except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
         fault = Checked(what="answers as expected", fault=f"{type(error).__name__}: {error}")
@@ -105,8 +111,15 @@ def _check(tree: Tree, application: Application) -> Iterator[Line]:
 def _lived(tree: Tree) -> Checked:
     """That no process died meanwhile."""
     tree.look()
-    died = [child.reason for child in tree.children if child.deaths]
-    return Checked(what="no process died", fault="; ".join(died) or None)
+    died = any(child.deaths for child in tree.children)
+    return Checked(what="no process died", fault=_died(tree) if died else None)
+
+
+def _died(tree: Tree) -> str:
+    told = [
+        f"{child.process.name} died {child.deaths} times: {child.reason}" for child in tree.children if child.deaths
+    ]
+    return "; ".join(told) or "no process died"
 
 
 def _ends(tree: Tree) -> Iterator[Line]:

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from rich.console import Console
 
@@ -65,7 +66,7 @@ def _watch(tree: Tree, ledger: Ledger, screen: Screen, signals: Signals) -> None
         tree.look()
         if not opened and tree.site.state == "up":
             opened = True
-            screen.say(f"open {tree.url}/start?token={tree.token}", style="bold")
+            screen.say(f"open {tree.url}/start?token={quote(tree.token, safe='')}", style="bold")
         screen.show(tree.standings(), ledger.line())
 
 

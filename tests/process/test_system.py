@@ -92,6 +92,17 @@ def test_check_verifies_every_application_from_outside_and_leaves_a_sound_databa
     assert "every run is in exactly one place" in checked.printed
 
 
+def test_check_says_what_failed_and_keeps_everything(
+    system: Callable[..., System], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOUR_EVERY", "soon")
+    checked = system("--check")
+    assert checked.ends() == 1, checked.printed
+    assert "visitors ended with exit code 1: ValueError: could not convert string to float: 'soon'" in checked.printed
+    assert str(checked.folder) in checked.printed
+    assert (checked.folder / "logs" / "tour.visitors.log").exists()
+
+
 def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_order(
     system: Callable[..., System],
 ) -> None:
