@@ -76,13 +76,13 @@ class Pages:
 
 
 @pass_context
-def _url(context: Context, name: str, **parts: Any) -> str:
+def _url(context: Context, name: str, /, **parts: Any) -> str:
     """The path of a route by its name, wherever the router is mounted."""
     return str(context["request"].url_for(name, **parts).path)
 
 
 @pass_context
-def _route(context: Context, name: str, **parts: Any) -> str | None:
+def _route(context: Context, name: str, /, **parts: Any) -> str | None:
     """The same; None where there is no such route."""
     try:
         return str(context["request"].url_for(name, **parts).path)

@@ -98,7 +98,8 @@ def duration(taken: timedelta | float | None) -> str:
     whole = int(seconds)
     for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:
-            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+            rest = whole % size // part
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
     return f"{whole} s"
 
 

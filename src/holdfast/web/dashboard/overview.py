@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "24h": timedelta(hours=24)}
 LABELS = {"15m": "15 min", "1h": "1 hour", "24h": "24 hours"}
 Span = Literal["15m", "1h", "24h"]
-LEAST = timedelta(seconds=15)  # of a span that is not over: less of it tells nothing
+LAG = timedelta(seconds=25)  # what ended since then may not have been counted yet
+LEAST = timedelta(seconds=20)  # of a span that is not over: less of it tells nothing
 FEW = 8
 
 
@@ -50,19 +51,23 @@ def router(site: "Site") -> APIRouter:
         )
 
     @pages.get("/overview/series", name="holdfast.overview.series")
-    def series(who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> dict[str, list[float | None]]:
+    def series(who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> dict[str, list[float | None] | float]:
         """What the charts draw."""
         samples.take(hf.statistics.overview())
         found = hf.statistics.series(SPANS[span])
         gauges = samples.since(found.since)
         at: list[float | None] = [sample.at.timestamp() for sample in gauges]
-        return lines(found) | {
+        drawn: dict[str, list[float | None] | float] = {
+            **lines(found),
+            "since": found.since.timestamp(),
+            "until": found.until.timestamp(),
             "depth.at": at,
             "depth": [sample.depth for sample in gauges],
             "running": [sample.running for sample in gauges],
             "oldest.at": at,
             "oldest": [sample.oldest for sample in gauges],
         }
+        return drawn
 
     return pages
 
@@ -74,7 +79,7 @@ def lines(series: Series) -> dict[str, list[float | None]]:
     drawn |= {f"{what}.{which}": [] for what in ("wait", "run") for which in ("p50", "p95", "p99")}
     at = series.since
     while at < series.until:
-        over = min(series.step, series.until - at)
+        over = min(series.step, series.until - LAG - at)
         if over >= min(LEAST, series.step):
             _add(drawn, at.timestamp(), points.get(at), over)
         at += series.step

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.events import Event
 from holdfast.runs import Snapshot
 from holdfast.web.access import Who
 from holdfast.web.dashboard import errors, previews, timeline
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 LINES = 500  # of a log that one answer brings
 ARTIFACTS = 200
 COPIED = 20_000  # longer arguments make no command line
-LOGGED = ("LOG", "PROGRESS", "STEP_RETRIED")
+LOGGED = ("LOG", "STEP_RETRIED")
 
 
 def router(site: "Site") -> APIRouter:
@@ -131,10 +130,3 @@ def _copied(run: Snapshot) -> str | None:
         return None
     text = json.dumps(arguments_of(run) or {}, default=str)
     return text if len(text) <= COPIED else None
-
-
-def level_of(event: Event) -> str:
-    """How a line of a log is sifted."""
-    if event.kind == "LOG":
-        return str(event.data.get("level") or "INFO")
-    return "WARNING" if event.kind == "STEP_RETRIED" else "INFO"

@@ -15,7 +15,7 @@ from holdfast.progress import Progress
 from holdfast.runs import Snapshot
 from holdfast.searches import Count, Page
 from holdfast.web.access import Who
-from holdfast.web.dashboard.asked import Asked, asked
+from holdfast.web.dashboard.asked import FIELDS, Asked, asked
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -47,7 +47,7 @@ def router(site: "Site") -> APIRouter:
             who,
             "runs.html",
             asked=wanted,
-            words={name: wanted.words.get(name, "") for name in ("job", "queue", "key", "tag", "error", "arg")},
+            words={name: wanted.words.get(name, "") for name in FIELDS},
             page=page,
             counts=counts,
             wrong=wrong,

@@ -83,7 +83,7 @@ def of(dossier: Dossier, *, now: datetime) -> Timeline:
     for number, steps in sorted(by_attempt.items()):
         rows.append(Row(label=f"attempt {number}", bars=()))
         rows += [_step(step) for step in steps]
-    rows += [_part(one, now) for one in dossier.kin if one.relation == "child"]
+    rows += [_part(one, now) for one in sorted(_children(dossier), key=lambda one: _place(one, dossier))]
     end = max([run.finished_at or now, *(bar.end for row in rows for bar in row.bars)])
     return Timeline(start=run.created_at, end=end, rows=tuple(rows[:MOST]), left=max(0, len(rows) - MOST))
 
@@ -119,6 +119,17 @@ def _step(step: StepTimes) -> Row:
     says = "done" if step.tries == 1 else f"done at try {step.tries}"
     bar = Bar(look="step", start=step.started_at, end=step.finished_at, says=says)
     return Row(label=step.name, bars=(bar,), level=1)
+
+
+def _children(dossier: Dossier) -> list[Kin]:
+    return [one for one in dossier.kin if one.relation == "child"]
+
+
+def _place(one: Kin, dossier: Dossier) -> tuple[str, int, str]:
+    """Stages in their order, each before its segments; the children of a run as they were submitted."""
+    wholes = {kin.stage: kin.id for kin in _children(dossier) if kin.kind == "stage"}
+    number = one.segment if one.segment and one.segment.isdecimal() else ""
+    return wholes.get(one.stage, one.id) if one.kind else one.id, int(number[:9] or -1), one.segment or ""
 
 
 def _part(one: Kin, now: datetime) -> Row:

@@ -5,11 +5,12 @@
 //   </figure>
 //
 // The JSON: {"at": [seconds…], "wait.p50": [number|null…], …}: a line is "<chart>.<line>", or "<line>" alone; a chart
-// with times of its own has them as "<chart>.at".
+// with times of its own has them as "<chart>.at". "since" and "until" are the ends of all of them.
 
 import { duration, shortTime } from "./times.js";
 
 const drawn = new Map(); // the box → its plot
+const spans = new WeakMap(); // the box → from when until when it is drawn
 const shown = new WeakMap(); // the figure → the source of what it shows
 const AGAIN = 15000; // the tallies are no fresher than that
 let askedAt = 0;
@@ -70,6 +71,7 @@ function draw(figure, answer) {
   const box = figure.querySelector(".chart-box");
   shown.set(figure, figure.dataset.source);
   tell(figure, lines, data, unit);
+  spans.set(box, [answer.since, answer.until]);
   const plot = drawn.get(box);
   if (plot) plot.setData(data);
   else drawn.set(box, new uPlot(options(box, lines, unit), data, box));
@@ -101,6 +103,11 @@ const COLOURS = {
   rate: "--succeeded", depth: "--queued", running: "--running", oldest: "--queued",
 };
 
+// A value with no neighbour makes no line: where there are few, each is a point too.
+function few(plot, series) {
+  return plot.data[series].reduce((count, value) => count + (value !== null), 0) < 20;
+}
+
 function options(box, lines, unit) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
@@ -111,10 +118,13 @@ function options(box, lines, unit) {
     height: box.clientHeight || 150,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    scales: { y: { range: (plot, low, high) => (unit === "%" ? [0, 1] : [0, (high || 1) * 1.1]) } },
+    scales: {
+      x: { range: (plot, low, high) => spans.get(box) ?? [low, high] },
+      y: { range: (plot, low, high) => (unit === "%" ? [0, 1] : [0, (high || 1) * 1.1]) },
+    },
     axes: [
       { ...axis, size: 24, space: 70, values: (plot, ticks) => ticks.map((at) => shortTime(at * 1000)) },
-      { ...axis, size: 58, space: 34, values: (plot, ticks) => ticks.map((value) => inUnit(value, unit)) },
+      { ...axis, size: unit === "s" ? 74 : 58, space: 34, values: (plot, ticks) => ticks.map((value) => inUnit(value, unit)) },
     ],
     series: [
       {},
@@ -123,7 +133,7 @@ function options(box, lines, unit) {
         stroke: colour(COLOURS[line] ?? "--accent"),
         width: 1.6,
         dash: line === "p95" ? [6, 3] : line === "p99" ? [2, 3] : undefined,
-        points: { show: false },
+        points: { show: few, size: 5 },
         spanGaps: false,
       })),
     ],

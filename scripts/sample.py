@@ -1,0 +1,127 @@
+"""Sample work for screenshots: every state of a run, and texts that would like to be more than text."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from holdfast import Context, Holdfast, Retry
+
+HOSTILE = (
+    "<script>alert('x')</script> <img src=x onerror=alert(1)> \x1b[31mred\x1b[0m \x07 \u202egnp.exe\u2066 "
+    "\r\b\x00?".replace("\x00", "")
+    + " \u2028 'quotes' \"and\" `ticks` {{ 7*7 }} 👩‍👩‍👧"
+)
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000100000001008020000009091683600000017494441547801636460f8cf400a60a2"
+    "48f5a886511d0cfd0100a2a5011f0b6d3b5c0000000049454e44ae426082"
+)
+
+
+def application(folder: Path) -> Holdfast:
+    """Jobs of all kinds."""
+    hf = Holdfast(f"sqlite:///{folder / 'sample.db'}", artifacts=folder / "artifacts", concurrency=6)
+    log = logging.getLogger("press")
+
+    @hf.job(name="mail.send", queue="mail", retry=Retry(steps=1))
+    def send(to: str) -> str:
+        if to.endswith("7"):
+            raise ConnectionError(f"smtp.example refused {to}: 421 try later")
+        return f"sent to {to}"
+
+    @hf.job(name="press.render", key="document_id", queue="press", max_attempts=3)
+    def render(ctx: Context, document_id: str, pages: int = 3) -> dict[str, Any]:
+        for page in range(pages):
+            ctx.step(f"page {page + 1}", time.sleep, 0.02)
+            log.info("page %d of %s is set", page + 1, document_id)
+            ctx.progress(page + 1, pages, f"page {page + 1}")
+        ctx.artifact("report.json", b'{"pages": 3, "title": "Annual report"}')
+        ctx.artifact("cover.png", PNG)
+        ctx.artifact("notes.txt", HOSTILE.encode("utf-8", "replace"))
+        return {"document": document_id, "pages": pages}
+
+    @hf.job(name="reports.monthly", queue="reports", timeout=600)
+    def monthly(ctx: Context, month: str) -> None:
+        log.warning("the figures of %s are late", month)
+        for number in range(100_000):
+            if number % 20 == 0:
+                log.info("row %d of the ledger", number)
+            ctx.progress(number, 100_000, "adding the ledger up")
+            ctx.check()
+            time.sleep(0.1)
+
+    @hf.job(name="feeds.fetch", max_attempts=3, queue="feeds")
+    def fetch(url: str) -> None:
+        try:
+            dict[str, str]()["items"]
+        except KeyError as error:
+            raise ValueError(f"no items in {url}") from error
+
+    @hf.job(name="hostile.text", queue="feeds")
+    def hostile(text: str, big: str = "") -> str:
+        log.error("%s", text)
+        raise RuntimeError(text)
+
+    @hf.job(name="slow.window", timeout=1, isolation="process")
+    def window() -> None:
+        time.sleep(30)
+
+    @hf.schedule("*/15 * * * *", tz="Europe/Berlin", name="feeds.hourly", queue="feeds")
+    def hourly(ctx: Context) -> None: ...
+
+    @hf.schedule("0 6 * * *", tz="UTC", name="reports.daily", queue="reports")
+    def daily(ctx: Context) -> None: ...
+
+    film = hf.pipeline("film")
+
+    @film.stage()
+    def script(ctx: Context, text: str) -> list[str]:
+        return ctx.segments(text.split())
+
+    @film.stage(after=script, each="segment")
+    def audio(ctx: Context, segment: str) -> str:
+        if segment == "bad":
+            raise ValueError("no voice for 'bad'")
+        time.sleep(0.05)
+        return segment.upper()
+
+    @film.stage(after=audio)
+    def cut(ctx: Context, segments: list[str]) -> str:
+        return " ".join(segments)
+
+    @hf.build(name="environment")
+    def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str:
+        time.sleep(0.1)
+        return f"{configuration_id} is ready"
+
+    hf.queue("mail", max_queued=5000)
+    return hf
+
+
+def fill(hf: Holdfast, *, seconds: float = 6) -> None:
+    """Put work through, and leave some of each kind behind; the worker is stopped by whoever has it."""
+    jobs = hf.jobs
+    jobs["mail.send"].submit_many([{"to": f"reader-{number}"} for number in range(400)])
+    jobs["press.render"].submit_many([{"document_id": f"doc-{number % 12}"} for number in range(30)])
+    jobs["feeds.fetch"].submit(url="https://feeds.example/all.xml")
+    jobs["hostile.text"].submit(text=HOSTILE)
+    jobs["hostile.text"].submit(text="A very long story. " * 30_000)
+    jobs["slow.window"].submit()
+    jobs["film"].submit(text="one two three four five six")
+    jobs["film"].submit(text="one two bad four")
+    jobs["environment"].submit(configuration_id="python", fingerprint="sha256:0123456789abcdef")
+    for month in ("2026-09", "2026-10"):
+        jobs["reports.monthly"].submit(month=month)
+    later = jobs["mail.send"].using(delay=timedelta(hours=2))
+    later.submit(to="someone-else")
+    jobs["press.render"].using(tags={"tenant": "acme", "size": "<b>large</b>"}, priority=5).submit(
+        document_id="doc-tagged", pages=2
+    )
+    hf.queues.pause("archive", note="the archive moves house")
+    jobs["mail.send"].using(queue="archive").submit(to="the-archive")
+    cancelled = later.submit(to="never")
+    hf.cancel(cancelled, reason="a mistake")
+    time.sleep(seconds)
