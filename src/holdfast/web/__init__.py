@@ -2,12 +2,31 @@
 
 app = FastAPI(lifespan=hf.lifespan)
 app.include_router(hf.router(), prefix="/holdfast")        # API and dashboard
+
+site = Site(hf, templates=…)                               # or the same with pages of your own
 """
 
 from holdfast.passes import Role
 from holdfast.web.access import Who
 from holdfast.web.asgi import create_app
 from holdfast.web.problems import Problem
+from holdfast.web.routes import is_open, takes
 from holdfast.web.site import Site
+from holdfast.web.streams import Streams
+from holdfast.web.uploads import IMAGES, PDF, Received, Upload, magic
 
-__all__ = ["Problem", "Role", "Site", "Who", "create_app"]
+__all__ = [
+    "IMAGES",
+    "PDF",
+    "Problem",
+    "Received",
+    "Role",
+    "Site",
+    "Streams",
+    "Upload",
+    "Who",
+    "create_app",
+    "is_open",
+    "magic",
+    "takes",
+]

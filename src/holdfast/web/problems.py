@@ -75,6 +75,8 @@ HTTP_CODES: Mapping[str, tuple[int, str]] = {
     "body_too_large": (413, "the request's body is larger than it may be"),
     "foreign_request": (403, "a browser says that another site's page asked for this change"),
     "csrf_missing": (403, "a change in a session came without the session's token: `X-CSRF-Token`, or field `csrf`"),
+    "unsupported_type": (415, "a file is of no type that is taken there, or did not come as multipart/form-data"),
+    "upload_broken": (400, "an upload was cut off, stood still, or can't be read"),
     "too_many_requests": (429, "too many requests, or too many wrong tokens; `Retry-After` says how long to wait"),
     "too_many_streams": (503, "as many event streams are open as one process holds"),
     "wrong_host": (421, "the server does not go by the name in `Host`; `--allowed-host` adds one"),

@@ -53,8 +53,8 @@ class Address:
         if not (self.tls or self.insecure or _is_loopback(self.host)):
             raise UnsafeAddress(
                 f"others can reach {self.host or 'every address'}, and without TLS they could read tokens on the way: "
-                "give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy that has TLS, or say --insecure if the "
-                "network is yours alone"
+                "give --tls-cert and --tls-key, or serve 127.0.0.1 behind a proxy that has TLS, or say --insecure if "
+                "the network is yours alone"
             )
         if self.certificate is not None:
             try:

@@ -17,6 +17,7 @@ from holdfast.web.pages import Pages
 from holdfast.web.problems import MEDIA_TYPE
 from holdfast.web.statics import Statics
 from holdfast.web.streams import Streams
+from holdfast.web.uploads import Uploads
 
 HERE = Path(__file__).parent
 
@@ -28,6 +29,7 @@ class Site:
     resource                  a router whose routes are closed, bounded and hardened like ours
     render                    a page in the common frame
     streams                   events as they happen
+    uploads                   files that someone sends, within limits
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Site:
         self.operator: Callable[[Request], Awaitable[Who]] = self.access.need("operator")
         self.admin: Callable[[Request], Awaitable[Who]] = self.access.need("admin")
         self.streams = Streams(hf)
+        self.uploads = Uploads()
         self.statics = Statics([HERE / "static", *([static] if static is not None else [])])
         version = self.statics.version
         self._pages = Pages(title, templates, now=hf.clock.now, static_version=version, links=links or {})
