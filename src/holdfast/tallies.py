@@ -88,6 +88,7 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
     before = tx.now - LAG
     if since >= before:
         return None
+    tx.one("read_by_index")
     rows = tx.all("find_slice", since=since, before=before, limit=limit + 1)
     cut = len(rows) > limit
     if cut:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast import statistics, tallies
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
 from holdfast.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, QueueFigures, Series
+from holdfast.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
+
+T = TypeVar("T")
 
 TICKS, LEAST = 5, 5.0
 """A worker has looked for work so many ticks ago at most, or so many seconds where those are shorter."""
@@ -26,7 +30,7 @@ class Statistics:
 
     def overview(self) -> Overview:
         """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
-        return self._hf.read(statistics.overview)
+        return self._read(statistics.overview)
 
     def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
         """What ended in the last `span` (up to 30 days), point by point, at most 300 of them.
@@ -34,24 +38,24 @@ class Statistics:
         It is counted in the background, some 20 seconds behind.
         """
         name = None if job is None else job_name(job)
-        return self._hf.read(lambda tx: statistics.series(tx, span, job=name, queue=queue))
+        return self._read(lambda tx: statistics.series(tx, span, job=name, queue=queue))
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
         """The newest 1,000 failures in groups that look alike, the largest first."""
         check_limit(limit)
-        return self._hf.read(lambda tx: statistics.failures(tx, limit=limit))
+        return self._read(lambda tx: statistics.failures(tx, limit=limit))
 
     def jobs(self) -> list[JobTotals]:
         """What has been counted of each job and queue since the beginning."""
-        return self._hf.read(statistics.jobs)
+        return self._read(statistics.jobs)
 
     def queues(self) -> list[QueueFigures]:
         """Each queue: what waits and runs, its limits, and how often it refused a submission."""
-        return self._hf.read(statistics.queues)
+        return self._read(statistics.queues)
 
     def figures(self) -> Figures:
         """Depths, totals and counters in one read: what /metrics tells."""
-        return self._hf.read(statistics.figures)
+        return self._read(statistics.figures)
 
     def troubles(self) -> list[str]:
         """Why this process can't do its work, if so: the database does not answer, or a worker of it does not look."""
@@ -68,4 +72,13 @@ class Statistics:
 
     def counters(self) -> list[Counter]:
         """Lost leases, takeovers, refusals, missed slots: what no row proves."""
-        return self._hf.read(statistics.counted)
+        return self._read(statistics.counted)
+
+    def _read(self, verb: Callable[[Transaction], T]) -> T:
+        """Run a verb that must never read more than it was asked for."""
+
+        def by_index(tx: Transaction) -> T:
+            tx.one("read_by_index")
+            return verb(tx)
+
+        return self._hf.read(by_index)

@@ -15,9 +15,31 @@ few as (
     limit :queues
 )
 
+-- Between, not equal: so the order is one that only the queue's own index has.
 select
     f.name as queue,
-    (select count(*) from (select 1 as one from holdfast_ready as y where y.queue = f.name limit :limit) as counted) as runs,
-    (select min(y.run_id) from holdfast_ready as y where y.queue = f.name and y.rank = 0) as plain,
-    (select min(y.run_id) from holdfast_ready as y where y.queue = f.name and y.rank <> 0) as ranked
+    (
+        select count(*)
+        from (
+            select 1 as one
+            from holdfast_ready as y
+            where y.queue between f.name and f.name
+            order by y.queue, y.rank, y.run_id
+            limit :limit
+        ) as counted
+    ) as runs,
+    (
+        select y.run_id
+        from holdfast_ready as y
+        where y.queue between f.name and f.name and y.rank between 0 and 0
+        order by y.queue, y.rank, y.run_id
+        limit 1
+    ) as plain,
+    (
+        select y.run_id
+        from holdfast_ready as y
+        where y.queue between f.name and f.name and y.rank <> 0
+        order by y.queue, y.run_id
+        limit 1
+    ) as ranked
 from few as f

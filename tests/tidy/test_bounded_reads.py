@@ -1,0 +1,182 @@
+"""Bounded reads: with 200,000 finished runs a question about them reads as little as with few."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast import Holdfast, Policy, statistics, tallies
+from holdfast.store.transaction import Transaction
+from holdfast.testing import FakeClock
+from holdfast.testing.postgres import PostgresServer
+
+pytestmark = pytest.mark.timeout(180)
+
+NOW = datetime(2026, 6, 3, tzinfo=UTC)
+FINISHED = 200_000
+READY, WAITING = 30_000, 15_000
+
+# One in five failed, one in fifty timed out; they ended in the order of their numbers, four in each instant.
+FILL = (
+    (
+        FINISHED + READY + WAITING,
+        "insert into holdfast_runs (id, job, queue, priority, args, policy, tags, created_at) "
+        "select {id}, 'job' || (g % 7), 'q' || (g % 3), 0, '[]', '{policy}', '[]', {then}",
+    ),
+    (
+        FINISHED,
+        "insert into holdfast_outcomes "
+        "select {id}, case when g % 5 = 0 then 'failed' when g % 50 = 1 then 'timed_out' else 'succeeded' end, "
+        "'ERROR', 'Traceback' || {long} || 'ValueError: no document ' || g, 'null', 1, 1, 0, 'w1', {then}, {then}, 's'",
+    ),
+    (
+        READY,
+        "insert into holdfast_ready (run_id, job, queue, rank, attempt, tries, takeovers) "
+        "select {waiting}, 'work', 'q' || (g % 3), -(g % 2), 0, 0, 0",
+    ),
+    (
+        WAITING,
+        "insert into holdfast_waits (run_id, job, queue, rank, attempt, tries, takeovers, missing, look, since_at) "
+        "select {delayed}, 'work', 'late', 0, 0, 0, 0, 0, 0, {then}",
+    ),
+    (
+        30_000,
+        "insert into holdfast_tallies "
+        "select case g % 3 when 0 then 1 when 1 then 10 else 60 end, 'job' || (g % 7), 'q' || (g % 5), {minute}, "
+        "'failed', 1, '{nothing}', '{nothing}'",
+    ),
+    (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
+    (4_000, "insert into holdfast_totals select 'job' || (g % 7), 'q' || g, 'failed', 1, '{nothing}', '{nothing}'"),
+)
+
+POSTGRES = {
+    "id": "lpad(g::text, 26, '0')",
+    "waiting": f"lpad((g + {FINISHED})::text, 26, '0')",
+    "delayed": f"lpad((g + {FINISHED + READY})::text, 26, '0')",
+    "then": f"timestamptz '{NOW.isoformat()}' - ({FINISHED} - g) / 4 * interval '1 second'",
+    "minute": f"timestamptz '{NOW.isoformat()}' - g * interval '1 minute'",
+    "long": "repeat('x', 500)",
+}
+SQLITE = {
+    "id": "printf('%026d', g)",
+    "waiting": f"printf('%026d', g + {FINISHED})",
+    "delayed": f"printf('%026d', g + {FINISHED + READY})",
+    "then": f"datetime('{NOW:%Y-%m-%d}', printf('%+d seconds', (g - {FINISHED}) / 4)) || '.000000'",
+    "minute": f"datetime('{NOW:%Y-%m-%d}', '-' || g || ' minutes') || '.000000'",
+    "long": "printf('%.500c', 'x')",
+}
+NOTHING = '{"counts":{"3":1},"seconds":1.0}'
+
+QUESTIONS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
+    # And the most rows that it may read, of tables and indexes together.
+    "overview": (lambda hf: hf.statistics.overview(), 60_000),
+    "series": (lambda hf: hf.statistics.series(timedelta(hours=5)), 1_000),
+    "series of a day": (lambda hf: hf.statistics.series(timedelta(days=1), job="job1"), 15_000),
+    "series of a queue": (lambda hf: hf.statistics.series(timedelta(days=30), queue="q1"), 15_000),
+    "failures": (lambda hf: hf.statistics.failures(), 5_000),
+    "jobs": (lambda hf: hf.statistics.jobs(), 5_000),
+    "queues": (lambda hf: hf.statistics.queues(), 50_000),
+    "figures": (lambda hf: hf.statistics.figures(), 60_000),
+    "a slice": (lambda hf: hf.read(lambda tx: tallies.read(tx, NOW - timedelta(hours=10))), 30_000),
+}
+
+
+def filled(text: str, count: int, words: dict[str, str], series: str) -> str:
+    known = {"policy": Policy().to_json(), "nothing": NOTHING} | words
+    for name, word in known.items():
+        text = text.replace(f"{{{name}}}", word)
+    return f"{text} from {series.format(count=count)}"
+
+
+@pytest.fixture(scope="module")
+def on_postgres(postgres: PostgresServer) -> Iterator[Holdfast]:
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute("create database bounded")
+    url = postgres.url_of("bounded")
+    with Holdfast(url, clock=FakeClock(NOW + timedelta(minutes=1))) as hf:
+        hf.start()
+        with psycopg.connect(url, autocommit=True) as connection:
+            for count, text in FILL:
+                connection.execute(filled(text, count, POSTGRES, "generate_series(1, {count}) as g"))
+            connection.execute("analyze")
+        yield hf
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute("drop database bounded with (force)")
+
+
+@pytest.fixture(scope="module")
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
+    path = tmp_path_factory.mktemp("bounded") / "bounded.db"
+    series = "(with recursive s (g) as (select 1 union all select g + 1 from s where g < {count}) select g from s)"
+    with Holdfast(f"sqlite:///{path}", clock=FakeClock(NOW + timedelta(minutes=1)), synchronous="normal") as hf:
+
+        def fill(tx: Transaction) -> None:
+            for count, text in FILL:
+                tx.execute_ddl(filled(text, count, SQLITE, series))
+
+        hf.do(fill)
+        yield hf
+
+
+def rows_read(url: str) -> int:
+    """All rows that were ever read from a table as a whole, or from an index."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            "select (select sum(seq_tup_read) from pg_stat_user_tables) "
+            "+ (select sum(idx_tup_read) from pg_stat_user_indexes)"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("which", QUESTIONS)
+def test_a_question_on_postgres_reads_no_more_than_it_may(on_postgres: Holdfast, which: str) -> None:
+    """Asked so often that a prepared statement may be planned for any values."""
+    ask, most = QUESTIONS[which]
+    url, times = on_postgres.settings.url, 8
+
+    def told() -> int:
+        on_postgres.read(lambda tx: tx.execute_ddl("select pg_stat_force_next_flush()"))
+        return rows_read(url)
+
+    before = told()
+    for _ in range(times):
+        assert ask(on_postgres)
+    read = (told() - before) / times
+    assert 0 < read <= most
+
+
+@pytest.mark.parametrize("which", QUESTIONS)
+def test_a_question_on_sqlite_takes_no_more_steps_than_it_may(on_sqlite: Holdfast, which: str) -> None:
+    """Steps of its virtual machine: some 30 for each row that is read. To go through all runs would take millions."""
+    ask, most = QUESTIONS[which]
+    assert ask(on_sqlite)
+    steps = 0
+
+    def counted() -> int:
+        nonlocal steps
+        steps += 1000
+        return 0
+
+    connections = [one for one in (*on_sqlite.store._idle, on_sqlite.store._writer) if one is not None]
+    with contextlib.ExitStack() as stack:
+        for connection in connections:
+            connection.set_progress_handler(counted, 1000)
+            stack.callback(connection.set_progress_handler, None, 0)
+        assert ask(on_sqlite)
+    assert 0 < steps <= 30 * most
+
+
+def test_what_was_not_counted_to_the_end_says_so(on_sqlite: Holdfast) -> None:
+    found = on_sqlite.statistics.overview()
+    depths = {(one.queue, one.place): (one.runs, one.more) for one in found.depths}
+    assert depths["q1", "ready"] == (READY // 3, False)
+    assert depths["late", "waits"] == (statistics.MOST + 1, True)
+    assert found.pace.runs <= statistics.NEWEST
+    assert found.pace.since > NOW - statistics.RECENT
+    assert sum(group.runs for group in on_sqlite.statistics.failures(limit=100)) == statistics.FAILURES
