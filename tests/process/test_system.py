@@ -115,6 +115,7 @@ def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_o
         assert "token" not in str(page.url)
         assert "A little of everything" in page.text
         assert browser.get(page.url.join("/api/jobs")).status_code == 200
+        assert 'href="/start"' in browser.get(page.url.join("/")).text
     assert httpx.get(page.url, headers={"Accept": "application/json"}).status_code == 401
 
     token = url.partition("token=")[2]
