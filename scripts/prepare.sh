@@ -56,3 +56,18 @@ prepare_typescript() {
     timeout 300 npm install --silent --no-fund --no-audit --prefix "$folder" typescript@5.9.3 >/dev/null 2>&1 ||
         say "holdfast: TypeScript could not be installed; its test is skipped."
 }
+
+# A real browser for the tests of the pages: Debian's package, where root may install it; tried once, whatever comes of it.
+prepare_chromium() {
+    for candidate in chromium-headless-shell chromium google-chrome google-chrome-stable chromium-browser; do
+        command -v "$candidate" >/dev/null 2>&1 && return
+    done
+    [ -f .venv/chromium-tried ] && return
+    : >.venv/chromium-tried
+    { command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; } || return 0
+    say "holdfast: installing Chromium for the tests of the pages …"
+    install="apt-get install -y -qq --no-install-recommends"
+    DEBIAN_FRONTEND=noninteractive timeout 300 sh -c \
+        "$install chromium-headless-shell || { apt-get update -qq && { $install chromium-headless-shell || $install chromium; }; }" \
+        >/dev/null 2>&1 </dev/null || say "holdfast: Chromium could not be installed; its tests are skipped."
+}

@@ -1,0 +1,101 @@
+"""A real browser: Chromium without a screen, driven by Playwright, on a house with something of everything.
+
+`./test` installs Debian's package where it may; elsewhere these tests are skipped by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from tests.browser.house import House, inhabited
+
+PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
+PATIENCE = 15_000
+expect.set_options(timeout=PATIENCE)
+
+# Whatever a page's policy forbids is told as an error, which no test lets pass.
+TELL_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`forbidden by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
+"""
+
+
+def program() -> str | None:
+    """The browser to use, if there is one."""
+    named = os.environ.get("HOLDFAST_TEST_CHROMIUM")
+    return named or next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+# Of a module, not of the session: Playwright holds an event loop in this thread, which other tests want for themselves.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = program()
+    if found is None:
+        pytest.skip("no Chromium: it is not installed and may not be installed here")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def house(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with inhabited(tmp_path_factory.mktemp("house")) as found:
+        yield found
+
+
+class Visits:
+    """Opens pages, and keeps what their browser complained about."""
+
+    def __init__(self, browser: Browser, house: House) -> None:
+        self._browser, self._house = browser, house
+        self._contexts: list[BrowserContext] = []
+        self.complaints: list[str] = []
+        self.expected: tuple[str, ...] = ()
+
+    def page(self, path: str = "/", *, token: str | None = "", width: int = 1280, dark: bool = False) -> Page:
+        """A page of someone who has come by a link with a token: an admin's unless another is given; None is no one."""
+        context = self._browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        )
+        context.set_default_timeout(PATIENCE)
+        context.add_init_script(TELL_VIOLATIONS)
+        self._contexts.append(context)
+        page = context.new_page()
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        server = self._house.server
+        if token is not None:
+            path += ("&" if "?" in path else "?") + f"token={token or server.token}"
+        page.goto(server.url + path)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.location.get('url')}: {message.text}")
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+        unexpected = [one for one in self.complaints if not any(part in one for part in self.expected)]
+        assert unexpected == [], "the browser complained"
+
+
+@pytest.fixture
+def visits(browser: Browser, house: House) -> Iterator[Visits]:
+    """Pages of this test; none of them may have made the browser complain."""
+    made = Visits(browser, house)
+    yield made
+    made.close()
+
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(visits: Visits) -> Visit:
+    return visits.page

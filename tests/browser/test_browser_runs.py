@@ -1,0 +1,136 @@
+"""Watching and steering runs: what changes is seen without reloading, and stays where the eye is."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+from tests.browser.conftest import Visit, Visits
+from tests.browser.house import House
+from tests.web.conftest import serving
+
+from holdfast import RunFilter
+
+
+def state_of(page: Page) -> Locator:
+    """The state beside a run's name."""
+    return page.locator("h1 .state")
+
+
+def mark(page: Page) -> None:
+    """So that a reload would be noticed."""
+    page.evaluate("window.stayed = true")
+
+
+def stayed(page: Page) -> bool:
+    return bool(page.evaluate("window.stayed === true"))
+
+
+def test_a_run_goes_through_its_states_without_a_reload(visit: Visit, house: House) -> None:
+    house.hf.queues.pause("press", note="not yet")
+    run = house.submit("gated", name="watched", key="watched")
+    page = visit(f"/runs/{run.id}")
+    expect(state_of(page)).to_have_text("queued")
+    expect(page.locator("#why")).to_contain_text("queue press is paused")
+    mark(page)
+
+    house.hf.queues.resume("press")
+    expect(state_of(page)).to_have_text("running")
+    expect(page.locator("#log")).to_contain_text("watched has begun")
+    house.open("watched")
+    expect(state_of(page)).to_have_text("succeeded")
+    expect(page.locator("#result")).to_contain_text("watched is through")
+    assert stayed(page)
+
+
+def test_a_running_run_is_cancelled_and_then_done_again(visit: Visit, house: House) -> None:
+    run = house.submit("gated", name="unwanted", key="unwanted")
+    page = visit(f"/runs/{run.id}", token=house.server.token_of("operator"))
+    expect(state_of(page)).to_have_text("running")
+    page.get_by_role("button", name="Cancel…").click()
+    page.get_by_label("Reason").fill("it was a mistake")
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(state_of(page)).to_have_text("cancelled")
+    [operation] = house.hf.operations(limit=1)
+    assert (operation.by, operation.action, operation.run_id) == ("operator", "cancel", run.id)
+
+    house.open("unwanted")
+    page.get_by_role("button", name="Again…").click()
+    page.get_by_role("button", name="Run again").click()
+    expect(state_of(page)).to_have_text("succeeded")
+    assert page.url != f"{house.server.url}/runs/{run.id}"
+    expect(page.locator("#related")).to_contain_text("repeats")
+
+
+def test_all_that_match_are_cancelled_after_their_number_was_said(visit: Visit, house: House) -> None:
+    house.hf.jobs["mail.send"].using(queue="nobody").submit_many([{"to": f"nobody-{n}"} for n in range(7)])
+    page = visit("/runs?state=queued&job=mail.send&queue=nobody")
+    expect(page.locator("#runs-rows tr")).to_have_count(7)
+    page.get_by_role("button", name="Cancel all…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Cancel 7 runs?")
+    dialog.get_by_role("button", name="Cancel them").click()
+
+    expect(state_of(page)).to_have_text("succeeded")
+    assert house.hf.count(RunFilter(job="mail.send", queue="nobody", state="cancelled")).number == 7
+
+
+def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -> None:
+    house.submit("mail.send", to="before").result(timeout=30)
+    page = visit("/runs?job=mail.send")
+    row = page.locator("#runs-rows tr").nth(1)
+    row.hover()
+    name, place = row.get_attribute("id"), row.bounding_box()
+    new = [house.submit("mail.send", to=f"later-{number}") for number in range(3)]
+    expect(page.locator("#runs-news")).to_contain_text("3 new")
+    assert row.get_attribute("id") == name
+    held = page.locator(f"#{name}").bounding_box()
+    assert held is not None
+    assert place is not None
+    # The line above the table that offers the new ones may move it by its own height, no row by another.
+    assert abs(held["x"] - place["x"]) < 1
+    assert page.locator("#runs-rows tr").nth(1).get_attribute("id") == name
+
+    page.locator("#runs-news button").click()
+    expect(page.locator("#runs-rows tr").first).to_have_attribute("id", f"run-{new[-1].id}")
+
+
+def test_a_page_says_when_its_server_is_gone(visits: Visits, house: House) -> None:
+    visits.expected = ("ERR_", "Failed to load resource")
+    with serving(house.hf) as other:
+        page = visits.page("/queues", token=None)
+        page.goto(f"{other.url}/queues?token={other.token}")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Queues")
+        with page.expect_response(lambda answer: "/live" in answer.url):
+            page.reload()
+        expect(page.locator("#connection")).to_be_hidden()
+    expect(page.locator("#connection")).to_be_visible()
+    expect(page.locator("#connection")).to_contain_text("connection lost")
+
+
+def test_the_keyboard_reaches_what_there_is_to_do(visit: Visit, house: House) -> None:
+    run = house.submit("gated", name="keys", key="keys")
+    page = visit(f"/runs/{run.id}")
+    expect(state_of(page)).to_have_text("running")
+    reached: list[str] = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.textContent.trim().replace(/\\s+/g, ' ')"))
+        if "Cancel…" in reached[-1]:
+            break
+    assert reached[0] == "Skip to content"
+    assert [name for name in reached if name in ("Overview", "Runs", "Workers", "Cancel…")] == [
+        *("Overview", "Runs", "Workers"),
+        *(["Runs"] if reached.count("Runs") > 1 else []),
+        "Cancel…",
+    ]
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.evaluate("document.activeElement.textContent") == "Cancel…", "the focus is where it was"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.matches('[data-find]')")
+    page.keyboard.type(run.id[:20])
+    page.keyboard.press("Enter")
+    expect(state_of(page)).to_have_text("running")
+    house.open("keys")
+    expect(state_of(page)).to_have_text("succeeded")
