@@ -81,9 +81,7 @@ def digest(*secrets: str) -> str:
 
 
 def _insert(tx: Transaction, digest: str, name: str, role: str, kind: str, expires_at: datetime | None) -> int:
-    return tx.run(
-        "insert_pass", digest=digest, name=name, role=role, kind=kind, now=tx.now, expires_at=expires_at
-    )
+    return tx.run("insert_pass", digest=digest, name=name, role=role, kind=kind, now=tx.now, expires_at=expires_at)
 
 
 def _pass(row: Row) -> Pass:

@@ -13,6 +13,7 @@ import click
 import pytest
 from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 
+import holdfast.web.serve  # noqa: F401  its errors are ours, too
 from holdfast import Policy, events
 from holdfast.cli import exits
 from holdfast.cli.main import main

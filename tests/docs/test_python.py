@@ -16,6 +16,7 @@ from holdfast import Holdfast
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
 from holdfast.doors.keys import Keys
+from holdfast.doors.passes import Passes
 from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
@@ -29,6 +30,7 @@ DOORS: dict[str, type] = {
     "hf.artifacts": Artifacts,
     "hf.builds": Builds,
     "hf.keys": Keys,
+    "hf.passes": Passes,
     "hf.pipelines": Pipelines,
     "hf.queues": Queues,
     "hf.schedules": Schedules,

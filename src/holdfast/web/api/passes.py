@@ -56,12 +56,12 @@ def router(site: "Site") -> APIRouter:
     @passes.post("", status_code=201, name="holdfast.api.give_pass", summary="Give someone a token")
     def give_pass(asked: Give, who: Annotated[Who, Depends(site.admin)]) -> Given:
         """To someone who has none. Whoever has the token may do what its role may."""
-        token = hf.passes.add(asked.name, role=asked.role, expires=asked.expires)
+        token = hf.passes.add(asked.name, role=asked.role, expires=asked.expires, by=who.name)
         return Given(name=asked.name, role=asked.role, token=token)
 
     @passes.delete("/{name:path}", status_code=204, name="holdfast.api.take_pass", summary="Take someone's token back")
     def take_pass(name: Name, who: Annotated[Who, Depends(site.admin)]) -> None:
         """The sessions that it began end with it."""
-        hf.passes.remove(name)
+        hf.passes.remove(name, by=who.name)
 
     return passes
