@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -164,7 +165,7 @@ def test_a_bulk_says_before_what_it_would_be_about(hf: Holdfast, manual: Manual,
 
 
 def test_a_bulk_that_makes_no_sense_is_refused(hf: Holdfast, work: Job[..., Any]) -> None:
-    wrong = [
+    wrong: list[Callable[[], object]] = [
         lambda: hf.bulk.cancel(RunFilter(state="failed")),
         lambda: hf.bulk.again(RunFilter(state="queued")),
         lambda: hf.bulk.cancel({"state": "queued"}),  # type: ignore[arg-type]

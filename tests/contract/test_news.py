@@ -25,6 +25,7 @@ from holdfast import (
     events,
     leases,
     operations,
+    queues,
     steps,
 )
 from holdfast.leases import Claim
@@ -287,7 +288,7 @@ def wait_until_blocked(database: Database) -> None:
     raise AssertionError("no one waits")
 
 
-@pytest.mark.parametrize("steer", ["cancel", "again"])
+@pytest.mark.parametrize("steer", ["cancel", "cancel by ann", "again"])
 def test_who_writes_of_a_run_waits_for_who_is_writing_of_it(
     postgres_hf: Holdfast, postgres_url: str, steer: str
 ) -> None:
@@ -300,7 +301,11 @@ def test_who_writes_of_a_run_waits_for_who_is_writing_of_it(
     run = work.submit()
     [claim] = Manual(hf).worker().claim()
     seen = hf.news(run.id).events[-1][0]
-    actions = {"cancel": lambda: hf.cancel(run.id, by="ann"), "again": lambda: hf.again(run.id, by="ann")}
+    actions: dict[str, Callable[[], object]] = {
+        "cancel": lambda: hf.cancel(run.id),
+        "cancel by ann": lambda: hf.cancel(run.id, by="ann"),
+        "again": lambda: hf.again(run.id, by="ann"),
+    }
     steering = threading.Thread(target=actions[steer])
     with hf.store.transaction() as tx:
         leases.require(tx, claim.lease)
@@ -311,8 +316,8 @@ def test_who_writes_of_a_run_waits_for_who_is_writing_of_it(
         assert hf.news(run.id, after=seen).events == ()
     steering.join(timeout=10)
 
-    kinds = [event.kind for _, event in hf.news(run.id, after=seen).events]
-    assert kinds == {"cancel": ["LOG", "CANCEL_REQUESTED", "OPERATED"], "again": ["LOG", "OPERATED"]}[steer]
+    told = {"cancel": ["CANCEL_REQUESTED"], "cancel by ann": ["CANCEL_REQUESTED", "OPERATED"], "again": ["OPERATED"]}
+    assert [event.kind for _, event in hf.news(run.id, after=seen).events] == ["LOG", *told[steer]]
 
 
 def test_two_operators_write_of_an_ended_run_one_after_the_other(postgres_hf: Holdfast, postgres_url: str) -> None:
@@ -356,6 +361,28 @@ def test_events_of_all_runs_wait_for_the_oldest_open_transaction(postgres_hf: Ho
     first, second = hf.events(after=start).events
     assert heard(first[0]) == ["late"]
     assert heard(second[0]) == []
+
+
+def test_a_transaction_that_began_early_and_writes_late_is_not_passed_by(postgres_hf: Holdfast) -> None:
+    hf = postgres_hf
+    hf.start()
+    after = hf.events_end()
+
+    def say(tx: Transaction, word: str) -> None:
+        events.record(tx, [Event(run_id=None, kind="LOG", data={"word": word})])
+        tx.all("find_events", run_id="", after=0, limit=1)
+
+    with hf.store.transaction() as early:
+        queues.pause(early, "default", note=None)
+        early.all("find_queue", name="default")  # it has been sent: the transaction has its place in the order
+        hf.do(lambda tx: say(tx, "smaller number"))
+        say(early, "larger number")
+    told = []
+    while page := hf.events(after=after, limit=1).events:
+        told.append(page[0][1].data["word"])
+        after = page[0][0]
+
+    assert sorted(told) == ["larger number", "smaller number"]
 
 
 def test_events_of_all_runs_are_told_once_each_by_kind(hf: Holdfast, work: Job[..., Any], monkeypatch: Any) -> None:

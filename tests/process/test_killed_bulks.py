@@ -1,0 +1,50 @@
+"""A bulk whose worker is killed in the middle goes on with the next one: each run once more, and none twice."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.process.support import WorkerProcess, wait_for
+
+from holdfast import RunFilter
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_killed_bulk_does_each_run_again_once(
+    load: Callable[..., Any],
+    request: pytest.FixtureRequest,
+    start_worker: Callable[..., WorkerProcess],
+    kind: str,
+) -> None:
+    app = load("marked", request.getfixturevalue(f"{kind}_url"))
+    hf = app.hf
+    runs = app.work.using(queue="elsewhere").submit_many([{"number": number} for number in range(600)])
+    victim = start_worker("marked").ready()
+    ours = RunFilter(queue="elsewhere")
+    cancelled = hf.bulk.cancel(ours, by="ann").result(timeout=60)
+    assert cancelled == {"matched": 600, "done": 600, "skipped": 0}
+
+    bulk = hf.bulk.again(ours, by="ann")
+    wait_for(lambda: hf.counts(ours)["queued"].number >= 100)
+    victim.signal(signal.SIGKILL)
+    victim.process.wait()
+    assert not hf.snapshot(bulk.id).ended, "it was killed in the middle"
+    start_worker("marked").ready()
+
+    assert bulk.result(timeout=60) == {"matched": 600, "done": 600, "skipped": 0}
+    assert hf.snapshot(bulk.id).takeovers == 1
+    again: Counter[str] = Counter()
+    after = None
+    while True:
+        page = hf.search(RunFilter(queue="elsewhere", state="queued"), limit=500, after=after)
+        again.update(run.again_of for run in page.runs)
+        if (after := page.next) is None:
+            break
+    assert again == dict.fromkeys([run.id for run in runs], 1)
+    assert hf.verify() == []
