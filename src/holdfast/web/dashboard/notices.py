@@ -8,6 +8,7 @@ import binascii
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from urllib.parse import unquote
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
@@ -62,4 +63,4 @@ def said(request: Request) -> Notice | None:
         notice = Notice(**json.loads(base64.urlsafe_b64decode(packed)))
     except (binascii.Error, ValueError, TypeError):
         return None
-    return notice if notice.path == request.url.path else None
+    return notice if unquote(notice.path) == unquote(request.url.path) else None
