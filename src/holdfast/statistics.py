@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast import counters, outcomes, tallies, workers
-from holdfast.errors import InvalidArguments
+from holdfast import counters, tallies, workers
 from holdfast.histograms import Histogram
 from holdfast.ids import Ids
 from holdfast.store.transaction import Row, Transaction
-from holdfast.tallies import ALL, Count
+from holdfast.tallies import Count
 
 MOST = 10_000  # runs of a queue and place that are counted; beyond it there are "more"
 QUEUES = 500
 NEWEST = 2_000  # outcomes from which it is told how it goes just now
 RECENT = timedelta(minutes=5)
-FAILURES = 1_000
-POINTS = 300
 TOTALS = 5_000
-PAIRS = 50
-READ = 20_000
-LONGEST = max(tallies.KEPT.values())
-ERROR = 600  # characters of an error's end that are read
 
 BAD = ("failed", "timed_out")
 
@@ -245,44 +237,6 @@ def pace(tx: Transaction) -> Pace:
     )
 
 
-def series(tx: Transaction, span: timedelta, *, job: str | None, queue: str | None) -> Series:
-    """What ended in the last `span`, point by point; the points are as fine as 300 of them allow."""
-    if not isinstance(span, timedelta) or not timedelta(minutes=1) <= span <= LONGEST:
-        raise InvalidArguments(f"span={span!r}: statistics are kept for {LONGEST.days} days; ask for a minute or more")
-    grain = next((one for one in tallies.KEPT if span <= POINTS * timedelta(minutes=one)), max(tallies.KEPT))
-    steps = -(-span // (POINTS * timedelta(minutes=grain)))
-    step = steps * timedelta(minutes=grain)
-    since = tallies.floor(tx.now - span, int(step / timedelta(minutes=1)))
-    pairs = [(ALL, ALL)] if job is None and queue is None else _pairs(tx, job, queue)
-    found = tallies.series(tx, pairs, grain=grain, since=since, limit=READ)
-    points: dict[datetime, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
-    for since_at, state, count in found:
-        points[since + (since_at - since) // step * step][state] += count
-    if len(found) == READ:
-        points.pop(min(points))  # it may not be whole
-    return Series(since=since, until=tx.now, step=step, points=tuple(_point(at, points[at]) for at in sorted(points)))
-
-
-def failures(tx: Transaction, *, limit: int) -> list[FailureGroup]:
-    """The newest 1,000 failures in groups, the largest first."""
-    groups: dict[tuple[str, str | None, str], list[Row]] = defaultdict(list)
-    for row in tx.all("find_failures", tail=ERROR, limit=FAILURES):
-        groups[row["job"], row["failure_type"], alike(row["error"] or "")].append(row)
-    found = [
-        FailureGroup(
-            job=job,
-            failure_type=failure_type,
-            gist=gist,
-            runs=len(rows),
-            first_at=rows[-1]["finished_at"],
-            last_at=rows[0]["finished_at"],
-            example=rows[0]["run_id"],
-        )
-        for (job, failure_type, gist), rows in groups.items()
-    ]
-    return sorted(found, key=lambda group: (-group.runs, -group.last_at.timestamp(), group.job))[:limit]
-
-
 def jobs(tx: Transaction) -> list[JobTotals]:
     """Every job and queue of which anything has been counted."""
     found: dict[tuple[str, str], dict[str, Count]] = defaultdict(dict)
@@ -320,28 +274,16 @@ def counted(tx: Transaction) -> list[Counter]:
     return [Counter(name=name, label=label, value=value) for (name, label), value in sorted(found.items())]
 
 
-def alike(error: str) -> str:
-    """The last line of an error with what differs from run to run made alike: ids, addresses, numbers."""
-    text = outcomes.gist(error)
-    for pattern, instead in _DIFFERENT:
-        text = pattern.sub(instead, text)
-    return text[:300]
-
-
-_DIFFERENT = (
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b[0-9][0-9a-hjkmnp-tv-z]{25}\b"), "<id>"),
-    (re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{12,}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\d+(?:[.,:]\d+)*"), "#"),
-)
-
-
 def times(histogram: Histogram) -> Times:
     """A histogram in five numbers."""
     count = histogram.count
     p50, p95, p99 = (histogram.quantile(fraction) for fraction in (0.5, 0.95, 0.99))
     return Times(count=count, mean=histogram.seconds / count if count else None, p50=p50, p95=p95, p99=p99)
+
+
+def total(counts: Iterable[Count]) -> Count:
+    """All of these together."""
+    return sum(counts, start=Count())
 
 
 def _exactly(durations: Iterable[float]) -> Times:
@@ -357,33 +299,8 @@ def _paused(tx: Transaction) -> tuple[str, ...]:
     return tuple(row["name"] for row in tx.all("list_limits", limit=QUEUES) if row["paused_at"] is not None)
 
 
-def _pairs(tx: Transaction, job: str | None, queue: str | None) -> list[tuple[str, str]]:
-    """The jobs and queues that are meant; the busiest, if there are too many."""
-    if job is not None and queue is not None:
-        return [(job, queue)]
-    runs: dict[tuple[str, str], int] = defaultdict(int)
-    for one, its_queue, _, count in tallies.totals(tx, limit=TOTALS):
-        if one == job or its_queue == queue:
-            runs[one, its_queue] += count.runs
-    return sorted(runs, key=lambda pair: (-runs[pair], pair))[:PAIRS]
-
-
-def _point(at: datetime, states: Mapping[str, Count]) -> Point:
-    every = _sum(states.values())
-    failed = sum(states[state].runs for state in BAD if state in states)
-    cancelled = states["cancelled"].runs if "cancelled" in states else 0
-    return Point(
-        at=at,
-        runs=every.runs,
-        failed=failed,
-        cancelled=cancelled,
-        waited=times(every.waited),
-        ran=times(every.ran),
-    )
-
-
 def _totals(job: str, queue: str, states: Mapping[str, Count]) -> JobTotals:
-    every = _sum(states.values())
+    every = total(states.values())
     each = {name: states[name].runs if name in states else 0 for name in ("succeeded", "failed", "timed_out")}
     cancelled = states["cancelled"].runs if "cancelled" in states else 0
     return JobTotals(
@@ -398,7 +315,3 @@ def _totals(job: str, queue: str, states: Mapping[str, Count]) -> JobTotals:
 
 def _depth(queue: str, place: str, runs: int) -> Depth:
     return Depth(queue=queue, place=place, runs=min(runs, MOST), more=runs > MOST)
-
-
-def _sum(counts: Iterable[Count]) -> Count:
-    return sum(counts, start=Count())

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidArguments, Worker, statistics
-from holdfast.statistics import Depth, alike
+from holdfast import Holdfast, InvalidArguments, Worker, series, statistics
+from holdfast.failures import alike
+from holdfast.statistics import Depth
 from holdfast.testing import FakeClock, Manual
 
 
@@ -101,7 +102,7 @@ def test_a_series_has_a_point_for_each_span_in_which_something_ended(
     assert (day.step, sum(point.runs for point in day.points)) == (timedelta(minutes=10), 6)
     month = hf.statistics.series(timedelta(days=30))
     assert (month.step, sum(point.runs for point in month.points)) == (timedelta(hours=3), 6)
-    assert timedelta(days=30) / month.step <= statistics.POINTS
+    assert timedelta(days=30) / month.step <= series.POINTS
 
 
 @pytest.mark.parametrize("span", [timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600])

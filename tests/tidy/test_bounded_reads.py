@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast import Holdfast, Policy, statistics, tallies
+from holdfast import Holdfast, Policy, failures, statistics, tallies
 from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock
 from holdfast.testing.postgres import PostgresServer
@@ -179,4 +179,4 @@ def test_what_was_not_counted_to_the_end_says_so(on_sqlite: Holdfast) -> None:
     assert depths["late", "waits"] == (statistics.MOST + 1, True)
     assert found.pace.runs <= statistics.NEWEST
     assert found.pace.since > NOW - statistics.RECENT
-    assert sum(group.runs for group in on_sqlite.statistics.failures(limit=100)) == statistics.FAILURES
+    assert sum(group.runs for group in on_sqlite.statistics.failures(limit=100)) == failures.NEWEST

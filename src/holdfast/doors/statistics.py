@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast import statistics, tallies
+from holdfast import failures, series, statistics, tallies
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
@@ -38,12 +38,12 @@ class Statistics:
         It is counted in the background, some 20 seconds behind.
         """
         name = None if job is None else job_name(job)
-        return self._read(lambda tx: statistics.series(tx, span, job=name, queue=queue))
+        return self._read(lambda tx: series.of(tx, span, job=name, queue=queue))
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
         """The newest 1,000 failures in groups that look alike, the largest first."""
         check_limit(limit)
-        return self._read(lambda tx: statistics.failures(tx, limit=limit))
+        return self._read(lambda tx: failures.groups(tx, limit=limit))
 
     def jobs(self) -> list[JobTotals]:
         """What has been counted of each job and queue since the beginning."""
