@@ -11,6 +11,7 @@ from holdfast.standings import STATES, StageInfo, StageState
 WIDTH, HEIGHT = 196, 74
 ACROSS, DOWN = 52, 18  # between columns and rows
 MARGIN = 10
+LANE = 14  # for each line that goes past other columns
 SHORT = 22  # characters of a name that have room
 
 
@@ -61,12 +62,14 @@ def drawn(stages: Sequence[StageInfo]) -> Picture:
                 name=stage.name if len(stage.name) <= SHORT else stage.name[: SHORT - 1] + "…",
                 parts=_parts(stage),
             )
-    edges = [_edge(nodes[before], nodes[stage.name]) for stage in stages for before in stage.after if before in nodes]
+    joined = [(nodes[before], nodes[stage.name]) for stage in stages for before in stage.after if before in nodes]
+    far = [pair for pair in joined if pair[1].x - pair[0].x > WIDTH + ACROSS]
+    lanes = {pair: 2 * MARGIN + whole + LANE * number for number, pair in enumerate(far)}
     return Picture(
         width=2 * MARGIN + len(rows) * (WIDTH + ACROSS) - ACROSS,
-        height=2 * MARGIN + whole,
+        height=2 * MARGIN + whole + LANE * len(far),
         nodes=tuple(nodes[stage.name] for stage in stages),
-        edges=tuple(edges),
+        edges=tuple(_edge(*pair, lane=lanes.get(pair)) for pair in joined),
     )
 
 
@@ -89,16 +92,16 @@ def _near(stage: StageInfo, place: dict[str, float]) -> float:
     return sum(before) / len(before) if before else 0.0
 
 
-def _edge(one: Node, other: Node) -> str:
-    """From the right side of one to the left side of the other."""
+def _edge(one: Node, other: Node, *, lane: int | None) -> str:
+    """From the right side of one to the left side of the other; past other columns in a lane below them all."""
     x, y = one.x + WIDTH, one.y + HEIGHT // 2
     to_x, to_y = other.x, other.y + HEIGHT // 2
     bend = ACROSS // 2
-    if to_x - x <= ACROSS:
+    if lane is None:
         return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}"
-    # Past other columns: bend at the start, then go straight to the end.
-    turn = x + ACROSS
-    return f"M{x} {y}C{x + bend} {y} {turn - bend} {to_y} {turn} {to_y}L{to_x} {to_y}"
+    down = f"C{x + bend} {y} {x + bend // 2} {lane} {x + ACROSS} {lane}"
+    up = f"C{to_x - bend // 2} {lane} {to_x - bend} {to_y} {to_x} {to_y}"
+    return f"M{x} {y}{down}L{to_x - ACROSS} {lane}{up}"
 
 
 def _parts(stage: StageInfo) -> tuple[Part, ...]:
