@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from holdfast import telemetry
 from holdfast.leases import Claim
@@ -11,8 +11,13 @@ from holdfast.redaction import Redactor
 from holdfast.telemetry import Span
 
 
-def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span]:
-    """The span of this attempt, in which its work is done."""
+UNTRACED: AbstractContextManager[None] = nullcontext()
+
+
+def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span | None]:
+    """The span of this attempt, in which its work is done; None where no one looks."""
+    if not telemetry.traces():
+        return UNTRACED
     ticket = claim.lease.ticket
     attributes = {
         "messaging.system": "holdfast",
@@ -28,8 +33,10 @@ def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span]:
     return telemetry.run(claim.trace, f"run {ticket.job}", attributes, redactor.text)
 
 
-def ended(span: Span, outcome: Outcome | None) -> None:
-    """Tell the span how the attempt came out; None is a lost lease."""
+def ended(span: Span | None, outcome: Outcome | None) -> None:
+    """Tell the span how the attempt came out; no outcome is a lost lease."""
+    if span is None:
+        return
     match outcome:
         case None:
             span.ended("lease_lost", "the lease was lost; nothing of this attempt was written")
