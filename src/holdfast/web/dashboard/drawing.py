@@ -62,14 +62,14 @@ def drawn(stages: Sequence[StageInfo]) -> Picture:
                 name=stage.name if len(stage.name) <= SHORT else stage.name[: SHORT - 1] + "…",
                 parts=_parts(stage),
             )
-    joined = [(nodes[before], nodes[stage.name]) for stage in stages for before in stage.after if before in nodes]
-    far = [pair for pair in joined if pair[1].x - pair[0].x > WIDTH + ACROSS]
+    joined = [(before, stage.name) for stage in stages for before in stage.after if before in nodes]
+    far = [(one, other) for one, other in joined if nodes[other].x - nodes[one].x > WIDTH + ACROSS]
     lanes = {pair: 2 * MARGIN + whole + LANE * number for number, pair in enumerate(far)}
     return Picture(
         width=2 * MARGIN + len(rows) * (WIDTH + ACROSS) - ACROSS,
         height=2 * MARGIN + whole + LANE * len(far),
         nodes=tuple(nodes[stage.name] for stage in stages),
-        edges=tuple(_edge(*pair, lane=lanes.get(pair)) for pair in joined),
+        edges=tuple(_edge(nodes[one], nodes[other], lane=lanes.get((one, other))) for one, other in joined),
     )
 
 
