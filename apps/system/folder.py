@@ -65,6 +65,8 @@ class Folder:
             for name in OURS:
                 _remove(self.path / name)
         (self.path / "logs").mkdir(exist_ok=True)
+        for log in (self.path / "logs").glob("*.log"):
+            log.replace(log.with_suffix(".before"))
 
     def release(self) -> None:
         if self._lock is not None:

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -111,12 +112,22 @@ def test_follow_shows_a_bar_with_what_is_said_above_it_and_the_result_at_the_end
     until = working.folder / "go"
     shown = terminal("submit", "app:hf", "slowly", f"until={until}", "--follow")  # type: ignore[arg-type]
     shown.shows("half way")
-    shown.shows("1/2")
+    shown.shows("1 of 2")
     shown.shows("the first half")
     until.touch()
     assert shown.ends() == 0
     assert "\x1b[33m" in shown.written  # a warning is yellow
     assert STEERING.sub("", shown.written).rstrip().splitlines()[-1].strip().endswith("7")
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_run(shell: Shell, terminal: type[Terminal], sqlite_url: str) -> None:
+    shown = terminal("submit", "app:hf", "greet", "name=a", "--follow")  # type: ignore[arg-type]
+    shown.shows("no worker is alive")
+    shown.process.send_signal(signal.SIGINT)
+    assert shown.ends() == 130
+    assert "goes on" in shown.written
+    with Holdfast(sqlite_url) as hf:
+        assert [run.state for run in hf.list_runs()] == ["queued"]
 
 
 def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell) -> None:

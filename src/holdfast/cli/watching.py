@@ -8,9 +8,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
-from rich.text import Text
 
 from holdfast.cli import screen, telling
 from holdfast.cli.follow import Follower
@@ -24,9 +23,13 @@ Tell = Callable[[Event], None]
 def watch(hf: Holdfast, run_id: str, timeout: float | None) -> Snapshot:
     """Tell what happens to a run until it has ended, or ResultTimeout; how it ended."""
     follower = Follower(hf, run_id)
-    with _shown(hf, run_id) as tell:
-        for event in follower.events(timeout):
-            tell(event)
+    try:
+        with _shown(hf, run_id) as tell:
+            for event in follower.events(timeout):
+                tell(event)
+    except KeyboardInterrupt:
+        screen.note(f"run {run_id} goes on; 'holdfast runs follow' watches it, 'holdfast runs cancel' ends it")
+        raise
     return follower.run
 
 
@@ -40,12 +43,12 @@ def _shown(hf: Holdfast, run_id: str) -> Iterator[Tell]:
         SpinnerColumn(),
         TextColumn("{task.fields[state]}", markup=False),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[far]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = Bar(progress, progress.add_task(_why(hf, run_id), total=None, state="queued"))
+        bar = Bar(progress, progress.add_task(_why(hf, run_id), total=None, state="queued", far=""))
         yield bar.tell
 
 
@@ -66,15 +69,16 @@ class Bar:
             return
         if event.kind == "RUN_STARTED":
             # What an earlier attempt had done is done anew, but for its steps.
-            self._progress.update(self._task, state="running", description="", completed=0, total=None)
+            self._progress.update(self._task, state="running", far="", description="", completed=0, total=None)
         elif event.kind in ("RUN_RETRIED", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER"):
             self._progress.update(self._task, state="queued", description="")
         self._progress.console.print(telling.line(event), soft_wrap=True)
 
     def _move(self, event: Event) -> None:
         done, total = (_number(event.data.get(name)) for name in ("done", "total"))
-        note = Text(screen.plain(event.data.get("note") or "")).plain
-        self._progress.update(self._task, completed=done or 0, total=total, description=note)
+        far = f"{done or 0:g}" if total is None else f"{done or 0:g} of {total:g}"
+        note = screen.plain(event.data.get("note") or "")
+        self._progress.update(self._task, completed=done or 0, total=total, far=far, description=note)
 
 
 def _number(value: object) -> float | None:
