@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 
 from holdfast.web.api import (
     artifacts,
@@ -23,6 +23,7 @@ from holdfast.web.api import (
     statistics,
     workers,
 )
+from holdfast.web.api.queries import only_known
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -38,7 +39,11 @@ def router(site: Site) -> APIRouter:
 
 def nouns(site: Site) -> APIRouter:
     """What the API's document speaks of."""
-    router = APIRouter(responses=openapi.PROBLEMS, generate_unique_id_function=openapi.operation_id)
+    router = APIRouter(
+        responses=openapi.PROBLEMS,
+        generate_unique_id_function=openapi.operation_id,
+        dependencies=[Depends(only_known)],
+    )
     for noun in (
         jobs,
         runs,

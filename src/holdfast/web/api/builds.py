@@ -10,7 +10,7 @@ from pydantic import Field
 from holdfast import codec
 from holdfast.builds import Build as Made
 from holdfast.web.access import Who
-from holdfast.web.api.shapes import LONG, USUAL, Ask, Limit, Name, Run, RunId, Shape, Text
+from holdfast.web.api.shapes import LONG, USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, Text
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -64,7 +64,7 @@ class Invalidate(Ask):
     because: Text | None = Field(default=None, description="Why; it stays with the build until it is made anew.")
 
 
-class BuildQuery(Ask):
+class BuildQuery(AskQuery):
     state: BuildState | None = None
     job: Name | None = None
     scope: Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")] | None = None

@@ -2,16 +2,16 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from holdfast.filters import MAX_PATHS, RunFilter, Scalar
-from holdfast.web.api.shapes import Ask, Cursor, Instant, Limit, Name, RunId, State, Text
+from holdfast.web.api.shapes import AskQuery, Cursor, Instant, Limit, Name, RunId, State, Text
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
 Pair = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00=]+=[^\x00]*$")]
 
 
-class Filter(Ask):
+class Filter(AskQuery):
     """Runs of which all that is given is true."""
 
     state: State | None = None
@@ -67,6 +67,8 @@ class PageQuery(FilterQuery):
 
 class FilterBody(Filter):
     """The filter as a body says it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     args: dict[str, str | int | float | bool | None] = Field(
         default={}, max_length=MAX_PATHS, description="Argument → value, as in the query.", examples=[{"size": 64}]

@@ -11,7 +11,7 @@ from pydantic import Field
 from holdfast.stages import PipelineInfo
 from holdfast.standings import Fate, StageState
 from holdfast.web.access import Who
-from holdfast.web.api.shapes import USUAL, Ask, Limit, Name, Run, RunId, Shape, State
+from holdfast.web.api.shapes import USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, State
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -89,7 +89,7 @@ class Segments(Shape):
     next: str | None = Field(description="Go on by ?after=; null at the end.")
 
 
-class PipelineQuery(Ask):
+class PipelineQuery(AskQuery):
     name: Name | None = None
     state: State | None = None
     before: RunId | None = Field(default=None, description="Go on below this run: `next` of the page before.")

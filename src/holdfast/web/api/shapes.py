@@ -1,10 +1,11 @@
 """Shapes: what the API says and takes. Names here are promises; request shapes refuse what they do not know."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 import pydantic_core
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from holdfast import codec
 from holdfast.events import Event as Told
@@ -25,14 +26,23 @@ RunId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_N
 Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
 
 
-def _in_utc(at: datetime) -> datetime:
+def _instant(said: object) -> datetime:
+    """A time with its zone, as ISO 8601 writes it; no count of seconds, of which no one knows since when."""
     try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("that is beyond all calendars") from None
+        if isinstance(said, str) and "-" in said:
+            return datetime.fromisoformat(said).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("write an instant with its zone, like 2026-11-16T06:00:00Z")
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+def _zoned(said: object) -> object:
+    if isinstance(said, str) and len(said) <= 40 and not re.search(r"(Z|[+-]\d\d:?\d\d)$", said, re.IGNORECASE):
+        raise ValueError("an instant needs its zone, like 2026-11-16T06:00:00Z")
+    return said
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_instant), BeforeValidator(_zoned)]
 
 
 class Shape(BaseModel):
@@ -42,7 +52,13 @@ class Shape(BaseModel):
 
 
 class Ask(BaseModel):
-    """What the API takes: an unknown name is refused, so that a slip changes nothing."""
+    """What the API takes as JSON: an unknown name, or a value of another type, is refused: a slip changes nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AskQuery(BaseModel):
+    """What the API takes in a query, where all is text."""
 
     model_config = ConfigDict(extra="forbid")
 
