@@ -92,9 +92,11 @@ class RunFilter:
 
     @property
     def without_state(self) -> Self:
+        """The same, whatever the state."""
         return replace(self, state=None)
 
     def in_state(self, state: str | None) -> Self:
+        """The same for another state."""
         return replace(self, state=state)
 
     def fits(self, run: Snapshot) -> bool:
@@ -103,6 +105,7 @@ class RunFilter:
 
     @property
     def tag_pattern(self) -> str | None:
+        """The tag as it is looked for in the text of all."""
         return None if self.tag is None else like(self.tag)
 
     @property

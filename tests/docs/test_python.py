@@ -15,6 +15,7 @@ import holdfast
 from holdfast import Holdfast
 from holdfast.doors.artifacts import Artifacts
 from holdfast.doors.builds import Builds
+from holdfast.doors.bulk import Bulk
 from holdfast.doors.keys import Keys
 from holdfast.doors.passes import Passes
 from holdfast.doors.pipelines import Pipelines
@@ -29,6 +30,7 @@ PAGE = ROOT / "docs" / "guide" / "python.md"
 DOORS: dict[str, type] = {
     "hf.artifacts": Artifacts,
     "hf.builds": Builds,
+    "hf.bulk": Bulk,
     "hf.keys": Keys,
     "hf.passes": Passes,
     "hf.pipelines": Pipelines,
@@ -40,6 +42,7 @@ CLASSES: dict[str, type] = DOORS | {
     found.__name__: found
     for found in (
         *(Holdfast, holdfast.Job, holdfast.Run, holdfast.Why, holdfast.Snapshot, holdfast.Event, holdfast.Artifact),
+        *(holdfast.RunFilter, holdfast.Page, holdfast.Count, holdfast.News, holdfast.Events, holdfast.Operation),
         *(holdfast.Build, holdfast.ScheduleInfo, holdfast.Slot, Key, Holder, Queue),
     )
 }
