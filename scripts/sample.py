@@ -25,6 +25,7 @@ def application(folder: Path) -> Holdfast:
     """Jobs of all kinds."""
     hf = Holdfast(f"sqlite:///{folder / 'sample.db'}", artifacts=folder / "artifacts", concurrency=6)
     log = logging.getLogger("press")
+    log.setLevel(logging.INFO)
 
     @hf.job(name="mail.send", queue="mail", retry=Retry(steps=1))
     def send(to: str) -> str:

@@ -35,10 +35,11 @@ def router(site: "Site") -> APIRouter:
         if "q" in request.query_params:
             return RedirectResponse(_found(hf, request, request.query_params["q"].strip()), 303)
         wanted, wrong = asked(request.query_params), None
-        page, counts = NOTHING, dict.fromkeys(STATES, Count(0, False))
+        page, counts, meant = NOTHING, dict.fromkeys(STATES, Count(0, False)), RunFilter()
         try:
-            page = hf.search(wanted.filter, limit=LIMIT, after=wanted.after)
-            counts = dict(hf.counts(wanted.filter))
+            meant = wanted.filter
+            page = hf.search(meant, limit=LIMIT, after=wanted.after)
+            counts = dict(hf.counts(meant))
         except InvalidArguments as error:
             wrong = str(error)
         far = hf.pipelines.progress(page.runs)
@@ -48,6 +49,7 @@ def router(site: "Site") -> APIRouter:
             "runs.html",
             asked=wanted,
             words={name: wanted.words.get(name, "") for name in FIELDS},
+            meant=meant,
             page=page,
             counts=counts,
             wrong=wrong,
@@ -115,7 +117,7 @@ def _found(hf: Holdfast, request: Request, text: str) -> str:
     runs = request.url_for("holdfast.runs").path
     lower = text.lower()
     if 4 <= len(lower) <= ID and lower.isalnum() and lower.isascii():
-        ids = hf.beginning(lower, limit=2)
+        ids = hf.beginning(lower, limit=2) if len(lower) < ID else [*hf.marks([lower])]
         if len(ids) == 1:
             return str(request.url_for("holdfast.run", run_id=ids[0]).path)
     if not text:

@@ -1,0 +1,145 @@
+"""What pages are made of: texts, errors, addresses, timelines, and the files of others that we carry along."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import QueryParams
+from tests.web.pages import parse
+
+import holdfast.web
+from holdfast.errors import InvalidArguments
+from holdfast.web import texts
+from holdfast.web.dashboard.asked import asked
+from holdfast.web.dashboard.errors import chain
+from holdfast.web.dashboard.timeline import Bar, Timeline
+
+WEB = Path(holdfast.web.__file__).parent
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(0, 200))
+def test_whatever_a_text_is_it_is_shown_as_text_that_steers_nothing(text: str, limit: int) -> None:
+    shown = str(texts.shown(text, limit))
+    page = parse(shown)
+    assert {tag for tag, _ in page.elements} <= {"span"}
+    assert not [char for char in page.text if texts.steers(char) and char not in "\n\t"]
+    assert len(shown) <= 40 * limit + 100
+    shown.encode()
+
+
+def test_what_steers_is_spelled_out_and_marked() -> None:
+    assert texts.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
+    assert texts.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
+    assert texts.line("one\ntwo") == 'one<span class="mark">\\n</span>two'
+    assert texts.shown("two\nlines\tand a tab") == "two\nlines\tand a tab"
+    assert texts.shown("👩\u200d👧 ünïcode") == "👩\u200d👧 ünïcode"
+    assert texts.shown("x" * 30, 10) == 'xxxxxxxxxx<span class="mark">… 20 more characters</span>'
+    assert texts.plain("a\nb\ud800", 10) == "a\\nb\\ud800"
+
+
+def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
+    assert texts.pretty('{"a":1}') == '{\n  "a": 1\n}'
+    assert texts.pretty({"a": datetime(2026, 1, 1, tzinfo=UTC)}) == '{\n  "a": "2026-01-01 00:00:00+00:00"\n}'
+    long = "[" + "1," * 60_000 + "1]"
+    assert texts.pretty(long) == long
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.18, "180 ms"),
+        (1.25, "1.2 s"),
+        (48, "48 s"),
+        (120, "2 min"),
+        (200, "3 min 20 s"),
+        (90000, "1 d 1 h"),
+    ],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert texts.duration(seconds) == said
+    assert texts.duration(timedelta(seconds=seconds)) == said
+
+
+def test_an_error_is_taken_apart_from_the_last_exception_to_the_first() -> None:
+    try:
+        try:
+            try:
+                raise KeyError("first")
+            except KeyError as error:
+                raise ValueError("second\nof two lines") from error
+        except ValueError:
+            raise RuntimeError("third")  # noqa: B904 – the chain without 'from' is what is tested
+    except RuntimeError as error:
+        import traceback
+
+        text = "".join(traceback.format_exception(error))
+    links = chain(text)
+    assert [link.message for link in links] == [
+        "RuntimeError: third",
+        "ValueError: second\nof two lines",
+        "KeyError: 'first'",
+    ]
+    assert [link.relation for link in links] == [None, "raised while handling", "caused by"]
+    assert all(link.traceback.startswith("Traceback") for link in links)
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_an_error(text: str) -> None:
+    assert chain(text)
+    assert chain(f"Traceback (most recent call last):\n{text}")
+
+
+def test_an_address_goes_older_and_newer_and_keeps_its_words() -> None:
+    first = asked(QueryParams("state=failed&job=a+b&arg=x%3D1,y.z%3D2"))
+    assert first.filter.args == {"x": "1", "y.z": "2"}
+    second = asked(QueryParams(first.older("cursor-2")))
+    third = asked(QueryParams(second.older("cursor-3")))
+    assert (third.after, third.trail) == ("cursor-3", ("", "cursor-2"))
+    assert asked(QueryParams(third.newer)) == second
+    assert asked(QueryParams(second.newer)) == first
+    assert asked(QueryParams(third.query(state="queued"))).words == {
+        "state": "queued",
+        "job": "a b",
+        "arg": "x=1,y.z=2",
+    }
+
+
+@pytest.mark.parametrize(
+    "query", ["since=0001-01-01T00:00%2B14:00", "until=soon", "arg=%3D1", "tag=x", "error=" + "x" * 1001]
+)
+def test_words_that_make_no_sense_are_refused(query: str) -> None:
+    with pytest.raises(InvalidArguments):
+        asked(QueryParams(query)).filter  # noqa: B018
+
+
+def test_a_timeline_of_an_instant_can_be_drawn() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    line = Timeline(start=at, end=at, rows=(), left=0)
+    assert line.share(at) == 0
+    assert line.width(Bar(look="step", start=at, end=at)) > 0
+    line = Timeline(start=at, end=at + timedelta(seconds=10), rows=(), left=0)
+    assert (line.share(at + timedelta(seconds=5)), line.share(at + timedelta(hours=1))) == (50, 100)
+
+
+def test_the_vendored_files_are_as_they_came() -> None:
+    folder = WEB / "static" / "vendor"
+    said = dict(re.findall(r"\| `([^`]+)` .*\| ([0-9a-f]{64}) \|", (folder / "README.md").read_text()))
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.suffix != ".md"
+    }
+    assert found == said
+
+
+def test_no_template_has_inline_script_or_style() -> None:
+    for path in sorted((WEB / "templates").glob("*.html")):
+        text = re.sub(r"\{#.*?#\}", "", path.read_text(), flags=re.DOTALL)
+        assert not re.search(
+            r"<style|<script(?![^>]*\bsrc=)|\bstyle=|\bon[a-z]+=|\bhx-on|\|\s*safe\b|javascript:", text
+        ), path.name
