@@ -10,7 +10,6 @@ from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Skipped, Suc
 from holdfast.redaction import Redactor
 from holdfast.telemetry import Span
 
-
 UNTRACED: AbstractContextManager[None] = nullcontext()
 
 
