@@ -51,6 +51,7 @@ INSIDE = {
     "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start",
     "Job": "submission filled fills decode_arguments",
     "Artifact": "at",
+    "RunFilter": "plain fits tag_pattern paths",
 }
 # What an object is given when it is made, and its class does not show.
 GIVEN = {"Run": {"id": None}, "Holdfast": {"schedule": None}}
