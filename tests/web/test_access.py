@@ -140,7 +140,8 @@ def test_a_program_with_a_token_needs_nothing_else_for_a_change(shared: Server) 
 def test_wrong_tokens_are_tried_slowly_and_right_ones_come_in(sqlite_url: str, server: Serve) -> None:
     with Holdfast(sqlite_url) as hf:
         served = server(hf)
-        client = served.client()
+        client, operator = served.client(), served.client("operator")
+        operator.get("/api/runs/none")
         answers = [client.post("/sign-in", data={"token": f"wrong-{number}"}).status_code for number in range(25)]
         assert answers[:20] == [401] * 20
         assert 429 in answers[20:]
@@ -148,6 +149,12 @@ def test_wrong_tokens_are_tried_slowly_and_right_ones_come_in(sqlite_url: str, s
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
         assert 1 <= int(refused.headers["retry-after"]) <= 4
         assert client.post("/sign-in", data={"token": TOKEN}).status_code == 303
+        assert operator.get("/api/runs/none").status_code == 404  # and who was in before stays in
+
+
+def test_another_sites_page_can_not_sign_anyone_in(shared: Server) -> None:
+    answer = shared.client().post("/sign-in", data={"token": TOKEN}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "foreign_request")
 
 
 def test_who_asks_too_often_waits(sqlite_url: str, server: Serve) -> None:

@@ -1,6 +1,10 @@
 """The same router in an application of the user's own, under a prefix, with its worker."""
 # No postponed annotations: FastAPI could not see what the endpoints close over.
 
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -134,3 +138,41 @@ def test_a_proxy_that_ends_tls_makes_the_cookie_secure(sqlite_url: str, server: 
             answer = proxy.post("/sign-in", data={"token": TOKEN}, headers=there)
         assert answer.status_code == 303
         assert answer.headers["set-cookie"].startswith("__Host-holdfast_")
+
+
+APP = """
+import sys
+import uvicorn
+from fastapi import FastAPI
+from holdfast import Holdfast
+
+hf = Holdfast(sys.argv[1], token="a-token-of-the-house")
+app = FastAPI()
+app.include_router(hf.router())
+config = uvicorn.Config(app, port=0, log_level="info")
+uvicorn.Server(config).run()
+"""
+
+
+def test_a_stream_does_not_keep_someone_elses_server_from_stopping(sqlite_url: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    process = subprocess.Popen(
+        [sys.executable, "app.py", sqlite_url],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        url = next(found[0] for line in process.stderr if (found := re.findall(r"http://[0-9.:]+", line)))
+        with httpx.stream("GET", f"{url}/live", headers={"Authorization": "Bearer a-token-of-the-house"}) as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            process.send_signal(signal.SIGTERM)
+            for _ in lines:
+                pass
+        process.communicate(timeout=10)
+    finally:
+        process.kill()
+        process.communicate()

@@ -85,8 +85,7 @@ def _serve(hf: Holdfast, address: Address, working: Worker | None, *, hosts: tup
     with address.listen() as listening:
         room_for(hf.settings.max_streams)
         stop = Signals()
-        over = (lambda: stop.asked.is_set() or not working.alive) if working is not None else stop.asked.is_set
-        server = Server(Site(hf, token=token), address, hosts=hosts, until=over)
+        server = Server(Site(hf, token=token), address, hosts=hosts, until=lambda: _over(stop, working))
         stop.listen()
         if working is not None:
             working.start()
@@ -98,6 +97,15 @@ def _serve(hf: Holdfast, address: Address, working: Worker | None, *, hosts: tup
         screen.note(f"serving {targets.place(hf)}; {who}; {doing}; Ctrl-C stops")
         server.run(sockets=[listening])
     return _ended(working, asked=stop.asked.is_set())
+
+
+def _over(stop: Signals, working: Worker | None) -> bool:
+    """Whether it is time to stop; the worker claims no more while requests are still answered."""
+    if working is None:
+        return stop.asked.is_set()
+    if stop.asked.is_set():
+        working.request_stop()
+    return stop.asked.is_set() or not working.alive
 
 
 def _ended(working: Worker | None, *, asked: bool) -> int:

@@ -35,6 +35,11 @@ class Lookups:
             return None
         return found
 
+    def was_good(self, digest: str) -> bool:
+        """Whether this was a pass when it was last looked up, as far as is remembered."""
+        with self._lock:
+            return self._found.get(digest, (None, 0.0))[0] is not None
+
     def forget(self, digest: str) -> None:
         with self._lock:
             self._found.pop(digest, None)

@@ -7,7 +7,9 @@ from urllib.parse import urlencode, urlsplit
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
+from holdfast.web import cookies
 from holdfast.web.access import Who
+from holdfast.web.problems import Problem
 from holdfast.web.routes import is_open, resource
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def router(site: "Site") -> APIRouter:
         next: Annotated[str, Form(max_length=10 * LONGEST)] = "",
     ) -> Response:
         """The form of the page above."""
+        if cookies.foreign(request):
+            raise Problem("foreign_request", "another site's page can't sign you in", status=403)
         return await with_token(site, request, token.strip(), then=next)
 
     @pages.post("/sign-out", name="holdfast.sign_out")

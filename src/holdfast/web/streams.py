@@ -16,7 +16,7 @@ from functools import partial
 from fastapi import Request, Response
 
 from holdfast.engine import Holdfast
-from holdfast.errors import StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
 from holdfast.events import Events
 from holdfast.news import News
 from holdfast.web import sse
@@ -28,7 +28,7 @@ PAGES = 64  # that are kept for who asks for the same
 KEEP_ALIVE = 15.0
 BETWEEN = 0.5  # seconds between two signals to one page
 LOOK_AGAIN = 1.0  # an event may come to be told when a transaction ends that has nothing to do with it
-MOST_TOPICS = 100
+MOST_TOPICS = 20
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,8 @@ class Streams:
             except (StoreBusy, StoreUnavailable):
                 await asyncio.sleep(LOOK_AGAIN)  # it goes on when the database is back
                 continue
+            except HoldfastError:
+                return  # the run is gone; who comes back is told so
             after = page.cursor
             if page.frames:
                 yield page.frames
