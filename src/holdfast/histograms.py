@@ -57,14 +57,15 @@ class Histogram:
         return cls({int(bucket): count for bucket, count in told["counts"].items()}, told["seconds"])
 
 
-def of(seconds: Iterable[float]) -> Histogram:
-    """The histogram of these durations; a clock that was set back makes none negative."""
+def of(durations: Iterable[tuple[float, int]]) -> Histogram:
+    """The histogram of durations in seconds, each with how often there is one; a clock that was set back makes none
+    negative."""
     counts: dict[int, int] = {}
     total = 0.0
-    for each in seconds:
-        bucket = bisect_left(BOUNDS, each)
-        counts[bucket] = counts.get(bucket, 0) + 1
-        total += max(each, 0.0)
+    for seconds, count in durations:
+        bucket = bisect_left(BOUNDS, seconds)
+        counts[bucket] = counts.get(bucket, 0) + count
+        total += max(seconds, 0.0) * count
     return Histogram(counts, total)
 
 

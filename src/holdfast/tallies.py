@@ -64,7 +64,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What ended from `since` to before `before`; `cut` says that more has ended since, and can be counted too."""
+    """What ended from `since` to before `before`, a row for those that went together; `cut` says that more has ended
+    since, and can be counted too."""
 
     since: datetime
     before: datetime
@@ -90,7 +91,7 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
         return None
     tx.one("read_by_index")
     rows = tx.all("find_slice", since=since, before=before, limit=limit + 1)
-    cut = len(rows) > limit
+    cut = sum(row["runs"] for row in rows) > limit
     if cut:
         # The last instant may go on beyond what was read: it is for the next slice.
         before = rows[-1]["finished_at"]
@@ -115,16 +116,17 @@ def write(tx: Transaction, piece: Slice) -> bool:
 
 def count(rows: Iterable[Row]) -> dict[Group, Count]:
     """Runs that ended, by the minute."""
-    waited: dict[Group, list[float]] = defaultdict(list)
-    ran: dict[Group, list[float]] = defaultdict(list)
+    waited: dict[Group, list[tuple[float, int]]] = defaultdict(list)
+    ran: dict[Group, list[tuple[float, int]]] = defaultdict(list)
     runs: dict[Group, int] = defaultdict(int)
     for row in rows:
-        group = Group(1, row["job"], row["queue"], floor(row["finished_at"], 1), row["state"])
-        runs[group] += 1
+        minute = row["finished_at"].replace(second=0, microsecond=0)
+        group = Group(1, row["job"], row["queue"], minute, row["state"])
+        runs[group] += row["runs"]
         if (wait := waited_for(row)) is not None:
-            waited[group].append(wait)
+            waited[group].append((wait, row["runs"]))
         if (run := ran_for(row)) is not None:
-            ran[group].append(run)
+            ran[group].append((run, row["runs"]))
     return {
         group: Count(number, histograms.of(waited[group]), histograms.of(ran[group])) for group, number in runs.items()
     }

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any
 
 NAME = "holdfast"
+API = "opentelemetry.trace"
 FLUSH = 2_000  # milliseconds that the last spans of a process may take to leave it
 
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
@@ -27,7 +28,7 @@ _redact: ContextVar[Callable[[str], str] | None] = ContextVar("holdfast_redact",
 
 def current() -> str | None:
     """Where the caller stands in a trace, as W3C traceparent; None if nowhere."""
-    trace: Any = sys.modules.get("opentelemetry.trace")
+    trace: Any = sys.modules.get(API)
     if trace is None:
         return None
     context = trace.get_current_span().get_span_context()
@@ -119,7 +120,7 @@ def _step(name: str) -> Iterator[None]:
 
 def _api() -> Any:
     """The API, if the application has imported it and says where spans go."""
-    trace: Any = sys.modules.get("opentelemetry.trace")
+    trace: Any = sys.modules.get(API)
     if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return None
     return trace
@@ -139,7 +140,7 @@ def _remote(api: Any, trace: str | None) -> Any:
 
 
 def _failed(span: Any, error: str, attributes: Mapping[str, str]) -> None:
-    trace: Any = sys.modules["opentelemetry.trace"]
+    trace: Any = sys.modules[API]
     span.add_event("exception", dict(attributes))
     span.set_status(trace.Status(trace.StatusCode.ERROR, _last_line(error)))
 

@@ -11,21 +11,26 @@ from hypothesis import strategies as st
 from holdfast import histograms
 from holdfast.histograms import BOUNDS, Histogram
 
+
+def of(seconds: list[float]) -> Histogram:
+    return histograms.of((each, 1) for each in seconds)
+
+
 durations = st.lists(st.floats(0.001, 86_400), min_size=1, max_size=200)
 
 
 @given(durations, st.sampled_from([0.5, 0.95, 0.99]))
 def test_a_percentile_is_within_a_fifth_from_a_millisecond_to_a_day(seconds: list[float], fraction: float) -> None:
     true = sorted(seconds)[math.ceil(fraction * len(seconds)) - 1]
-    found = histograms.of(seconds).quantile(fraction)
+    found = of(seconds).quantile(fraction)
     assert found is not None
     assert true / 1.2 <= found <= true * 1.2
 
 
 @given(durations, durations)
 def test_histograms_add_up_and_survive_being_written_down(some: list[float], more: list[float]) -> None:
-    together = histograms.of(some) + histograms.of(more)
-    whole = histograms.of(some + more)
+    together = of(some) + of(more)
+    whole = of(some + more)
     assert together.counts == whole.counts
     assert together.seconds == pytest.approx(whole.seconds)
     assert Histogram.from_json(together.to_json()).counts == whole.counts
@@ -33,7 +38,7 @@ def test_histograms_add_up_and_survive_being_written_down(some: list[float], mor
 
 
 def test_what_is_shorter_or_longer_than_all_bounds_is_counted_too() -> None:
-    found = histograms.of([-1.0, 0.0, 1e9])
+    found = of([-1.0, 0.0, 1e9])
     assert found.count == 3
     assert found.seconds == 1e9
     assert found.up_to(0) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from holdfast import telemetry
@@ -15,7 +16,7 @@ UNTRACED: AbstractContextManager[None] = nullcontext()
 
 def attempt(claim: Claim, redactor: Redactor) -> AbstractContextManager[Span | None]:
     """The span of this attempt, in which its work is done; None where no one looks."""
-    if not telemetry.traces():
+    if telemetry.API not in sys.modules or not telemetry.traces():
         return UNTRACED
     ticket = claim.lease.ticket
     attributes = {

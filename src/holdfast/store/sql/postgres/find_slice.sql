@@ -1,4 +1,5 @@
--- Runs that ended between two instants, the first ones first; no more of any state are read than asked for.
+-- Runs that ended between two instants, the first ones first; no more of any state are read than asked for. Those that
+-- were submitted, started and ended together, as a batch does, are one row.
 select
     r.job,
     r.queue,
@@ -6,7 +7,8 @@ select
     o.state,
     o.attempt,
     o.started_at,
-    o.finished_at
+    o.finished_at,
+    count(*) as runs
 from (
     select *
     from (
@@ -76,4 +78,12 @@ from (
 ) as o
 -- The limit lets the planner do nothing but look up each.
 cross join lateral (select job, queue, created_at from holdfast_runs where id = o.run_id limit 1) as r
+group by
+    r.job,
+    r.queue,
+    r.created_at,
+    o.state,
+    o.attempt,
+    o.started_at,
+    o.finished_at
 order by o.finished_at

@@ -1,4 +1,5 @@
--- Runs that ended between two instants, the first ones first; no more of any state are read than asked for.
+-- Runs that ended between two instants, the first ones first; no more of any state are read than asked for. Those that
+-- were submitted, started and ended together, as a batch does, are one row.
 select
     r.job,
     r.queue,
@@ -6,7 +7,8 @@ select
     o.state,
     o.attempt,
     o.started_at,
-    o.finished_at
+    o.finished_at,
+    count(*) as runs
 from (
     select top (:limit) s.*
     from (
@@ -73,4 +75,12 @@ from (
     order by s.finished_at
 ) as o
 inner loop join holdfast_runs as r on r.id = o.run_id
+group by
+    r.job,
+    r.queue,
+    r.created_at,
+    o.state,
+    o.attempt,
+    o.started_at,
+    o.finished_at
 order by o.finished_at
