@@ -613,6 +613,8 @@ export interface Stage {
 /** A step that the run has done and remembers. */
 export interface Step {
   name: string;
+  /** The how-manieth of its attempt. */
+  number: number;
   attempt: number;
   tries: number;
   started_at: string;

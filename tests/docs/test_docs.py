@@ -102,6 +102,13 @@ def test_every_error_code_is_documented_with_its_http_status() -> None:
     assert set(rows) == ours
 
 
+def test_every_problem_has_a_code_that_is_known() -> None:
+    known = {**{code: status for code, (status, _) in problems.HTTP_CODES.items()}, **problems.STATUS}
+    for file in (SOURCE / "web").rglob("*.py"):
+        for code in re.findall(r'(?:Problem|Refusal)\(\s*"(\w+)"', file.read_text("utf-8")):
+            assert code in known, f"{file.name}: {code}"
+
+
 def test_every_problem_that_exists_only_over_http_is_documented() -> None:
     assert {name(row[0]): (int(row[1]), row[2]) for row in table(REFERENCE, "Problems")} == problems.HTTP_CODES
 

@@ -19,8 +19,10 @@ from tests.web.conftest import Server
 
 from holdfast import Holdfast, Snapshot
 from holdfast.builds import Build
+from holdfast.depots.base import Artifact
 from holdfast.doors.schedules import ScheduleInfo
 from holdfast.keys import Holder, Key
+from holdfast.logs import LogRecord
 from holdfast.operations import Operation
 from holdfast.passes import Pass
 from holdfast.policies import Policy
@@ -29,6 +31,7 @@ from holdfast.segments import Segment
 from holdfast.slots import Slot
 from holdfast.standings import StageInfo
 from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
+from holdfast.steps import Step
 from holdfast.web.api import nouns, openapi
 from holdfast.web.site import Site
 from holdfast.workers import Task, WorkerInfo
@@ -149,6 +152,9 @@ def test_every_list_is_bounded() -> None:
         ("Run", Snapshot, {"cut"}),
         ("Policy", Policy, set()),
         ("Build", Build, {"cut"}),
+        ("Step", Step, {"cut"}),
+        ("LogRecord", LogRecord, set()),
+        ("Artifact", Artifact, {"address"}),
         ("Queue", Queue, set()),
         ("Key", Key, set()),
         ("Holder", Holder, set()),

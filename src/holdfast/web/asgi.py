@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
-from holdfast.web import metrics
+from holdfast.web import metrics, routes
 from holdfast.web.api import health
 from holdfast.web.doorman import Doorman
 from holdfast.web.problems import Problem, answer_to
@@ -26,14 +27,14 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
 
     app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.add_middleware(Doorman, hosts=hosts)
-    app.add_exception_handler(HTTPException, not_ours)
+    app.add_exception_handler(HTTPException, partial(not_ours, site))
     app.include_router(health.router(site), include_in_schema=False)
     app.include_router(metrics.router(site), include_in_schema=False)
     app.include_router(site.router())
     return app
 
 
-async def not_ours(request: Request, error: Exception) -> Response:
+async def not_ours(site: Site, request: Request, error: Exception) -> Response:
     """The answer where there is no such path, or not for this method."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
@@ -44,4 +45,4 @@ async def not_ours(request: Request, error: Exception) -> Response:
             error = Problem("wrong_method", f"not by {request.method}", status=405, headers=headers)
     answer = answer_to(error)
     assert answer is not None
-    return answer
+    return site.problem_page(request, answer) if routes.wants_page(request) else answer

@@ -80,6 +80,7 @@ HTTP_CODES: Mapping[str, tuple[int, str]] = {
     "too_many_requests": (429, "too many requests, or too many wrong tokens; `Retry-After` says how long to wait"),
     "too_many_streams": (503, "as many event streams are open as one process holds"),
     "wrong_host": (421, "the server does not go by the name in `Host`; `--allowed-host` adds one"),
+    "range_not_satisfiable": (416, "the file has no such part; `Content-Range` says how large it is"),
     "http_error": (400, "the request could not be read, or was refused before the API saw it"),
     "unforeseen": (500, "a slip of the server's own; `incident` is the mark of its trace in the server's log"),
 }

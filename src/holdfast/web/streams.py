@@ -127,7 +127,7 @@ class Streams:
         read: Callable[[str | None], Page],
         after: str | None,
         *,
-        look_again: float = KEEP_ALIVE,
+        look_again: float | None = None,
     ) -> AsyncIterator[bytes]:
         """Page after page; where there is none, wait for news."""
         hub, elapsed = self._hub_here(), self._hf.clock.elapsed
@@ -150,7 +150,7 @@ class Streams:
                 yield sse.frame("{}", event="end")
                 return
             if not page.more:
-                await watch.wait(look_again)
+                await watch.wait(look_again or KEEP_ALIVE)
             if elapsed() - spoke_at >= KEEP_ALIVE:
                 yield sse.STILL_HERE
                 spoke_at = elapsed()

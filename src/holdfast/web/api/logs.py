@@ -39,6 +39,7 @@ class Step(Shape):
     """A step that the run has done and remembers."""
 
     name: str
+    number: int = Field(description="The how-manieth of its attempt.")
     attempt: int
     tries: int
     started_at: datetime
@@ -87,4 +88,4 @@ def _step(step: Done, *, whole: bool) -> Step:
     return Step(**{name: getattr(step, name) for name in _SAME}, result=result, cut=cut)
 
 
-_SAME = ("name", "attempt", "tries", "started_at", "finished_at")
+_SAME = ("name", "number", "attempt", "tries", "started_at", "finished_at")

@@ -35,11 +35,10 @@ def router(site: "Site") -> APIRouter:
         if "q" in request.query_params:
             return RedirectResponse(_found(hf, request, request.query_params["q"].strip()), 303)
         wanted, wrong = asked(request.query_params), None
-        page, counts, meant = NOTHING, dict.fromkeys(STATES, Count(0, False)), RunFilter()
+        page, meant = NOTHING, RunFilter()
         try:
             meant = wanted.filter
             page = hf.search(meant, limit=LIMIT, after=wanted.after)
-            counts = dict(hf.counts(meant))
         except InvalidArguments as error:
             wrong = str(error)
         far = hf.pipelines.progress(page.runs)
@@ -51,13 +50,20 @@ def router(site: "Site") -> APIRouter:
             words={name: wanted.words.get(name, "") for name in FIELDS},
             meant=meant,
             page=page,
-            counts=counts,
+            counts=None if wanted.narrowed else hf.counts(),
+            states=STATES,
             wrong=wrong,
             far=far,
             notes={run.id: note(run, far.get(run.id)) for run in page.runs},
             jobs=sorted(hf.jobs),
             may_steer=who.may("operator") and wrong is None,
         )
+
+    @pages.get("/tabs", name="holdfast.runs.tabs")
+    def tabs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """The tabs of a filter: to count what it means takes longer than to show a page of it, so they come later."""
+        wanted = asked(request.query_params)
+        return site.render(request, who, "runs_tabs.html", asked=wanted, counts=hf.counts(wanted.filter), states=STATES)
 
     @pages.get("/matching", name="holdfast.runs.matching")
     def matching(

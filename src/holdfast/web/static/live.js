@@ -3,7 +3,8 @@
 //
 //   <main id="x" data-live="runs queues" hx-get="" hx-trigger="live" hx-select="#x" hx-swap="morph">
 //
-// When one of its topics changes, the element fetches its own page again and takes over what is different.
+// When one of its topics changes, the element fetches its own page again and takes over what is different; not more
+// often than once in data-every milliseconds.
 
 import { dressTimes, tickTimes } from "./times.js";
 import { morphSwap, releaseRows } from "./morph.js";
@@ -61,7 +62,7 @@ function refresh() {
   for (const element of [...stale]) {
     if (!element.isConnected) stale.delete(element);
     else if (document.querySelector("dialog[open]")) continue; // nothing moves while someone decides
-    else if (now - (refreshedAt.get(element) ?? -LEAST) >= LEAST) {
+    else if (now - (refreshedAt.get(element) ?? -Infinity) >= Number(element.dataset.every ?? LEAST)) {
       stale.delete(element);
       refreshedAt.set(element, now);
       htmx.trigger(element, "live");

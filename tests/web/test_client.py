@@ -1,0 +1,341 @@
+"""The client: a Holdfast somewhere else, by the same words, values and errors."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.web.conftest import TOKEN, Server, serving
+
+from holdfast import (
+    ArtifactNotFound,
+    BuildNotFound,
+    Context,
+    Holdfast,
+    HoldfastError,
+    IdempotencyConflict,
+    InvalidArguments,
+    InvalidSetting,
+    NotAllowed,
+    NotSignedIn,
+    PipelineNotFound,
+    QueueFull,
+    RunFailed,
+    RunNotFound,
+    ScheduleNotFound,
+    ServerRefused,
+    ServerUnavailable,
+    SlotTaken,
+    UnknownJob,
+    WorkerNotFound,
+)
+from holdfast.client import Client
+from holdfast.client.streams import frames
+from holdfast.filters import RunFilter
+
+
+@pytest.fixture(scope="module")
+def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
+    folder: Path = tmp_path_factory.mktemp("client")
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+
+        @hf.job(name="letters.greet", key="name")
+        def greet(ctx: Context, name: str, times: int = 1) -> dict[str, Any]:
+            ctx.log.warning("greeting %s", name)
+            ctx.artifact("letter.txt", f"Dear {name}".encode())
+            return {"said": ctx.step("write", lambda: f"hello {name}"), "times": times}
+
+        @hf.job(name="letters.fail")
+        def fail() -> None:
+            raise ValueError("no ink")
+
+        @hf.job(name="letters.echo")
+        def echo(value: Any) -> Any:
+            return value
+
+        @hf.build(name="press.make", queue="default")
+        def press(plate: str, fingerprint: str) -> str:
+            return plate
+
+        @hf.schedule(every=timedelta(days=1), name="letters.daily")
+        def daily() -> None: ...
+
+        film = hf.pipeline("film")
+
+        @film.stage()
+        def script(text: str) -> list[str]:
+            return text.split()
+
+        @film.stage(after=script, each="word")
+        def audio(word: str) -> str:
+            return word.upper()
+
+        hf.queue("small", max_queued=1)
+        with hf.worker(queues=["default"]):
+            yield hf
+
+
+@pytest.fixture(scope="module")
+def server(hf: Holdfast) -> Iterator[Server]:
+    with serving(hf) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.url, token=TOKEN) as found:
+        yield found
+
+
+DOORS = ["artifacts", "builds", "bulk", "keys", "passes", "pipelines", "queues", "schedules", "statistics", "workers"]
+LEFT_OUT = {"by", "wait"}  # the server knows who asks; and only over a wire one waits for news in a question
+
+
+@pytest.mark.parametrize("door", ["", *DOORS])
+def test_its_methods_are_those_of_holdfast(door: str, hf: Holdfast, client: Client) -> None:
+    far, here = (getattr(client, door), getattr(hf, door)) if door else (client, hf)
+    for name, method in inspect.getmembers(far, inspect.ismethod):
+        if name.startswith("_") or name in ("follow",):
+            continue
+        own = inspect.signature(method).parameters
+        same = inspect.signature(getattr(here, name)).parameters
+        assert {one: own[one].default for one in own if one not in LEFT_OUT} == {
+            one: same[one].default for one in same if one not in LEFT_OUT
+        }, name
+
+
+def test_a_run_is_submitted_waited_for_and_read(hf: Holdfast, client: Client) -> None:
+    run = client.submit("letters.greet", name="Ada", times=2)
+    assert run.result(20) == {"said": "hello Ada", "times": 2}
+    assert client.snapshot(run.id) == hf.snapshot(run.id)
+    assert client.why(run) == hf.why(run.id)
+    assert client.story(run) == hf.story(run.id)
+    assert client.steps(run) == hf.steps(run.id)
+    assert client.logs(run).records == hf.logs(run.id).records
+    assert client.artifacts.of(run) == hf.artifacts.of(run.id)
+    with client.artifacts.open(run, "letter.txt", verify=True) as file:
+        assert file.read() == b"Dear Ada"
+    again = run.again()
+    assert again.snapshot.again_of == run.id
+    assert client.beginning(run.id[:20]) == [run.id]
+
+
+@pytest.mark.parametrize("value", [None, 0, 1.5, 1e22, "é\u2028\x1b", [], {"b": 1, "a": [True]}, 2**70])
+def test_a_result_comes_as_it_is(value: Any, hf: Holdfast, client: Client) -> None:
+    run = client.submit("letters.echo", value=value)
+    assert run.result(20) == value
+    assert client.snapshot(run).result == hf.snapshot(run.id).result
+
+
+def test_a_run_that_fails_says_so(client: Client) -> None:
+    with pytest.raises(RunFailed, match="no ink"):
+        client.submit("letters.fail").result(20)
+
+
+def test_options_go_along_with_a_submission(hf: Holdfast, client: Client) -> None:
+    due_at = datetime(2100, 1, 1, tzinfo=UTC)
+    job = client.jobs["letters.greet"].using(
+        queue="later", priority=7, key="k", due_at=due_at, tags={"a": "b"}, idempotency_key="once"
+    )
+    run = hf.snapshot(job.submit(name="Ada").id)
+    assert (run.queue, run.priority, run.key, run.due_at, run.tags) == ("later", 7, "k", due_at, {"a": "b"})
+    assert job.submit(name="Ada").id == run.id
+    with pytest.raises(IdempotencyConflict):
+        job.submit(name="Bob")
+    after = client.jobs["letters.greet"].using(after=[run.id], delay=5).submit(name="Cy")
+    assert hf.snapshot(after.id).needed == (run.id,)
+    assert client.cancel(after, reason="enough") == "cancelled"
+    assert hf.snapshot(after.id).error == "enough"
+
+
+def test_runs_are_searched_counted_and_listed(hf: Holdfast, client: Client) -> None:
+    for number in range(3):
+        hf.jobs["letters.echo"].using(queue="asleep", tags={"n": str(number)}).submit(value={"size": 64})
+    wanted = RunFilter(queue="asleep", args={"value.size": 64})
+    page = client.search(wanted, limit=2)
+    assert page == hf.search(wanted, limit=2)
+    assert client.search(wanted, limit=2, after=page.next) == hf.search(wanted, limit=2, after=page.next)
+    assert client.count(wanted) == hf.count(wanted)
+    assert client.counts(wanted) == hf.counts(wanted)
+    assert client.search(RunFilter(tag=("n", "1"))).runs == hf.search(RunFilter(tag=("n", "1"))).runs
+    listed = client.list_runs(queue="asleep", limit=1000)
+    assert listed == hf.list_runs(queue="asleep", limit=1000)
+    assert client.list_runs(queue="asleep", before=listed[0], limit=1) == listed[1:2]
+
+
+def test_a_list_of_more_than_one_page_comes_whole(hf: Holdfast, client: Client) -> None:
+    hf.jobs["letters.echo"].using(queue="many").submit_many([{"value": n} for n in range(401)])
+    assert [run.args["value"] for run in client.list_runs(queue="many", limit=1000)] == list(range(400, -1, -1))
+    assert len(client.list_runs(queue="many", limit=250)) == 250
+
+
+def test_values_that_no_list_shows_are_fetched(hf: Holdfast, client: Client) -> None:
+    hf.jobs["letters.echo"].using(queue="long").submit(value="x" * 50_000)
+    assert client.list_runs(queue="long") == hf.list_runs(queue="long")
+
+
+def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> None:
+    built = client.submit("press.make", plate="a", fingerprint="f1")
+    shot = client.submit("film", text="take one")
+    for run in (built, shot):
+        run.result(20)
+    assert client.builds.list() == hf.builds.list()
+    assert client.builds.get(built) == hf.builds.get(built.id)
+    assert client.builds.history(built) == hf.builds.history(built.id)
+    assert client.builds.invalidate(built, because="old").state == "stale"
+    assert client.builds.rebuild(built).snapshot.again_of == built.id
+    assert client.pipelines.list() == hf.pipelines.list()
+    assert client.pipelines.show(shot) == hf.pipelines.show(shot.id)
+    assert client.pipelines.segments(shot, "audio") == hf.pipelines.segments(shot.id, "audio")
+    assert client.pipelines.progress([shot.snapshot]) == hf.pipelines.progress([hf.snapshot(shot.id)])
+    assert client.pipelines.rerun(shot, from_stage="audio").snapshot.again_of == shot.id
+    assert client.schedules.list() == hf.schedules.list()
+    assert client.schedules.get("letters.daily") == hf.schedules.get("letters.daily")
+    assert client.keys.list() == hf.keys.list()
+    client.queues.pause("mail", note="down")
+    client.queues.limit("mail", max_queued=3)
+    assert client.queues.get("mail") == hf.queues.get("mail")
+    client.queues.resume("mail")
+    client.queues.limit("mail", max_queued=None)
+    assert hf.queues.get("mail").max_queued is None
+    [worker] = client.workers.list()
+    assert client.workers.get(worker.id).id == worker.id
+    assert worker.jobs == hf.workers.list()[0].jobs
+    assert client.statistics.overview().capacity == hf.statistics.overview().capacity
+    assert client.statistics.failures() == hf.statistics.failures()
+    assert client.statistics.jobs() == hf.statistics.jobs()
+    assert client.statistics.counters() == hf.statistics.counters()
+    assert client.statistics.series(timedelta(hours=1)).step == timedelta(minutes=1)
+    assert client.operations(limit=3) == hf.operations(limit=3)
+    token = client.passes.add("eve", role="operator", expires=60)
+    assert token.startswith("hf_")
+    assert client.passes.list() == hf.passes.list()
+    client.passes.remove("eve")
+    bulk = client.bulk.cancel(RunFilter(queue="nothing", tag=("a", "b")), reason="enough")
+    assert bulk.result(20) == {"matched": 0, "done": 0, "skipped": 0}
+    assert client.bulk.again(RunFilter(queue="nothing")).result(20)["done"] == 0
+
+
+def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> None:
+    def refused(error: type[HoldfastError], ask: Any) -> HoldfastError:
+        with pytest.raises(error) as caught:
+            ask()
+        assert type(caught.value) is error
+        return caught.value
+
+    refused(RunNotFound, lambda: client.snapshot("nothing"))
+    refused(UnknownJob, lambda: client.submit("letters.gret"))
+    refused(InvalidArguments, lambda: client.submit("letters.greet", nme="Ada"))
+    refused(BuildNotFound, lambda: client.builds.get(client.submit("letters.echo", value=1)))
+    refused(PipelineNotFound, lambda: client.pipelines.show("nothing"))
+    refused(ScheduleNotFound, lambda: client.schedules.pause("nothing"))
+    refused(WorkerNotFound, lambda: client.workers.drain("nothing"))
+    refused(ArtifactNotFound, lambda: client.artifacts.open(client.submit("letters.echo", value=1), "x"))
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+    run = client.schedules.trigger("letters.daily", scheduled_for=at)
+    taken = refused(SlotTaken, lambda: client.schedules.trigger("letters.daily", scheduled_for=at))
+    assert isinstance(taken, SlotTaken)
+    assert taken.run_id == run.id
+    small = client.jobs["letters.echo"].using(queue="small")
+    small.submit(value=1)
+    full = refused(QueueFull, lambda: small.submit(value=2))
+    assert isinstance(full, QueueFull)
+    assert (full.queue, full.limit) == ("small", 1)
+    assert full.retry_after >= timedelta(seconds=1)
+    unfit = refused(ServerRefused, lambda: client.queues.limit("x", max_queued=0))
+    assert isinstance(unfit, ServerRefused)
+    assert unfit.problem == "invalid_request"
+    assert "max_queued" in str(unfit)
+    with Client(server.url, token="wrong") as stranger:
+        refused(NotSignedIn, stranger.queues.list)
+    with Client(server.url, token=server.token_of("viewer")) as viewer:
+        refused(NotAllowed, lambda: viewer.submit("letters.echo", value=1))
+    with Client("http://127.0.0.1:9", token="t") as nobody:
+        refused(ServerUnavailable, nobody.queues.list)
+    refused(InvalidSetting, lambda: Client("ftp://x"))
+
+
+def test_the_token_may_come_with_the_url_or_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client(f"{server.url}/?token={TOKEN}") as brought:
+        assert brought.url == server.url
+        brought.queues.list()
+    monkeypatch.setenv("HOLDFAST_TOKEN", TOKEN)
+    with Client(f"{server.url}/api/") as from_environment:
+        from_environment.queues.list()
+
+
+def test_events_are_followed_until_the_run_has_ended(hf: Holdfast, client: Client) -> None:
+    run = hf.jobs["letters.greet"].using(queue="unserved").submit(name="Followed")
+    told: list[str] = []
+
+    def follow() -> None:
+        told.extend(event.kind for _, event in client.follow(run.id))
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    run.cancel()
+    reader.join(20)
+    assert told[0] == "RUN_QUEUED"
+    assert told[-1] == "RUN_CANCELLED"
+
+
+def test_following_goes_on_where_it_was(hf: Holdfast, client: Client) -> None:
+    run = client.submit("letters.greet", name="Again")
+    run.result(20)
+    whole = list(client.follow(run))
+    assert [event for _, event in whole] == hf.story(run.id)
+    for number, (cursor, _) in enumerate(whole):
+        assert list(client.follow(run, after=cursor)) == whole[number + 1 :]
+    assert client.news(run, after=whole[1][0]).events == tuple(whole[2:])
+    assert client.events(kinds=["LOG"], limit=200) == hf.events(kinds=["LOG"], limit=200)
+
+
+def test_a_broken_stream_is_taken_up_where_it_broke(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = client.submit("letters.greet", name="Broken")
+    run.result(20)
+    whole = list(client.follow(run))
+    wire = client._wire
+    original, asked = wire.stream, 0
+
+    def breaking(*path: str, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return Broken(original(*path, **options), after=2) if asked < 3 else original(*path, **options)
+
+    monkeypatch.setattr(wire, "stream", breaking)
+    monkeypatch.setattr("holdfast.client.streams.PAUSE", 0)
+    assert list(client.follow(run)) == whole
+    assert asked == 3
+
+
+class Broken:
+    """A stream that breaks after so many events."""
+
+    def __init__(self, stream: Any, *, after: int) -> None:
+        self._stream, self._after = stream, after
+
+    def __enter__(self) -> Broken:
+        self._response = self._stream.__enter__()
+        self.status_code = self._response.status_code
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+    def iter_lines(self) -> Iterator[str]:
+        seen = 0
+        for line in self._response.iter_lines():
+            yield line
+            seen += line.startswith('data: {"')
+            if seen == self._after and not line:
+                raise ServerUnavailable("the line broke")
+
+
+def test_frames_are_read_as_the_standard_writes_them() -> None:
+    lines = [": hello", "", "retry: 5", "", "id: 1", "data: a", "data:b", "", "event: end", "data: {}", "", "data: cut"]
+    assert list(frames(iter(lines))) == [("message", "a\nb"), ("end", "{}")]

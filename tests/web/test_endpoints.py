@@ -1,0 +1,409 @@
+"""The API from outside: what it takes, what it answers, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.web.conftest import Server, serving
+
+from holdfast import Context, Holdfast
+
+CONTENT = bytes(range(256)) * 8
+
+
+@pytest.fixture(scope="module")
+def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
+    folder: Path = tmp_path_factory.mktemp("endpoints")
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+
+        @hf.job(name="letters.greet")
+        def greet(ctx: Context, name: str, times: int = 1) -> str:
+            """Greets someone. And more that no list shows."""
+            ctx.log.info("to %s", name)
+            ctx.log.error("no ink")
+            ctx.artifact("data.bin", CONTENT)
+            ctx.artifact("page.html", b"<script>alert(1)</script>")
+            ctx.artifact("note.txt", name.encode())
+            return ctx.step("write", lambda: f"hello {name}")
+
+        @hf.job(name="letters.echo")
+        def echo(value: Any) -> Any:
+            return value
+
+        @hf.schedule(every=timedelta(days=1), name="letters.daily")
+        def daily() -> None: ...
+
+        hf.queue("small", max_queued=1)
+        yield hf
+
+
+@pytest.fixture(scope="module")
+def server(hf: Holdfast) -> Iterator[Server]:
+    with serving(hf) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def admin(server: Server) -> httpx.Client:
+    return server.client("admin")
+
+
+@pytest.fixture(scope="module")
+def done(hf: Holdfast) -> str:
+    """A run that has succeeded, and made things."""
+    run = hf.submit("letters.greet", name="Ada")
+    with hf.worker(queues=["default"]):
+        run.result(20)
+    return run.id
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    said = answer.json()
+    assert said["status"] == answer.status_code
+    assert said["title"]
+    assert said["detail"]
+    return answer.status_code, said["code"]
+
+
+def test_a_job_tells_which_arguments_it_takes(admin: httpx.Client) -> None:
+    job = admin.get("/api/jobs/letters.greet").json()
+    assert job["doc"] == "Greets someone. And more that no list shows."
+    assert job["arguments"]["properties"]["times"] == {"title": "Times", "type": "integer"}
+    assert job["arguments"]["required"] == ["name"]
+    assert job["policy"]["max_attempts"] == 1
+    assert "letters.greet" in [each["name"] for each in admin.get("/api/jobs").json()["jobs"]]
+    assert problem(admin.get("/api/jobs/letters.gret")) == (404, "unknown_job")
+
+
+def test_a_run_is_submitted_once_for_its_idempotency_key(admin: httpx.Client) -> None:
+    asked = {"job": "letters.greet", "args": {"name": "Bob"}, "tags": {"a": "b"}, "key": "k", "delay": 3600}
+    first = admin.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
+    second = admin.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json()
+    assert first.headers["location"] == f"/api/runs/{first.json()['id']}"
+    assert admin.get(first.headers["location"]).json()["key"] == "k"
+    other = admin.post("/api/runs", json=asked | {"args": {"name": "Cy"}}, headers={"Idempotency-Key": "one"})
+    assert problem(other) == (409, "idempotency_conflict")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"job": "letters.nothing"}, (404, "unknown_job")),
+        ({"job": "letters.greet"}, (422, "invalid_arguments")),
+        ({"job": "letters.greet", "args": {"name": "Ada", "self": 1}}, (422, "invalid_arguments")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "prioritty": 1}, (422, "invalid_request")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "priority": "1"}, (422, "invalid_request")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "queue": "a\0b"}, (422, "invalid_request")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "due_at": "2026-11-16T06:00:00"}, (422, "invalid_request")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "due_at": 0}, (422, "invalid_request")),
+        ({"job": "letters.greet", "args": {"name": "Ada"}, "after": ["nothing"]}, (422, "unknown_need")),
+        ({"job": "letters.echo", "args": {"value": "\ud800"}}, (422, "not_serialisable")),
+        ({"job": "letters.echo", "args": {"value": "x" * 1_000_001}}, (413, "too_large")),
+        ({"job": "holdfast.cancel_matching", "args": {"filter": {}, "reason": ""}}, (422, "invalid_policy")),
+        ([], (422, "invalid_request")),
+        ({"job": "\ud800", "\udfff": 1}, (422, "invalid_request")),
+    ],
+)
+def test_what_can_not_be_submitted_changes_nothing(asked: Any, answer: Any, hf: Holdfast, admin: httpx.Client) -> None:
+    before = hf.list_runs(limit=1000)
+    headers = {"Content-Type": "application/json"}
+    assert problem(admin.post("/api/runs", content=json.dumps(asked), headers=headers)) == answer
+    assert hf.list_runs(limit=1000) == before
+
+
+def test_a_full_queue_says_when_to_come_again(admin: httpx.Client) -> None:
+    asked = {"job": "letters.greet", "args": {"name": "Ada"}, "queue": "small"}
+    assert admin.post("/api/runs", json=asked).status_code == 201
+    full = admin.post("/api/runs", json=asked)
+    assert problem(full) == (429, "queue_full")
+    assert int(full.headers["retry-after"]) == full.json()["retry_after"] >= 1
+    assert (full.json()["queue"], full.json()["limit"]) == ("small", 1)
+
+
+def test_pages_lead_from_one_to_the_next(hf: Holdfast, admin: httpx.Client) -> None:
+    ids = [hf.jobs["letters.greet"].using(tags={"page": "yes"}).submit(name="Ada").id for _ in range(5)]
+    found: list[str] = []
+    after: str | None = None
+    query: dict[str, Any] = {"tag": "page=yes", "limit": 2}
+    for _ in range(4):
+        page = admin.get("/api/runs", params=query | ({"after": after} if after else {})).json()
+        found += [run["id"] for run in page["runs"]]
+        after = page["next"]
+        if after is None:
+            break
+    assert found == ids[::-1]
+    assert admin.get("/api/runs/count", params={"tag": "page=yes"}).json() == {"number": 5, "more": False}
+    assert admin.get("/api/runs/counts", params={"tag": "page=yes"}).json()["queued"]["number"] == 5
+    by_argument = admin.get("/api/runs", params={"tag": "page=yes", "arg": "name=Ada"}).json()
+    assert len(by_argument["runs"]) == 5
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "stat=failed",
+        "state=done",
+        "limit=0",
+        "limit=201",
+        "after=made-up",
+        "tag=nothing",
+        "since=yesterday",
+        "since=0001-01-01T00:00:00%2B14:00",
+        "state=queued&state=failed",
+        "job=a%00b",
+        "arg=a..b=1",
+        "before=x",
+        "order=submitted&error=x",
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused(query: str, admin: httpx.Client) -> None:
+    assert problem(admin.get(f"/api/runs?{query}"))[0] == 422
+
+
+def test_what_is_too_long_for_a_list_is_left_to_the_run_itself(hf: Holdfast, admin: httpx.Client) -> None:
+    run = hf.jobs["letters.echo"].using(tags={"long": "yes"}).submit(value="x" * 20_000)
+    [listed] = admin.get("/api/runs", params={"tag": "long=yes"}).json()["runs"]
+    assert (listed["args"], listed["cut"]) == (None, ["args"])
+    whole = admin.get(f"/api/runs/{run.id}").json()
+    assert (len(whole["args"]["value"]), whole["cut"]) == (20_000, [])
+
+
+def test_events_are_told_page_by_page_without_gap_or_repeat(done: str, hf: Holdfast, admin: httpx.Client) -> None:
+    told: list[str] = []
+    after: str | None = None
+    for _ in range(50):
+        query = {"limit": 1} | ({"after": after} if after else {})
+        page = admin.get(f"/api/runs/{done}/events", params=query).json()
+        told += [event["kind"] for event in page["events"]]
+        after = page["next"]
+        if page["ended"]:
+            break
+    assert told == [event.kind for event in hf.story(done)]
+    assert page["state"] == "succeeded"
+    again = admin.get(f"/api/runs/{done}/events", params={"after": after}).json()
+    assert again["events"] == []
+    assert problem(admin.get(f"/api/runs/{done}/events?after=made-up")) == (422, "invalid_arguments")
+    assert problem(admin.get("/api/runs/nothing/events")) == (404, "run_not_found")
+
+
+def test_a_long_poll_ends_with_the_news(hf: Holdfast, admin: httpx.Client) -> None:
+    run = hf.submit("letters.greet", name="Poll")
+    first = admin.get(f"/api/runs/{run.id}/events").json()
+    quiet = admin.get(f"/api/runs/{run.id}/events", params={"after": first["next"], "wait": 0.05}).json()
+    assert (quiet["events"], quiet["ended"], quiet["next"]) == ([], False, first["next"])
+    answers: list[dict[str, Any]] = []
+    path = f"/api/runs/{run.id}/events"
+    waiting = threading.Thread(
+        target=lambda: answers.append(admin.get(path, params={"after": first["next"], "wait": 15}).json())
+    )
+    waiting.start()
+    run.cancel()
+    waiting.join(15)
+    assert [event["kind"] for event in answers[0]["events"]] == ["RUN_CANCELLED"]
+    assert answers[0]["ended"]
+
+
+def test_a_stream_tells_the_same_and_goes_on_where_it_was(done: str, hf: Holdfast, admin: httpx.Client) -> None:
+    path, accept = f"/api/runs/{done}/events", {"Accept": "text/event-stream"}
+    whole = admin.get(path, headers=accept)
+    assert whole.headers["content-type"].startswith("text/event-stream")
+    told = [json.loads(line[6:]) for line in whole.text.splitlines() if line.startswith('data: {"')]
+    assert [event["kind"] for event in told] == [event.kind for event in hf.story(done)]
+    rest = admin.get(path, headers=accept | {"Last-Event-ID": told[2]["cursor"]})
+    assert [json.loads(line[6:]) for line in rest.text.splitlines() if line.startswith('data: {"')] == told[3:]
+    assert admin.get(path, headers=accept | {"Last-Event-ID": told[-1]["cursor"]}).status_code == 204
+
+
+def test_what_operators_do_is_an_event_of_all_runs(hf: Holdfast, server: Server) -> None:
+    operator = server.client("operator")
+    start = operator.get("/api/events", params={"limit": 200}).json()["next"]
+    run = hf.submit("letters.greet", name="Op")
+    operator.post(f"/api/runs/{run.id}/cancel", json={"reason": "wrong"})
+    [event] = operator.get("/api/events", params={"after": start, "kinds": "OPERATED", "wait": 5}).json()["events"]
+    assert event["data"] == {"by": "operator", "action": "cancel", "what": {"reason": "wrong", "state": "cancelled"}}
+    done = operator.get("/api/operations", params={"limit": 1}).json()
+    assert done["operations"][0]["by"] == "operator"
+    assert done["next"] == done["operations"][0]["cursor"]
+
+
+def test_logs_are_found_by_level_and_text(done: str, admin: httpx.Client) -> None:
+    def messages(**query: Any) -> list[str]:
+        return [record["message"] for record in admin.get(f"/api/runs/{done}/logs", params=query).json()["records"]]
+
+    assert messages() == ["to Ada", "no ink"]
+    assert messages(level="WARNING") == ["no ink"]
+    assert messages(text="ADA") == ["to Ada"]
+    page = admin.get(f"/api/runs/{done}/logs", params={"limit": 1}).json()
+    assert messages(after=page["next"]) == ["no ink"]
+    assert problem(admin.get("/api/runs/nothing/logs")) == (404, "run_not_found")
+
+
+def test_steps_have_their_results(done: str, admin: httpx.Client) -> None:
+    [step] = admin.get(f"/api/runs/{done}/steps").json()["steps"]
+    assert (step["name"], step["result"], step["cut"]) == ("write", "hello Ada", False)
+    assert admin.get(f"/api/runs/{done}/steps/write").json() == step
+    assert problem(admin.get(f"/api/runs/{done}/steps/nothing"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "first", "size"),
+    [
+        (None, 200, 0, 2048),
+        ("bytes=0-9", 206, 0, 10),
+        ("bytes=2000-", 206, 2000, 48),
+        ("bytes=-5", 206, 2043, 5),
+        ("bytes=2040-9999", 206, 2040, 8),
+        ("bytes=0-1,5-6", 200, 0, 2048),
+        ("bytes=9-1", 200, 0, 2048),
+        ("lines=1-2", 200, 0, 2048),
+    ],
+)
+def test_a_file_comes_whole_or_in_part(
+    asked: str | None, status: int, first: int, size: int, done: str, admin: httpx.Client
+) -> None:
+    answer = admin.get(f"/api/runs/{done}/artifacts/data.bin", headers={"Range": asked} if asked else {})
+    assert (answer.status_code, answer.content) == (status, CONTENT[first : first + size])
+    if status == 206:
+        assert answer.headers["content-range"] == f"bytes {first}-{first + size - 1}/2048"
+
+
+def test_a_file_is_known_by_its_checksum(done: str, admin: httpx.Client) -> None:
+    path = f"/api/runs/{done}/artifacts/data.bin"
+    tag = f'"{hashlib.sha256(CONTENT).hexdigest()}"'
+    assert admin.get(path).headers["etag"] == tag
+    assert admin.get(path, headers={"If-None-Match": tag}).status_code == 304
+    assert admin.get(path, headers={"Range": "bytes=0-1", "If-Range": tag}).status_code == 206
+    assert admin.get(path, headers={"Range": "bytes=0-1", "If-Range": '"old"'}).status_code == 200
+    beyond = admin.get(path, headers={"Range": "bytes=5000-"})
+    assert problem(beyond) == (416, "range_not_satisfiable")
+    assert beyond.headers["content-range"] == "bytes */2048"
+    assert problem(admin.get(f"/api/runs/{done}/artifacts/nothing")) == (404, "artifact_not_found")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shown"),
+    [
+        ("page.html", "application/octet-stream", "attachment"),
+        ("data.bin", "application/octet-stream", "attachment"),
+        ("note.txt", "text/plain; charset=utf-8", "inline"),
+    ],
+)
+def test_no_file_can_act_in_a_browser(name: str, kind: str, shown: str, done: str, admin: httpx.Client) -> None:
+    headers = admin.get(f"/api/runs/{done}/artifacts/{name}").headers
+    assert headers["content-type"] == kind
+    assert headers["content-disposition"] == f'{shown}; filename="{name}"'
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+
+def test_all_that_match_are_cancelled_by_a_run_in_the_background(hf: Holdfast, admin: httpx.Client) -> None:
+    job = hf.jobs["letters.greet"].using(tags={"bulk": "yes"}, queue="held")
+    ids = [job.submit(name="Ada").id for _ in range(3)]
+    answer = admin.post("/api/runs/cancel", json={"tag": "bulk=yes", "state": "queued", "reason": "too many"})
+    assert answer.status_code == 202
+    assert answer.json()["state"] == "queued"
+    with hf.worker(queues=["default"]):
+        hf.get(answer.json()["id"]).result(20)
+    assert admin.get(f"/api/runs/{answer.json()['id']}").json()["result"] == {"matched": 3, "done": 3, "skipped": 0}
+    assert {hf.snapshot(run_id).state for run_id in ids} == {"cancelled"}
+    again = admin.post("/api/runs/again", json={"tag": "bulk=yes", "state": "cancelled"})
+    assert again.status_code == 202
+
+
+def test_a_slot_is_triggered_once(admin: httpx.Client) -> None:
+    path, slot = "/api/schedules/letters.daily", {"scheduled_for": "2026-11-15T00:00:00Z"}
+    made = admin.post(f"{path}/trigger", json=slot)
+    assert (made.status_code, made.json()["job"]) == (201, "letters.daily")
+    taken = admin.post(f"{path}/trigger", json=slot)
+    assert problem(taken) == (409, "slot_taken")
+    assert taken.json()["run_id"] == made.json()["id"]
+    assert problem(admin.post("/api/schedules/nothing/pause", json={})) == (404, "schedule_not_found")
+    assert admin.post(f"{path}/pause", json={"note": "rest"}).json()["note"] == "rest"
+    assert admin.post(f"{path}/resume").json()["paused_at"] is None
+
+
+LOOKING = ["jobs", "runs", "queues", "keys", "builds", "pipelines", "schedules", "workers", "operations", "events"]
+STEERING = [
+    ("runs", {"job": "letters.greet", "args": {"name": "x"}}),
+    ("runs/cancel", {"tag": "no=one"}),
+    ("runs/again", {"tag": "no=one"}),
+    ("runs/RUN/cancel", {}),
+    ("runs/RUN/again", None),
+    ("queues/q/pause", {}),
+    ("queues/q/resume", None),
+    ("schedules/letters.daily/pause", {}),
+    ("schedules/letters.daily/resume", None),
+    ("schedules/letters.daily/trigger", {"scheduled_for": "2026-11-01T00:00:00Z"}),
+    ("builds/RUN/invalidate", {}),
+    ("builds/RUN/rebuild", None),
+    ("pipelines/RUN/rerun", {"from_stage": "a"}),
+    ("workers/w/drain", None),
+]
+
+
+def test_a_viewer_may_look_and_nothing_else(done: str, hf: Holdfast, server: Server) -> None:
+    viewer, stranger = server.client("viewer"), server.client()
+    before = hf.list_runs(limit=1000)
+    for noun in LOOKING:
+        assert viewer.get(f"/api/{noun}").status_code == 200, noun
+        assert problem(stranger.get(f"/api/{noun}")) == (401, "not_signed_in")
+    for path, body in STEERING:
+        path = f"/api/{path.replace('RUN', done)}"
+        assert problem(viewer.post(path, json=body)) == (403, "not_allowed"), path
+        assert problem(stranger.post(path, json=body)) == (401, "not_signed_in"), path
+    assert hf.list_runs(limit=1000) == before
+
+
+def test_an_operator_steers_and_an_admin_sets_limits_and_passes(server: Server) -> None:
+    operator, admin = server.client("operator"), server.client("admin")
+    assert operator.post("/api/queues/q/pause", json={}).status_code == 200
+    assert operator.post("/api/queues/q/resume").json()["paused_at"] is None
+    assert problem(operator.post("/api/queues/q/limit", json={"max_queued": 1})) == (403, "not_allowed")
+    assert problem(operator.get("/api/passes")) == (403, "not_allowed")
+    assert admin.post("/api/queues/q/limit", json={"max_queued": 1}).json()["max_queued"] == 1
+    assert admin.post("/api/queues/q/limit", json={"concurrency": 2}).json()["max_queued"] == 1
+    assert admin.post("/api/queues/q/limit", json={"max_queued": None}).json()["max_queued"] is None
+    given = admin.post("/api/passes", json={"name": "eve", "role": "viewer"}).json()
+    assert problem(admin.post("/api/passes", json={"name": "eve"})) == (409, "pass_exists")
+    eve = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {given['token']}"})
+    with eve:
+        assert eve.get("/api/jobs").status_code == 200
+    assert given["token"] not in admin.get("/api/passes").text
+    assert admin.delete("/api/passes/eve").status_code == 204
+    assert problem(admin.delete("/api/passes/eve")) == (404, "pass_not_found")
+
+
+def test_paths_that_are_none_are_problems_too(admin: httpx.Client) -> None:
+    assert problem(admin.get("/api/nothing")) == (404, "unknown_path")
+    assert problem(admin.get("/api/runs/x/y/z/nothing")) == (404, "unknown_path")
+    wrong = admin.delete("/api/runs")
+    assert problem(wrong) == (405, "wrong_method")
+    assert wrong.headers["allow"] == "GET, POST"
+    assert problem(admin.post("/api/runs", content=b"{", headers={"Content-Type": "application/json"}))[0] == 422
+
+
+def test_a_slip_of_the_server_shows_a_mark_and_nothing_else(
+    admin: httpx.Client, hf: Holdfast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slip() -> None:
+        raise ZeroDivisionError("the password is swordfish")
+
+    monkeypatch.setattr(hf.queues, "list", slip)
+    answer = admin.get("/api/queues")
+    assert problem(answer) == (500, "unforeseen")
+    assert "swordfish" not in answer.text
+    [record] = [record for record in caplog.records if record.name == "holdfast.web"]
+    assert answer.json()["incident"] in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
