@@ -93,3 +93,6 @@ def test_a_problem_is_a_page_to_a_person_and_json_to_a_program(shared: Server) -
     page = shared.client("viewer", headers=PAGE).get("/static/x/none")
     assert page.status_code == 404
     assert "there is no file none" in page.text
+    nowhere = shared.client(headers=PAGE).get("/nowhere")
+    assert (nowhere.status_code, nowhere.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert shared.client().get("/nowhere").json()["code"] == "unknown_path"

@@ -214,6 +214,18 @@ def test_a_reader_that_takes_nothing_is_no_ones_burden_and_is_let_go(
             eventually_closed(served)
 
 
+def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.web.streams.KEEP_ALIVE", 0.2)
+
+    @shared.hf.job(name="quiet")
+    def quiet() -> None: ...
+
+    run = shared.hf.submit("quiet")
+    for path in (f"/api/runs/{run.id}/events", "/live", "/api/events"):
+        with shared.client("viewer").stream("GET", path, headers=STREAM, timeout=10) as answer:
+            assert ": still here" in answer.iter_lines()
+
+
 def test_streams_end_when_the_server_stops(tmp_path: Path, server: Serve) -> None:
     with Holdfast(f"sqlite:///{tmp_path / 'work.db'}") as hf:
         served = server(hf)
