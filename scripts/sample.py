@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import struct
 import time
+import zlib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,19 @@ HOSTILE = (
     "\r\b\x00?".replace("\x00", "")
     + " \u2028 'quotes' \"and\" `ticks` {{ 7*7 }} 👩‍👩‍👧"
 )
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000100000001008020000009091683600000017494441547801636460f8cf400a60a2"
-    "48f5a886511d0cfd0100a2a5011f0b6d3b5c0000000049454e44ae426082"
-)
+
+
+def picture(width: int = 240, height: int = 120) -> bytes:
+    """A small PNG."""
+    rows = b"".join(
+        b"\0" + b"".join(bytes((column, 255 - row, 160)) for column in range(width)) for row in range(height)
+    )
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def application(folder: Path) -> Holdfast:
@@ -40,7 +51,7 @@ def application(folder: Path) -> Holdfast:
             log.info("page %d of %s is set", page + 1, document_id)
             ctx.progress(page + 1, pages, f"page {page + 1}")
         ctx.artifact("report.json", b'{"pages": 3, "title": "Annual report"}')
-        ctx.artifact("cover.png", PNG)
+        ctx.artifact("cover.png", picture())
         ctx.artifact("notes.txt", HOSTILE.encode("utf-8", "replace"))
         return {"document": document_id, "pages": pages}
 
