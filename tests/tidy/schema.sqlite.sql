@@ -29,24 +29,27 @@ select
     b.fingerprint,
     b.run_id,
     case
-        when b.stale_at is not null or v.id is null then 'stale'
-        when v.state = 'running' then 'building'
-        when v.state = 'succeeded' then 'ready'
-        when v.state = 'timed_out' then 'failed'
-        else v.state
+        when b.stale_at is not null or r.id is null then 'stale'
+        when o.state = 'succeeded' then 'ready'
+        when o.state = 'timed_out' then 'failed'
+        when o.state is not null then o.state
+        when l.run_id is not null then 'building'
+        else 'queued'
     end as state,
     b.stale_at,
     b.because,
     b.since_at,
-    v.holder,
-    v.started_at,
-    v.finished_at,
-    v.failure_type,
-    v.error,
-    v.result,
+    coalesce(o.holder, l.holder) as holder,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at,
+    o.failure_type,
+    o.error,
+    o.result,
     (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
 from holdfast_builds as b
-left join holdfast_run as v on v.id = b.run_id;
+left join holdfast_runs as r on r.id = b.run_id
+left join holdfast_outcomes as o on o.run_id = b.run_id
+left join holdfast_leases as l on l.run_id = b.run_id;
 
 CREATE TABLE holdfast_builds (
     job text not null,

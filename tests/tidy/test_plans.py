@@ -101,6 +101,7 @@ HOT = [
     "find_builds",
     "replace_builds",
     "get_build",
+    "list_builds",
     "invalidate_build",
     "delete_builds_of",
     "find_needs_of",
@@ -460,6 +461,8 @@ def test_sqlite_goes_by_an_index(on_sqlite: Holdfast, name: str) -> None:
     by_alias = {alias: table for table, alias in aliases.items()}
     wrong = []
     for step in steps:
+        if step.startswith("MATERIALIZE holdfast_run"):
+            wrong.append(step)  # the view of all runs, read through before anything else
         if scan := re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX holdfast_(\w+))?", step):
             table = by_alias.get(scan[1], scan[1].removeprefix("holdfast_"))
             if table in LARGE - FIRST_ROW.get(name, set()) and scan[2] not in SHORT_INDEXES:

@@ -80,3 +80,35 @@ alter table holdfast_workers add column drain_at text
 go
 -- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
 create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null
+go
+drop view holdfast_build
+go
+-- Each build with the run that makes it. Not by way of the other view: joined to a table, that is read through whole.
+create view holdfast_build as
+select
+    b.job,
+    b.scope,
+    b.fingerprint,
+    b.run_id,
+    case
+        when b.stale_at is not null or r.id is null then 'stale'
+        when o.state = 'succeeded' then 'ready'
+        when o.state = 'timed_out' then 'failed'
+        when o.state is not null then o.state
+        when l.run_id is not null then 'building'
+        else 'queued'
+    end as state,
+    b.stale_at,
+    b.because,
+    b.since_at,
+    coalesce(o.holder, l.holder) as holder,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at,
+    o.failure_type,
+    o.error,
+    o.result,
+    (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
+from holdfast_builds as b
+left join holdfast_runs as r on r.id = b.run_id
+left join holdfast_outcomes as o on o.run_id = b.run_id
+left join holdfast_leases as l on l.run_id = b.run_id
