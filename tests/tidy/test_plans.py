@@ -143,6 +143,8 @@ HOT = [
     "find_last_step",
     "find_marks",
     "lock_run",
+    "find_kin",
+    "find_last_events",
 ]
 
 
@@ -225,7 +227,7 @@ def values(query: Query) -> dict[str, object]:
         given |= {"parent_id": None, "parts": 0}
     if query.name in ("find_all_events", "find_told_steps", "count_states"):
         given |= {"tx": 0, "kinds": ["PROGRESS"], "budget": 10_000, "number": 0, "most": 10_001}
-    if query.name == "find_operations":
+    if query.name in ("find_operations", "find_last_events"):
         given |= {"before": 2**62}
     if query.name == "find_progress":
         given |= {"ids": [run_id(400_001), run_id(400_002)]}
