@@ -1,6 +1,6 @@
 """Holdfast: background work that starts once, survives a crash and can be explained, on the database you already have.
 
-Only this module and `holdfast.testing` are public.
+Only this module, `holdfast.client`, `holdfast.testing` and `holdfast.web` are public.
 """
 
 from holdfast.app import Holdfast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -100,6 +101,15 @@ def test_every_error_code_is_documented_with_its_http_status() -> None:
     ours = {error.code for error in errors(HoldfastError) if error.__module__ == "holdfast.errors"}
     assert rows == problems.STATUS
     assert set(rows) == ours
+
+
+def test_every_operation_of_the_api_is_documented_in_the_words_of_the_code() -> None:
+    document = json.loads((ROOT / "docs" / "openapi.json").read_text("utf-8"))
+    assert {name(row[0]): row[1] for row in table(ROOT / "docs" / "guide" / "api.md", "Operations")} == {
+        f"{method.upper()} {path}": operation["summary"]
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
 
 
 def test_every_problem_has_a_code_that_is_known() -> None:
