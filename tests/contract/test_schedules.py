@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
-FLAGS = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels")
+FLAGS = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels", "drains")
 PULSE = Pulse(**dict.fromkeys(FLAGS, False), expires_at=None, due_at=None, clock_at=None)
 
 

@@ -17,6 +17,7 @@ from starlette.routing import NoMatchFound
 
 from holdfast.version import VERSION
 from holdfast.web.access import Who
+from holdfast.web.paths import Paths
 from holdfast.web.texts import FILTERS
 
 HERE = Path(__file__).parent
@@ -60,6 +61,7 @@ class Pages:
             "version": VERSION,
             "static_version": static_version,
             "links": links,
+            "paths": Paths(),
             "now": now,
             "url": _url,
             "route": _route,
@@ -78,16 +80,17 @@ class Pages:
 @pass_context
 def _url(context: Context, name: str, /, **parts: Any) -> str:
     """The path of a route by its name, wherever the router is mounted."""
-    return str(context["request"].url_for(name, **parts).path)
+    found = _route(context, name, **parts)
+    if found is None:
+        raise NoMatchFound(name, parts)
+    return found
 
 
 @pass_context
 def _route(context: Context, name: str, /, **parts: Any) -> str | None:
     """The same; None where there is no such route."""
-    try:
-        return str(context["request"].url_for(name, **parts).path)
-    except NoMatchFound:
-        return None
+    paths: Paths = context["paths"]
+    return paths.find(context["request"], name, parts)
 
 
 @pass_context
