@@ -22,8 +22,10 @@ from holdfast.doors.pipelines import Pipelines
 from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
 from holdfast.doors.statistics import Statistics
+from holdfast.doors.workers import Workers
 from holdfast.keys import Holder, Key
 from holdfast.queues import Queue
+from holdfast.workers import Task, WorkerInfo
 
 PAGE = ROOT / "docs" / "guide" / "python.md"
 
@@ -37,6 +39,7 @@ DOORS: dict[str, type] = {
     "hf.queues": Queues,
     "hf.schedules": Schedules,
     "hf.statistics": Statistics,
+    "hf.workers": Workers,
 }
 CLASSES: dict[str, type] = DOORS | {
     found.__name__: found
@@ -44,6 +47,7 @@ CLASSES: dict[str, type] = DOORS | {
         *(Holdfast, holdfast.Job, holdfast.Run, holdfast.Why, holdfast.Snapshot, holdfast.Event, holdfast.Artifact),
         *(holdfast.RunFilter, holdfast.Page, holdfast.Count, holdfast.News, holdfast.Events, holdfast.Operation),
         *(holdfast.Build, holdfast.ScheduleInfo, holdfast.Slot, Key, Holder, Queue),
+        *(WorkerInfo, Task),
     )
 }
 # What only the engine's own rooms call.
