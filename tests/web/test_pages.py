@@ -347,3 +347,12 @@ def test_pages_ask_the_same_and_read_no_more_however_much_has_ended(
             assert statements <= few[page][0] + 2, page
             assert statements <= 30, page
             assert rows <= 2000 if page in ("0", "5") else rows <= 60, (page, asked)
+
+
+def test_a_group_of_failures_leads_to_the_runs_in_it(house: tuple[Server, dict[str, str]]) -> None:
+    server, made = house
+    _, page = get(server, "/")
+    found: set[str] = set()
+    for link in {link for link in page.links if "state=" in link and "job=" in link}:
+        found |= runs_in(get(server, link)[1])
+    assert found == {made["failed"], made["timed_out"], made["long"]}

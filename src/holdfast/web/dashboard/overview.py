@@ -1,13 +1,15 @@
 """/: the overview."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from holdfast.statistics import Point, Series
+from holdfast.statistics import FailureGroup, Point, Series
 from holdfast.web.access import Who
+from holdfast.web.dashboard.asked import Asked
 from holdfast.web.dashboard.samples import Samples, depth_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ Span = Literal["15m", "1h", "24h"]
 LAG = timedelta(seconds=25)  # what ended since then may not have been counted yet
 LEAST = timedelta(seconds=20)  # of a span that is not over: less of it tells nothing
 FEW = 8
+ALIKE = 4  # characters; less of an error says nothing
 
 
 def router(site: "Site") -> APIRouter:
@@ -41,7 +44,7 @@ def router(site: "Site") -> APIRouter:
             seen=seen,
             depth=depth,
             depth_more=more,
-            failures=hf.statistics.failures(limit=FEW),
+            failures=[(group, address_of(group)) for group in hf.statistics.failures(limit=FEW)],
             workers=alive[:FEW],
             more_workers=max(0, len(alive) - FEW),
             slots=sorted(schedules, key=lambda one: (one.next_at, one.name))[:FEW],
@@ -70,6 +73,14 @@ def router(site: "Site") -> APIRouter:
         return drawn
 
     return pages
+
+
+def address_of(group: FailureGroup) -> str:
+    """The filter that finds such failures: by their job, and what of the error is alike in all of them."""
+    alike = max(re.split(r"#|<id>", group.gist), key=len).strip()
+    state = "timed_out" if group.failure_type == "TIMED_OUT" else "failed"
+    words = {"state": state, "job": group.job} | ({"error": alike[:300]} if len(alike) >= ALIKE else {})
+    return Asked(words=words).query()
 
 
 def lines(series: Series) -> dict[str, list[float | None]]:
