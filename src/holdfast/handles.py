@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from holdfast import codec
-from holdfast.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound, StoreUnavailable
+from holdfast.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound, ServerUnavailable, StoreUnavailable
 from holdfast.events import Event
 from holdfast.jobs import Job
 from holdfast.options import as_duration
@@ -65,10 +65,10 @@ class Run(Generic[R]):
         return self._outcome()
 
     def _ended(self) -> bool:
-        """Whether it has ended, as far as the database can be asked: one that is away is waited for."""
+        """Whether it has ended, as far as the database, or the server, can be asked: one that is away is waited for."""
         try:
             return self.refresh().snapshot.ended
-        except StoreUnavailable:
+        except (StoreUnavailable, ServerUnavailable):
             return False
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:

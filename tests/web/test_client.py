@@ -284,6 +284,22 @@ def test_events_are_followed_until_the_run_has_ended(hf: Holdfast, client: Clien
     assert told[-1] == "RUN_CANCELLED"
 
 
+def test_a_question_that_waits_for_news_is_waited_for(
+    hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = hf.jobs["letters.greet"].using(queue="unserved").submit(name="Waits")
+    told = client.news(run.id).events[-1][0]
+    http, patience = client._wire._http, []
+
+    def asked(*given: Any, request: Any = http.request, **options: Any) -> Any:
+        patience.append(options["timeout"])
+        return request(*given, **options)
+
+    monkeypatch.setattr(http, "request", asked)
+    assert client.news(run.id, after=told, wait=0.25).events == ()
+    assert patience[0] == 30.25
+
+
 def test_following_goes_on_where_it_was(hf: Holdfast, client: Client) -> None:
     run = client.submit("letters.greet", name="Again")
     run.result(20)

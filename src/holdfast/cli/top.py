@@ -14,7 +14,7 @@ from rich.live import Live
 
 from holdfast.cli import exits, frames, screen, targets
 from holdfast.engine import Holdfast
-from holdfast.errors import StoreBusy, StoreUnavailable
+from holdfast.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 
 
 @click.command(short_help="A live view: depth, rates, workers, failures.")
@@ -54,10 +54,10 @@ def _watch(hf: Holdfast, every: float) -> None:
 
 
 def _frame(hf: Holdfast, height: int) -> RenderableType:
-    """How it stands; a database that is away for a moment is told of and asked again."""
+    """How it stands; a database (or a server) that is away for a moment is told of and asked again."""
     try:
         return frames.frame(frames.look(hf), height=height)
-    except (StoreUnavailable, StoreBusy) as error:
+    except (StoreUnavailable, StoreBusy, ServerUnavailable) as error:
         return frames.trouble(str(error))
 
 

@@ -36,10 +36,12 @@ class Wire:
         self.url, brought = _place(url)
         secret = token or brought or os.environ.get("HOLDFAST_TOKEN")
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._timeout = timeout
         self._http = httpx.Client(headers=headers, timeout=timeout)
 
-    def get(self, *path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Any:
-        return self._json("GET", path, query=query, headers=headers)
+    def get(self, *path: str, **query: Any) -> Any:
+        # An answer that is asked to wait for news may take that much longer.
+        return self._json("GET", path, query=query, timeout=self._timeout + float(query.get("wait") or 0))
 
     def post(self, *path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
         return self._json("POST", path, body=body, headers=headers)
@@ -72,12 +74,18 @@ class Wire:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> Any:
         with self._told():
             content = None if body is None else json.dumps(body)
             sent = {"Content-Type": "application/json"} if body is not None else {}
             response = self._http.request(
-                method, self._at(path), params=_given(query or {}), content=content, headers={**sent, **(headers or {})}
+                method,
+                self._at(path),
+                params=_given(query or {}),
+                content=content,
+                headers={**sent, **(headers or {})},
+                timeout=timeout or self._timeout,
             )
         if response.status_code >= 400:
             raise error_of(response)
