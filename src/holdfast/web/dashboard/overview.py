@@ -19,7 +19,7 @@ SPANS = {"15m": timedelta(minutes=15), "1h": timedelta(hours=1), "24h": timedelt
 LABELS = {"15m": "15 min", "1h": "1 hour", "24h": "24 hours"}
 Span = Literal["15m", "1h", "24h"]
 LAG = timedelta(seconds=25)  # what ended since then may not have been counted yet
-LEAST = timedelta(seconds=20)  # of a span that is not over: less of it tells nothing
+LEAST = timedelta(minutes=1)  # of a span that is not over: a rate of less says little
 FEW = 8
 ALIKE = 4  # characters; less of an error says nothing
 

@@ -75,7 +75,8 @@ function sift(log) {
     if (fits) shown++;
   }
   const count = log.querySelector("[data-log-count]");
-  if (count) count.textContent = shown === lines.children.length ? `${shown} lines` : `${shown} of ${lines.children.length} lines`;
+  const all = `${lines.children.length} line${lines.children.length === 1 ? "" : "s"}`;
+  if (count) count.textContent = shown === lines.children.length ? all : `${shown} of ${all}`;
   const follow = log.querySelector("[data-log-follow]");
   if (follow?.checked) {
     lines.dataset.moving = "";
