@@ -46,12 +46,16 @@ def serve(shell: Shell, *arguments: str, **environment: str) -> Served:
     return Served(shell.start("serve", "app:hf", "--port", "0", *arguments, **environment))
 
 
-def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once(shell: Shell) -> None:
-    served = serve(shell)
+def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once_and_hands_work_back(
+    shell: Shell, sqlite_url: str
+) -> None:
+    served = serve(shell, "--worker", HOLDFAST_SHUTDOWN_GRACE="0")
     with httpx.Client(headers=PAGE, follow_redirects=True) as browser:
         page = browser.get(served.url)
         assert (page.status_code, str(page.url)) == (200, served.base)
         assert httpx.get(served.base, headers=PAGE).status_code == 303  # and only who has it
+    started = shell.folder / "started"
+    served.client.post("/api/runs", json={"job": "app.work", "args": {"started": str(started), "until": "never"}})
     beginning, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -63,14 +67,17 @@ def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once(shell: Shell)
     watching = threading.Thread(target=watch)
     watching.start()
     assert beginning.wait(20)
+    eventually(started.exists)
     code, said = served.stop(signal.SIGINT)
     watching.join(10)
     assert ended.is_set()
-    assert code == 0
+    assert code == 4, said
     first, last = said.splitlines()
     assert "serving sqlite:////" in first
-    assert "no worker runs here" in first
-    assert last == "stopped"
+    assert "runs what is queued" in first
+    assert last == "stopped; unfinished work was handed back, no attempt was used up"
+    with Holdfast(sqlite_url) as hf:
+        assert [run.state for run in hf.list_runs()] == ["queued"]
 
 
 def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(shell: Shell, sqlite_url: str) -> None:
@@ -96,18 +103,6 @@ def answers(served: Served) -> bool:
         return False
 
 
-def test_work_that_does_not_finish_in_time_is_handed_back(shell: Shell, sqlite_url: str) -> None:
-    served = serve(shell, "--worker", HOLDFAST_SHUTDOWN_GRACE="0")
-    started = shell.folder / "started"
-    served.client.post("/api/runs", json={"job": "app.work", "args": {"started": str(started), "until": "never"}})
-    eventually(started.exists)
-    code, said = served.stop()
-    assert code == 4, said
-    assert "handed back" in said
-    with Holdfast(sqlite_url) as hf:
-        assert [run.state for run in hf.list_runs()] == ["queued"]
-
-
 def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown(shell: Shell, sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         hf.start()
@@ -127,6 +122,8 @@ def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown
     assert "; Secure" in cookie
     code, said = served.stop()
     assert code == 0
+    assert "no worker runs here" in said
+    assert said.endswith("stopped\n")
     assert token not in said
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.web.conftest import TOKEN, Serve, Server
 
 from holdfast import Holdfast
+from holdfast.testing import FakeClock
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -64,6 +65,13 @@ def test_the_cookie_is_for_this_server_alone_and_for_no_script(shared: Server) -
     assert TOKEN not in attributes
 
 
+def test_a_proxy_that_ends_tls_makes_the_cookie_secure(shared: Server) -> None:
+    proxied = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
+    cookie = shared.client().post("/sign-in", data={"token": TOKEN}, headers=proxied).headers["set-cookie"]
+    assert cookie.startswith("__Host-holdfast_")
+    assert "; Secure" in cookie
+
+
 def test_two_servers_on_one_host_do_not_disturb_each_other(shared: Server, server: Serve) -> None:
     other = server(shared.hf)
     with httpx.Client(headers=PAGE) as browser:
@@ -83,37 +91,33 @@ def test_a_session_ends_at_the_sign_out(shared: Server) -> None:
     assert client.get("/").status_code == 303  # nor is what it was of any use
 
 
-def test_a_removed_token_takes_its_sessions_along(hf: Holdfast, server: Serve) -> None:
-    served = server(hf)
-    token = hf.passes.add("ada", role="operator")
-    by_token = served.client(headers={"Authorization": f"Bearer {token}"})
-    by_cookie = served.client(headers=PAGE)
-    by_cookie.post("/sign-in", data={"token": token})
-    assert (by_token.get("/").status_code, by_cookie.get("/").status_code) == (200, 200)
-    hf.passes.remove("ada")
-    hf.clock.advance(4)  # type: ignore[attr-defined]
-    assert (by_token.get("/").status_code, by_cookie.get("/").status_code) == (401, 303)
+def test_a_token_that_is_taken_back_or_runs_out_takes_its_sessions_along(sqlite_url: str, server: Serve) -> None:
+    clock = FakeClock()
+    with Holdfast(sqlite_url, clock=clock) as hf:
+        served = server(hf)
+        ada = hf.passes.add("ada", role="operator")
+        by_token = served.client(headers={"Authorization": f"Bearer {ada}"})
+        by_cookie = served.client(headers=PAGE)
+        by_cookie.post("/sign-in", data={"token": ada})
+        bob = served.client(headers=PAGE)
+        bob.post("/sign-in", data={"token": hf.passes.add("bob", expires=3600)})
+        assert [each.get("/").status_code for each in (by_token, by_cookie, bob)] == [200, 200, 200]
+        hf.passes.remove("ada")
+        clock.advance(4)
+        assert [each.get("/").status_code for each in (by_token, by_cookie, bob)] == [401, 303, 200]
+        clock.advance(3600)
+        assert bob.get("/").status_code == 303
 
 
-def test_a_pass_runs_out(hf: Holdfast, server: Serve) -> None:
-    served = server(hf)
-    token = hf.passes.add("ada", role="viewer", expires=3600)
-    client = served.client(headers=PAGE)
-    client.post("/sign-in", data={"token": token})
+def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(
+    shared: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared.site is not None
+    client = shared.client(headers=PAGE)
+    client.post("/sign-in", data={"token": TOKEN})
     assert client.get("/").status_code == 200
-    hf.clock.advance(3601)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shared.site.access, "_token", "another")
     assert client.get("/").status_code == 303
-
-
-def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(sqlite_url: str, server: Serve) -> None:
-    with Holdfast(sqlite_url) as hf:
-        first = server(hf)
-        client = first.client(headers=PAGE)
-        client.post("/sign-in", data={"token": TOKEN})
-        assert client.get("/").status_code == 200
-        first.site.access._token = "another"  # type: ignore[union-attr]
-        first.site.access._lookups._found.clear()  # type: ignore[union-attr]
-        assert client.get("/").status_code == 303
 
 
 def test_what_a_session_changes_must_come_from_one_of_our_pages(shared: Server) -> None:

@@ -130,16 +130,6 @@ def test_without_the_web_extra_the_router_says_what_to_install(
         hf.router()
 
 
-def test_a_proxy_that_ends_tls_makes_the_cookie_secure(sqlite_url: str, server: Serve) -> None:
-    with Holdfast(sqlite_url) as hf:
-        served = server(hf, hosts=("work.example.com",))
-        with httpx.Client(base_url=served.url) as proxy:
-            there = {"Host": "work.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
-            answer = proxy.post("/sign-in", data={"token": TOKEN}, headers=there)
-        assert answer.status_code == 303
-        assert answer.headers["set-cookie"].startswith("__Host-holdfast_")
-
-
 APP = """
 import sys
 import uvicorn

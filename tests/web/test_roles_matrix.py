@@ -8,8 +8,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from tests.web.conftest import ROLES, Server
 
-from holdfast import Holdfast
-from holdfast.web import Role, Site, create_app
+from holdfast.web import Role
 
 # Who is the least that may come in: no one but who is named below them is let in.
 TABLE = {
@@ -63,6 +62,7 @@ TABLE = {
         GET /
         GET /overview/series
         GET /runs
+        GET /runs/tabs
         GET /runs/{run_id}
         GET /runs/{run_id}/log
         GET /runs/{run_id}/artifacts/{name}
@@ -122,15 +122,13 @@ NEEDED = {
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 
 
-def test_every_route_is_in_the_table(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with Holdfast(f"sqlite:///{tmp_path_factory.mktemp('routes') / 'work.db'}") as hf:
-        app = create_app(Site(hf, token="a-token-of-the-house"))
-        routes = {
-            (method, route.path)
-            for route in iter_route_contexts(app.router.routes)
-            for method in route.methods or ()
-            if route.path != "/api/{path:path}"  # what there is not, to anyone
-        }
+def test_every_route_is_in_the_table(shared: Server) -> None:
+    routes = {
+        (method, route.path)
+        for route in iter_route_contexts(shared.app.router.routes)
+        for method in route.methods or ()
+        if route.path != "/api/{path:path}"  # what there is not, to anyone
+    }
     assert routes == set(NEEDED), "say in TABLE who may"
 
 

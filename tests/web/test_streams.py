@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -70,7 +71,7 @@ def reading(client: httpx.Client, path: str, **headers: str) -> Iterator[Iterato
         yield sent(answer.iter_lines())
 
 
-def test_events_come_as_they_happen(live: Holdfast, server: Serve) -> None:
+def test_events_come_as_they_happen_to_a_stream_and_to_a_long_poll(live: Holdfast, server: Serve) -> None:
     began, go_on = threading.Event(), threading.Event()
 
     @live.job(name="slow")
@@ -81,7 +82,14 @@ def test_events_come_as_they_happen(live: Holdfast, server: Serve) -> None:
 
     client = server(live).client("viewer")
     run = live.submit("slow")
-    with reading(client, f"/api/runs/{run.id}/events") as events, live.worker():
+    path = f"/api/runs/{run.id}/events"
+    queued = client.get(path).json()
+    assert [event["kind"] for event in queued["events"]] == ["RUN_QUEUED"]
+    polled: list[dict[str, Any]] = []
+    ask = {"after": queued["next"], "wait": 20}
+    asking = threading.Thread(target=lambda: polled.append(client.get(path, params=ask).json()))
+    asking.start()
+    with reading(client, path) as events, live.worker():
         assert next(events).told["kind"] == "RUN_QUEUED"
         assert began.wait(20)
         kinds = []
@@ -89,29 +97,9 @@ def test_events_come_as_they_happen(live: Holdfast, server: Serve) -> None:
             kinds.append(next(events).told["kind"])
         go_on.set()
         kinds += [event.told["kind"] for event in events if event.event == "message"]
+    asking.join(20)
+    assert polled[0]["events"][0]["kind"] == "RUN_STARTED"
     assert kinds == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_SUCCEEDED"]
-
-
-def test_a_long_poll_answers_when_there_is_news_and_holds_no_connection_meanwhile(
-    live: Holdfast, server: Serve
-) -> None:
-    @live.job(name="nothing")
-    def nothing() -> None: ...
-
-    client = server(live).client("viewer")
-    run = live.submit("nothing")
-    queued = client.get(f"/api/runs/{run.id}/events").json()
-    answers: list[dict[str, object]] = []
-    asking = threading.Thread(
-        target=lambda: answers.append(
-            client.get(f"/api/runs/{run.id}/events", params={"after": queued["next"], "wait": 20}).json()
-        )
-    )
-    asking.start()
-    with live.worker():
-        asking.join(20)
-    assert answers
-    assert client.get(f"/api/runs/{run.id}/events", params={"after": queued["next"], "wait": 0}).json()["events"]
 
 
 def test_events_of_all_runs_are_told_in_the_order_of_their_commits(postgres_url: str, server: Serve) -> None:
@@ -168,7 +156,9 @@ def test_a_page_is_told_that_something_changed_and_not_too_often(shared: Server)
     assert took >= 1.2
 
 
-def test_no_more_streams_are_opened_than_may_be(sqlite_url: str, server: Serve) -> None:
+def test_no_more_streams_are_opened_than_may_be_and_all_end_when_the_server_stops(
+    sqlite_url: str, server: Serve
+) -> None:
     with Holdfast(sqlite_url, max_streams=2) as hf:
         served = server(hf)
         client = served.client("viewer")
@@ -179,6 +169,10 @@ def test_no_more_streams_are_opened_than_may_be(sqlite_url: str, server: Serve) 
         eventually_closed(served)
         with reading(client, "/live") as events:
             assert next(events).event == "changed"
+            assert served.site is not None
+            served.site.streams.close()
+            assert list(events) == []  # to its end
+        assert client.get("/live", headers=STREAM).status_code == 503
 
 
 def eventually_closed(served: Server) -> None:
@@ -224,17 +218,6 @@ def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch:
     for path in (f"/api/runs/{run.id}/events", "/live", "/api/events"):
         with shared.client("viewer").stream("GET", path, headers=STREAM, timeout=10) as answer:
             assert ": still here" in answer.iter_lines()
-
-
-def test_streams_end_when_the_server_stops(tmp_path: Path, server: Serve) -> None:
-    with Holdfast(f"sqlite:///{tmp_path / 'work.db'}") as hf:
-        served = server(hf)
-        with reading(served.client("viewer"), "/live") as events:
-            next(events)
-            assert served.site is not None
-            served.site.streams.close()
-            assert list(events) == []  # to its end
-        assert served.client("viewer").get("/live", headers=STREAM).status_code == 503
 
 
 def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, server: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import ipaddress
@@ -104,6 +105,23 @@ class Server(uvicorn.Server):
         if self._until():
             self.stop()
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        letting_go = asyncio.get_running_loop().create_task(self._let_go())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            letting_go.cancel()
+
+    async def _let_go(self) -> None:
+        """Cut off who has been answered: under TLS a connection is closed only when its other end agrees, and a browser
+        that rests does not."""
+        while True:
+            await asyncio.sleep(0.2)
+            for connection in list(self.server_state.connections):
+                cycle = getattr(connection, "cycle", None)
+                if cycle is None or cycle.response_complete:
+                    connection.transport.abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
