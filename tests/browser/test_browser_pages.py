@@ -62,7 +62,9 @@ def _faults(page: Page, *, everything: bool) -> list[str]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     rules: dict[str, Any] = {} if everything else {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-    found = page.evaluate("(rules) => axe.run(document, {resultTypes: ['violations'], preload: false, ...rules})", rules)
+    found = page.evaluate(
+        "(rules) => axe.run(document, {resultTypes: ['violations'], preload: false, ...rules})", rules
+    )
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:200]} ({len(one['nodes'])})"
         for one in found["violations"]
