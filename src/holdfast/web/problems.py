@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from holdfast.clock import SystemClock
@@ -112,26 +111,6 @@ class Problem(Exception):
     def __init__(self, code: str, detail: str, *, status: int, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
         self.problem, self.status, self.headers = code, status, headers or {}
-
-
-class ProblemRoute(APIRoute):
-    """A route whose errors are problems, wherever it is mounted."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def answered(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except Exception as error:
-                return answer_to(error) or unforeseen(error, request)
-
-        return answered
-
-
-def resource(prefix: str = "", *, tags: list[str] | None = None) -> APIRouter:
-    """A router of ours."""
-    return APIRouter(prefix=prefix, route_class=ProblemRoute, tags=list(tags or ()))
 
 
 def answer_to(error: Exception) -> Response | None:
