@@ -54,10 +54,10 @@ Act = Callable[[Transaction, Snapshot], bool]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How far a bulk is: `pages` have been done of so many `states`, the next one begins after `next`."""
+    """How far a bulk is: so many `pages` and whole `rounds` have been done, the next page begins after `next`."""
 
     pages: int = 0
-    states: int = 0
+    rounds: int = 0
     next: str | None = None
     matched: int = 0
     done: int = 0
@@ -85,13 +85,15 @@ class Matching:
     def cancel(self, ctx: Context, filter: dict[str, Any], reason: str, by: str | None = None) -> dict[str, int]:
         """Cancel every run that the filter means and that has not ended."""
         meant = meant_by(CANCEL, RunFilter.from_json(filter))
+        # One that ran when we looked at the queues may have gone back there (a retry) before we looked at what runs.
+        rounds = [*meant, *meant[:-1]]
 
         def act(tx: Transaction, run: Snapshot) -> bool:
             if run.ended or run.cancel_requested_at is not None:
                 return False
             return inspections.cancel(tx, run.id, reason=reason, by=by, bulk=ctx.run.id) in ("cancelled", "running")
 
-        return self._all(ctx, meant, act)
+        return self._all(ctx, rounds, act, meant=meant)
 
     def again(self, ctx: Context, filter: dict[str, Any], by: str | None = None) -> dict[str, int]:
         """Submit every run that the filter means and that has ended once more."""
@@ -106,15 +108,17 @@ class Matching:
             inspections.again(tx, run.id, by=by, idempotency_key=key, bulk=ctx.run.id)
             return True
 
-        return self._all(ctx, meant, act)
+        return self._all(ctx, meant, act, meant=meant)
 
-    def _all(self, ctx: Context, meant: Sequence[RunFilter], act: Act) -> dict[str, int]:
+    def _all(
+        self, ctx: Context, rounds: Sequence[RunFilter], act: Act, *, meant: Sequence[RunFilter]
+    ) -> dict[str, int]:
         done, total = self._hf.read(lambda tx: _begun(tx, ctx.run.id, meant))
         alone = 0  # so many are done one by one, since one of them stood in the way of its page
-        while done.states < len(meant):
+        while done.rounds < len(rounds):
             ctx.check()
             try:
-                done = self._page(ctx, meant[done.states], act, done, limit=1 if alone else PAGE)
+                done = self._page(ctx, rounds[done.rounds], act, done, limit=1 if alone else PAGE)
                 alone = max(0, alone - 1)
             except _InTheWay:
                 alone = PAGE
@@ -124,7 +128,7 @@ class Matching:
     def _page(self, ctx: Context, wanted: RunFilter, act: Act, before: Done, *, limit: int) -> Done:
         page = self._hf.read(lambda tx: searches.search(tx, wanted, limit=limit, after=before.next, bound=ctx.run.id))
         found = sorted((run for run in page.runs if not run.job.startswith(OWN)), key=lambda run: run.id)
-        after = replace(before, pages=before.pages + 1, next=page.next, states=before.states + (page.next is None))
+        after = replace(before, pages=before.pages + 1, next=page.next, rounds=before.rounds + (page.next is None))
         try:
             return self._hf.do(lambda tx: _do(tx, ctx, found, act, after))
         except QueueFull as full:

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
@@ -57,8 +56,8 @@ class Counting:
             self._pending.update(counted)
 
     def flush(self, store: Store, *, at_once: bool = False) -> None:
-        """Write what is pending; unless `at_once`, no sooner than a second after the last time. A database that is
-        away loses nothing: it stays for the next time."""
+        """Write what is pending; unless `at_once`, no sooner than a second after the last time. What can't be written
+        stays for the next time, and is no fault of whoever came by."""
         if not self._pending or not (at_once or self._clock.elapsed() - self._written >= EVERY):
             return
         with self._lock:
@@ -66,7 +65,7 @@ class Counting:
             self._written = self._clock.elapsed()
         try:
             store.do(lambda tx: write(tx, taken))
-        except HoldfastError:
+        except Exception:
             self.add_back(taken)
 
     def add_back(self, counts: Mapping[Key, int]) -> None:

@@ -22,7 +22,11 @@ from holdfast.store.transaction import Row, Transaction
 
 MARK = "tallies"
 LAG = timedelta(seconds=15)
-"""An outcome bears the time at which its transaction began; by then it has been committed."""
+"""An outcome bears the time at which its transaction began; by then it has been committed, or the database can tell."""
+MARGIN = timedelta(seconds=1)
+"""A transaction's own time may be a little before the one that the database has for its beginning."""
+PATIENCE = timedelta(minutes=10)
+"""For so long a transaction that stays open is waited for."""
 SLICE = 5000
 FARTHEST = timedelta(hours=24)
 """What ended longer ago than this when the first tally is made is not counted."""
@@ -89,6 +93,9 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
     before = tx.now - LAG
     if since >= before:
         return None
+    before = min(before, tx.now - _open_for(tx))
+    if since >= before:
+        return None
     tx.one("read_by_index")
     rows = tx.all("find_slice", since=since, before=before, limit=limit + 1)
     cut = sum(row["runs"] for row in rows) > limit
@@ -104,14 +111,26 @@ def read(tx: Transaction, since: datetime, *, limit: int = SLICE) -> Slice | Non
 
 
 def write(tx: Transaction, piece: Slice) -> bool:
-    """Count a slice, for good; False if someone else has."""
-    if not tx.run("set_mark", name=MARK, since=piece.since, before=piece.before):
+    """Count a slice, for good; False if someone else has, or something has been added to it since it was read."""
+    if not _is_whole(tx, piece) or not tx.run("set_mark", name=MARK, since=piece.since, before=piece.before):
         return False
     counted = count(piece.rows)
     if counted:
         _add_tallies(tx, counted)
         _add_totals(tx, counted)
     return True
+
+
+def _open_for(tx: Transaction) -> timedelta:
+    """How far back something may still be committed, as far as the database can tell."""
+    row = tx.one("find_open_for")
+    seconds = None if row is None else row["seconds"]
+    return timedelta(0) if seconds is None else min(timedelta(seconds=seconds) + MARGIN, PATIENCE)
+
+
+def _is_whole(tx: Transaction, piece: Slice) -> bool:
+    row = tx.one("count_slice", since=piece.since, before=piece.before)
+    return row is not None and row["runs"] == sum(each["runs"] for each in piece.rows)
 
 
 def count(rows: Iterable[Row]) -> dict[Group, Count]:

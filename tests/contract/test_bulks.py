@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Count, Holdfast, InvalidArguments, InvalidPolicy, Job, LeaseLost, RunFilter, bulks
+from holdfast import Count, Holdfast, InvalidArguments, InvalidPolicy, Job, LeaseLost, RunFilter, bulks, searches
 from holdfast.orchestrator import recover
-from holdfast.outcomes import Failed
+from holdfast.outcomes import Failed, TryLater
 from holdfast.testing import FakeClock, Manual
 from holdfast.testing.manual import _Desk
 from holdfast.worker.context import RunContext
@@ -60,6 +60,27 @@ def test_all_that_match_are_cancelled_where_they_stand(hf: Holdfast, manual: Man
     assert hf.get(waiting[0].id).snapshot.error == "wrong file"
     assert {one.what.get("bulk") for one in hf.operations(limit=100)} == {bulk.id, None}
     assert hf.verify() == []
+
+
+def test_a_run_that_goes_back_to_its_queue_meanwhile_is_cancelled_too(
+    hf: Holdfast, manual: Manual, work: Job[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs while the queues are looked at, and waits for its next try when it is the turn of what runs."""
+    run = work.submit(n=1)
+    worker = manual.worker()
+    [claim] = worker.claim()
+    bulk = hf.bulk.cancel(RunFilter(job="work"))
+
+    def search(tx: Any, wanted: RunFilter, *, real: Any = searches.search, **given: Any) -> Any:
+        if wanted.state == "running" and run.refresh().state == "running":
+            worker.finish(claim, TryLater("not yet", timedelta(minutes=1), "due"))
+        return real(tx, wanted, **given)
+
+    monkeypatch.setattr(searches, "search", search)
+    run_bulks(manual)
+
+    assert run.refresh().state == "cancelled"
+    assert bulk.result(timeout=0) == {"matched": 1, "done": 1, "skipped": 0}
 
 
 def test_all_that_match_are_done_again_once(hf: Holdfast, manual: Manual, work: Job[..., Any]) -> None:
@@ -176,7 +197,7 @@ def test_a_bulk_that_makes_no_sense_is_refused(hf: Holdfast, work: Job[..., Any]
             call()
     assert hf.count(RunFilter()).number == 0
     with pytest.raises(InvalidPolicy, match="our own"):
-        hf.job(name="holdfast.mine")(len)
+        hf.job(name="holdfast.mine")(work.fn)
     assert list(hf.jobs) == ["work"]
 
 

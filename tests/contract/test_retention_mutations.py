@@ -113,7 +113,7 @@ def removing_touches_no_other_run(on: Stage) -> None:
     now = on.clock.now()
     on.hf.do(lambda tx: record(tx, [Event(run_id=one, kind="LOG") for one in (run, other)]))
     for number, one in enumerate((run, other)):
-        execute(on, f"insert into holdfast_steps values ('{one}', 's', '1', 1, 1, '{now}', '{now}')")
+        execute(on, f"insert into holdfast_steps values ('{one}', 's', '1', 1, 1, '{now}', '{now}', 1)")
         execute(on, f"insert into holdfast_uniques values ('work', 'd{number}', '{one}')")
         execute(on, NAMED["a slot above the watermark"].format(id=one).replace("02-02", f"02-0{number + 1}"))
         execute(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Holdfast, Retry, StoreBusy, tallies
+from holdfast import Holdfast, Retry, StoreBusy, inspections, tallies
 from holdfast.orchestrator.tally import LAG, NET, SPACING, Tallier
+from holdfast.outcomes import Succeeded
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -131,6 +132,49 @@ def test_whoever_comes_second_to_a_slice_writes_nothing(
     assert hf.do(lambda tx: tallies.write(tx, piece))
     assert not hf.do(lambda tx: tallies.write(tx, piece))
     assert totals(hf) == {"succeeded": 1}
+
+
+def test_what_is_committed_after_its_slice_was_read_is_not_passed_by(
+    url: str, hf: Holdfast, clock: FakeClock, manual: Manual, work: Any
+) -> None:
+    with Holdfast(url, clock=FakeClock(clock.now())) as slow:
+        work.submit_many([{"n": n} for n in range(2)])
+        [claim] = manual.worker().claim(limit=1)
+        manual.worker().finish(claim, Succeeded("1"))
+        late = hf.list_runs(state="queued")[0].id
+        clock.advance(LATER)
+        hf.do(tallies.begin)
+        since = hf.read(tallies.mark)
+        assert since is not None
+        piece = hf.read(lambda tx: tallies.read(tx, since))
+        assert piece is not None
+        slow.cancel(late)  # by a clock that has stood still
+        assert not hf.do(lambda tx: tallies.write(tx, piece))
+    manual.tally()
+    assert totals(hf) == {"succeeded": 1, "cancelled": 1}
+
+
+def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended a run, is held up before its commit, and others have ended since: they are counted together."""
+    monkeypatch.setattr(tallies, "LAG", timedelta(0))
+    monkeypatch.setattr(tallies, "MARGIN", timedelta(minutes=1))
+    clock = FakeClock()
+    with Holdfast(postgres_url, clock=clock) as hf:
+
+        @hf.job(name="work")
+        def work(n: int) -> int:
+            return n
+
+        manual = Manual(hf)
+        first, second = work.submit_many([{"n": n} for n in range(2)])
+        with hf.store.transaction() as held_up:
+            inspections.cancel(held_up, first.id, reason="slow")
+            hf.cancel(second.id)
+            clock.advance(30)
+            manual.tally()
+            assert totals(hf) == {}
+        manual.tally()
+        assert totals(hf) == {"cancelled": 2}
 
 
 @pytest.mark.timeout(120)

@@ -1,4 +1,5 @@
--- A stretch of one place, the newest first: the runs in it that are wanted, and the last that was looked at.
+-- A stretch of one place, the newest first: the runs in it that are wanted, and the last that was looked at. What is
+-- locked because it is being renewed or moved is not passed by: who acts on all that match would miss it.
 select top (:limit)
     p.run_id,
     p.position_at,
@@ -62,7 +63,7 @@ from (
                     select top (:budget)
                         run_id,
                         cast(null as datetime2(6)) as position_at
-                    from holdfast_waits with (readpast, readcommittedlock)
+                    from holdfast_waits
                     where
                         cast(:place as varchar(20)) = 'queued'
                         and run_id < :before
@@ -77,7 +78,7 @@ from (
                     select top (:budget)
                         run_id,
                         cast(null as datetime2(6)) as position_at
-                    from holdfast_ready with (readpast, readcommittedlock)
+                    from holdfast_ready
                     where
                         cast(:place as varchar(20)) = 'queued'
                         and run_id < :before
@@ -92,7 +93,7 @@ from (
                     select top (:budget)
                         run_id,
                         cast(null as datetime2(6)) as position_at
-                    from holdfast_leases with (readpast, readcommittedlock)
+                    from holdfast_leases
                     where
                         cast(:place as varchar(20)) = 'running'
                         and run_id < :before
@@ -107,7 +108,7 @@ from (
                     select top (:budget)
                         run_id,
                         finished_at as position_at
-                    from holdfast_outcomes with (readpast, readcommittedlock)
+                    from holdfast_outcomes
                     where
                         cast(:place as varchar(20)) = 'ended'
                         and state = :state
