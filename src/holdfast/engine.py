@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from holdfast import (
     bulks,
-    checkups,
-    clearing,
-    dossiers,
-    events,
     inspections,
-    reasons,
-    retention,
-    runs,
     settings,
     stores,
 )
 from holdfast.build_jobs import BuildDecorator, build_policy
-from holdfast.checkups import Check
 from holdfast.clock import Clock, SystemClock
 from holdfast.counters import Counting
 from holdfast.depots import open_depot
@@ -39,21 +31,17 @@ from holdfast.doors.queues import Queues
 from holdfast.doors.schedules import Schedules
 from holdfast.doors.scheduling import Scheduling
 from holdfast.doors.statistics import Statistics
+from holdfast.doors.upkeep import Upkeep
 from holdfast.doors.workers import Workers
-from holdfast.dossiers import Dossier
 from holdfast.errors import InvalidPolicy
-from holdfast.events import Event
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
-from holdfast.inspections import Finding
 from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
-from holdfast.options import KeySpec, Options, as_duration, check_limit, checked_policy
+from holdfast.options import KeySpec, Options, as_duration, checked_policy
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits
-from holdfast.reasons import Why
 from holdfast.redaction import Redactor
-from holdfast.retention import Removed
 from holdfast.retries import Retry
 from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
@@ -67,12 +55,10 @@ from holdfast.wakeups import Wakeups
 R = TypeVar("R")
 T = TypeVar("T")
 
-PATIENCE = timedelta(milliseconds=200)
-
 FailureHook = Callable[[Snapshot], None]
 
 
-class Holdfast(Looking):
+class Holdfast(Looking, Upkeep):
     """Background work on the database you already have.
 
         hf = Holdfast("sqlite:///work.db")        # postgresql://…  mssql://…
@@ -260,48 +246,6 @@ class Holdfast(Looking):
         snapshot = self.snapshot(run)
         return Run(self, snapshot.id, self.jobs.get(snapshot.job), snapshot)
 
-    def snapshot(self, run: RunLike) -> Snapshot:
-        return self.read(lambda tx: runs.get(tx, id_of(run)))
-
-    def list_runs(
-        self,
-        *,
-        state: str | None = None,
-        job: Job[..., Any] | str | None = None,
-        queue: str | None = None,
-        tag: tuple[str, str] | None = None,
-        parent: RunLike | None = None,
-        parts: bool = True,
-        limit: int = 50,
-        before: RunLike | None = None,
-    ) -> list[Snapshot]:
-        """The newest runs first; `before` continues after the last id of the page before.
-
-        `parent` is the pipeline whose stages and segments are wanted, or the run whose children are; without `parts`
-        no pipeline's stages and segments are listed.
-        """
-        check_limit(limit)
-        chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
-        chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
-        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
-
-    def story(self, run: RunLike) -> list[Event]:
-        """Everything that happened to a run, in order."""
-        return self.read(lambda tx: inspections.story(tx, id_of(run)))
-
-    def why(self, run: RunLike) -> Why:
-        """Where a run stands, and what it waits for."""
-        return self.read(lambda tx: reasons.why(tx, id_of(run)))
-
-    def dossier(self, run: RunLike) -> Dossier:
-        """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
-        return self.read(lambda tx: dossiers.of(tx, id_of(run)))
-
-    def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
-        """What was recorded of a run (its log among it) after that number, each with its own."""
-        check_limit(limit)
-        return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
-
     def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""
         return self.do(lambda tx: inspections.cancel(tx, id_of(run), reason=reason, by=by))
@@ -309,37 +253,6 @@ class Holdfast(Looking):
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
         return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by)))
-
-    def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-        """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""
-        table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
-        return not (table or "").startswith(self.settings.prefix)
-
-    def verify(self, *, artifacts: bool = False) -> list[Finding]:
-        """Check on the live database that every run is in exactly one place, and more; what is wrong.
-
-        With `artifacts` every artifact's file is read too, and compared with its checksum.
-        """
-        found = inspections.verify(self.store, lease=self.settings.lease)
-        return found + (checkups.artifacts(self.store, self.depot) if artifacts else [])
-
-    def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
-        """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
-        limits = retention.limits(self.settings, now or self.clock.now())
-        steps = clearing.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
-        return sum(steps, start=Removed())
-
-    def migrate(self) -> int:
-        """Create or update the tables; how many migrations were applied."""
-        return migrate.migrate(self._store, prefix=stores.prefix(self.settings, self._store.dialect))
-
-    def migration(self, *, since: int | None = None) -> list[str]:
-        """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
-        return migrate.script(self._store, prefix=stores.prefix(self.settings, self._store.dialect), since=since)
-
-    def checkup(self) -> list[Check]:
-        """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
-        return checkups.check(self._store, self.settings)
 
     # Inside
 

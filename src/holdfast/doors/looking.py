@@ -1,19 +1,23 @@
-"""What a Holdfast answers about its runs: searches, counts, news and who did what."""
+"""What a Holdfast answers about its runs: how they stand and why, searches, counts, news and who did what."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from holdfast import events, logs, news, operations, runs, searches, steps
+from holdfast import dossiers, events, inspections, logs, news, operations, reasons, runs, searches, steps
+from holdfast.dossiers import Dossier
 from holdfast.errors import InvalidArguments
-from holdfast.events import Events
+from holdfast.events import Event, Events
 from holdfast.filters import RunFilter
 from holdfast.handles import RunLike, id_of
+from holdfast.jobs import Job, job_name
 from holdfast.logs import Logs
 from holdfast.news import News, Signs
 from holdfast.operations import Operation
 from holdfast.options import check_limit
+from holdfast.reasons import Why
+from holdfast.runs import Snapshot
 from holdfast.searches import Count, Page
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
@@ -27,6 +31,49 @@ class Looking:
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
         raise NotImplementedError
+
+    def snapshot(self, run: RunLike) -> Snapshot:
+        """A run as it stands, or RunNotFound."""
+        return self.read(lambda tx: runs.get(tx, id_of(run)))
+
+    def list_runs(
+        self,
+        *,
+        state: str | None = None,
+        job: Job[..., Any] | str | None = None,
+        queue: str | None = None,
+        tag: tuple[str, str] | None = None,
+        parent: RunLike | None = None,
+        parts: bool = True,
+        limit: int = 50,
+        before: RunLike | None = None,
+    ) -> list[Snapshot]:
+        """The newest runs first; `before` continues after the last id of the page before.
+
+        `parent` is the pipeline whose stages and segments are wanted, or the run whose children are; without `parts`
+        no pipeline's stages and segments are listed.
+        """
+        check_limit(limit)
+        chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
+        chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
+        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
+
+    def story(self, run: RunLike) -> list[Event]:
+        """Everything that happened to a run, in order."""
+        return self.read(lambda tx: inspections.story(tx, id_of(run)))
+
+    def why(self, run: RunLike) -> Why:
+        """Where a run stands, and what it waits for."""
+        return self.read(lambda tx: reasons.why(tx, id_of(run)))
+
+    def dossier(self, run: RunLike) -> Dossier:
+        """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
+        return self.read(lambda tx: dossiers.of(tx, id_of(run)))
+
+    def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
+        """What was recorded of a run (its log among it) after that number, each with its own."""
+        check_limit(limit)
+        return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
 
     def search(self, filter: RunFilter = EVERYTHING, *, limit: int = 50, after: str | None = None) -> Page:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before.

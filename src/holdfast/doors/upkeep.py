@@ -1,0 +1,63 @@
+"""How a Holdfast's database is kept: its tables, what is too old, and whether all is as it should be."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from holdfast import checkups, clearing, inspections, retention, stores
+from holdfast.checkups import Check
+from holdfast.clock import Clock
+from holdfast.depots.base import Depot
+from holdfast.inspections import Finding
+from holdfast.retention import Removed
+from holdfast.settings import Settings
+from holdfast.store import migrate
+from holdfast.store.store import Store
+
+
+class Upkeep:
+    """What is done to a database as a whole."""
+
+    settings: Settings
+    clock: Clock
+    _store: Store
+
+    @property
+    def store(self) -> Store:
+        raise NotImplementedError
+
+    @property
+    def depot(self) -> Depot:
+        raise NotImplementedError
+
+    def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
+        """For Alembic's `context.configure(include_object=hf.include_object)`: our tables are not yours to migrate."""
+        table = name if type_ == "table" else getattr(getattr(object, "table", None), "name", None)
+        return not (table or "").startswith(self.settings.prefix)
+
+    def verify(self, *, artifacts: bool = False) -> list[Finding]:
+        """Check on the live database that every run is in exactly one place, and more; what is wrong.
+
+        With `artifacts` every artifact's file is read too, and compared with its checksum.
+        """
+        found = inspections.verify(self.store, lease=self.settings.lease)
+        return found + (checkups.artifacts(self.store, self.depot) if artifacts else [])
+
+    def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
+        """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
+        limits = retention.limits(self.settings, now or self.clock.now())
+        steps = clearing.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
+        return sum(steps, start=Removed())
+
+    def migrate(self) -> int:
+        """Create or update the tables; how many migrations were applied."""
+        return migrate.migrate(self._store, prefix=stores.prefix(self.settings, self._store.dialect))
+
+    def migration(self, *, since: int | None = None) -> list[str]:
+        """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
+        return migrate.script(self._store, prefix=stores.prefix(self.settings, self._store.dialect), since=since)
+
+    def checkup(self) -> list[Check]:
+        """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
+        return checkups.check(self._store, self.settings)
