@@ -224,9 +224,15 @@ class Holdfast(Looking, Upkeep):
         return self.jobs[job_name(job)].submit(**kwargs)
 
     def submit_job(
-        self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        job: Job[..., R],
+        options: Options,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        by: str | None = None,
     ) -> Run[R]:
-        return Run(self, self._submitter.submit(job, options, args, kwargs), job, None)
+        return Run(self, self._submitter.submit(job, options, args, kwargs, by=by), job, None)
 
     async def asubmit_job(
         self, job: Job[..., R], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]

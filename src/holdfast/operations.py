@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from holdfast import codec, cursors, events
 from holdfast.errors import InvalidArguments
 from holdfast.events import Event
 from holdfast.store.transaction import Transaction
+from holdfast.submissions import Submission
 
 KIND = "OPERATED"
 MAX_BY, MAX_TEXT = 200, 1000
@@ -49,6 +51,18 @@ def record(tx: Transaction, by: str | None, action: str, *, run_id: str | None =
     said = {name: value[:MAX_TEXT] if isinstance(value, str) else value for name, value in what.items()}
     data = {"by": by, "action": action, "what": {name: value for name, value in said.items() if value is not None}}
     events.record(tx, [Event(run_id=run_id, kind=KIND, data=data)])
+
+
+def submitted(tx: Transaction, submissions: Sequence[Submission]) -> None:
+    """Write down who asked for these new runs, at once for all of them; no one else knows of them yet."""
+    events.record(
+        tx,
+        [
+            Event(run_id=s.run_id, kind=KIND, data={"by": s.by, "action": "submit", "what": {"job": s.job}})
+            for s in submissions
+            if s.by is not None
+        ],
+    )
 
 
 def listed(tx: Transaction, *, limit: int, before: str | None) -> list[Operation]:

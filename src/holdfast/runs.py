@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from holdfast import admissions, codec, events, holds, outcomes, policies, ready, seats, waits
+from holdfast import admissions, codec, events, holds, operations, outcomes, policies, ready, seats, waits
 from holdfast.errors import HoldfastError, IdempotencyConflict, RunNotFound, UnknownNeed
 from holdfast.events import Event
 from holdfast.outcomes import Ending
@@ -82,6 +82,7 @@ def submit(
     if first and plain and tx.owned and not seats.expected(tx, queues):
         tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=0)
         place(tx, submissions, bounded={})
+        operations.submitted(tx, submissions)
         return [s.run_id for s in submissions]
     answers: dict[int, str | HoldfastError] = {}
     unknown = _unknown_needs(tx, submissions)
@@ -109,6 +110,8 @@ def submit(
         tx.put("insert_runs", rows=[stored(s, tx.now) for s in family], counted=1)
     placed = [*family, *(s for s in accepted if s.run_id in inserted)]
     place(tx, placed, bounded=None if family else admission.bounded)
+    made = {found[s.build].run_id for s in submissions if s.build in found}
+    operations.submitted(tx, [s for s in submissions if s.run_id in inserted | made])
     existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
     for index, submission in enumerate(submissions):
         if submission.run_id in inserted:

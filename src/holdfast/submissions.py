@@ -45,6 +45,8 @@ class Submission:
     segment: str | None = None
     trace: str | None = field(default_factory=telemetry.current)
     """Where whoever submits it stands in a trace."""
+    by: str | None = None
+    """Who asks for it, where that is written down."""
     family: tuple[Submission, ...] = ()
     """Runs that come with it and may need each other; they are submitted if it is."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast import joins, runs
+from holdfast import joins, operations, runs
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, QueueFull, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.jobs import Job
@@ -33,8 +34,19 @@ class Submitter:
     def close(self) -> None:
         self._gather.close()
 
-    def submit(self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    def submit(
+        self,
+        job: Job[..., Any],
+        options: Options,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        by: str | None = None,
+    ) -> str:
         submission = self._submission(job, options, args, kwargs)
+        if by is not None:
+            operations.check(by)
+            submission = replace(submission, by=by)
         if options.connection is not None:
             return self._submit_joined(options.connection, [submission])[0]
         return self._retrying(lambda first: self._submit_gathered(submission, first))

@@ -42,6 +42,9 @@ def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
     manual.run_all()
     slot = hf.clock.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return {
+        "submit": lambda **by: hf.submit_job(work, work.options, (), {}, **by),
+        "submit pipeline": lambda **by: hf.submit_job(video, video.options, (), {"text": "u"}, **by),
+        "submit build": lambda **by: hf.submit_job(environment, environment.options, (), {"fingerprint": "g"}, **by),
         "cancel": lambda **by: hf.cancel(waiting.id, **by),
         "again": lambda **by: hf.again(done.id, **by),
         "pause": lambda **by: hf.queues.pause("default", note="maintenance", **by),
@@ -67,6 +70,7 @@ def test_each_verb_says_who_did_it_to_what(hf: Holdfast, busy: dict[str, Any], c
     assert [(one.by, one.action) for one in told] == [(f"ann {verb}", verb.partition(" ")[0]) for verb in busy]
     assert [one.happened_at for one in told] == sorted(one.happened_at for one in told)
     of = {one.by.removeprefix("ann "): one for one in told}
+    assert of["submit"].what == {"job": "work"}
     assert of["cancel"].what == {"reason": "cancelled", "state": "cancelled"}
     assert of["again"].what["run"] == hf.search(RunFilter(job="work", state="queued")).runs[0].id
     assert of["pause"].what == {"queue": "default", "note": "maintenance"}
@@ -95,6 +99,21 @@ def test_a_name_that_is_none_changes_nothing(hf: Holdfast, busy: dict[str, Any],
     assert database.counts() == before
     assert hf.operations() == []
     assert hf.queues.get("default").paused_at is None
+
+
+def test_who_submits_what_is_there_already_is_not_said_to_have_made_it(hf: Holdfast) -> None:
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    @hf.build(name="environment")
+    def environment(fingerprint: str) -> str:
+        return fingerprint
+
+    once = work.using(idempotency_key="k").options
+    for by in ("ann", "bob"):
+        hf.submit_job(work, once, (), {}, by=by)
+        hf.submit_job(environment, environment.options, (), {"fingerprint": "f"}, by=by)
+    assert [one.by for one in hf.operations()] == ["ann", "ann"]
 
 
 def test_what_was_refused_is_not_written_down(hf: Holdfast) -> None:
