@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from holdfast import cursors, runs
 from holdfast.errors import InvalidArguments
@@ -26,6 +27,9 @@ BUDGET = 10_000
 FIRST = 250  # looked at before more is, four times as much each time
 SLACK = timedelta(hours=1)
 """A run's id is made before its row: by no more than this."""
+
+Order = Literal["newest", "submitted"]
+"""newest: of runs that have ended, who ended last comes first; submitted: who was submitted last."""
 
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _AFTER_ALL = "~"
@@ -67,13 +71,25 @@ class _Position:
         return self.at or Ids.made_at(self.run_id)
 
 
-def search(tx: Transaction, wanted: RunFilter, *, limit: int, after: str | None = None, bound: str = "~") -> Page:
-    """The next runs that match; `after` is the `next` of the page before, `bound` an id that theirs are below."""
-    place = _place(wanted)
+def search(
+    tx: Transaction,
+    wanted: RunFilter,
+    *,
+    limit: int,
+    after: str | None = None,
+    bound: str = "~",
+    order: Order = "newest",
+) -> Page:
+    """The next runs that match; `after` is the `next` of the page before, `bound` an id that theirs are below.
+
+    In the order of their submission, runs that have ended are looked for among all.
+    """
+    place = _place(wanted.without_state if order == "submitted" else wanted)
+    plain = wanted.plain and (order == "newest" or wanted.state is None)
     position = _Position(_LATEST, _AFTER_ALL) if after is None else _read(after, place)
     found: list[Row] = []
     searched, more = 0, True
-    for budget in _budgets(limit if wanted.plain else max(limit, FIRST)):
+    for budget in _budgets(limit if plain else max(limit, FIRST)):
         rows = _look(tx, wanted, place, position, bound=bound, budget=budget, limit=limit - len(found) + 1)
         looked = rows[0]["searched"] if rows else 0
         searched += looked
@@ -138,7 +154,7 @@ def _look(
         "find_matching",
         place=place,
         state=wanted.state,
-        tested=wanted.state if place == "parent" else None,
+        tested=wanted.state if place in ("parent", "runs", "job") else None,
         before_at=position.at or _LATEST,
         before=position.run_id if place == "ended" else min(before, position.run_id),
         below=before,

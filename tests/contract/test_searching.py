@@ -68,6 +68,28 @@ def test_each_state_is_found_in_its_own_place(
     assert {state: count.number for state, count in hf.counts().items()} == dict.fromkeys(STATES, 1) | {"queued": 2}
 
 
+def test_runs_that_ended_are_found_in_the_order_of_their_submission_too(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    @hf.job(name="other")
+    def other() -> None: ...
+
+    worker, submitted = manual.worker(), sorted(other.submit().id for _ in range(5))
+    for claimed in sorted(worker.claim(limit=5), key=lambda claimed: claimed.lease.run_id, reverse=True):
+        clock.advance(timedelta(seconds=1))
+        worker.finish(claimed, Succeeded())
+    waiting = other.submit().id
+
+    done = RunFilter(state="succeeded")
+    assert [run.id for run in hf.search(done).runs] == submitted
+    first = hf.search(done, order="submitted", limit=2)
+    assert [run.id for run in first.runs] == submitted[:2:-1]
+    assert [run.id for run in hf.search(done, order="submitted", after=first.next).runs] == submitted[2::-1]
+    assert [run.id for run in hf.search(done, order="submitted", before=submitted[2]).runs] == submitted[1::-1]
+    assert [run.id for run in hf.search(done, before=submitted[2]).runs] == submitted[:2]
+    assert [run.id for run in hf.search(order="submitted").runs] == [waiting, *submitted[::-1]]
+
+
 def test_filters_find_what_they_mean(hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any]) -> None:
     ids = one_of_each_state(hf, manual, clock, work)
     keyed = work.submit(document_id="keyed", key="k").id

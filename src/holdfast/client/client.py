@@ -23,7 +23,7 @@ from holdfast.news import News
 from holdfast.operations import Operation
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
-from holdfast.searches import Count, Page
+from holdfast.searches import Count, Order, Page
 from holdfast.steps import Step
 
 EVERYTHING = RunFilter()
@@ -81,18 +81,24 @@ class Client:
         """The newest runs first; `before` continues after the last id of the page before."""
         chosen: dict[str, Any] = {"state": state, "queue": queue, "parts": parts, "order": "submitted"}
         chosen |= {"job": None if job is None else job_name(job), "tag": None if tag is None else "=".join(tag)}
-        chosen |= {"parent": None if parent is None else id_of(parent)}
+        chosen |= {name: None if run is None else id_of(run) for name, run in (("parent", parent), ("before", before))}
         found = pages(
-            lambda last, most: self._wire.get("runs", **chosen, before=last, limit=most),
-            "runs",
-            limit=limit,
-            first=None if before is None else id_of(before),
+            lambda last, most: self._wire.get("runs", **chosen, after=last, limit=most), "runs", limit=limit, first=None
         )
         return [self._whole(run) for run in found]
 
-    def search(self, filter: RunFilter = EVERYTHING, *, limit: int = 50, after: str | None = None) -> Page:
+    def search(
+        self,
+        filter: RunFilter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        order: Order = "newest",
+        before: RunLike | None = None,
+    ) -> Page:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before. At most 200."""
-        said = self._wire.get("runs", **_query(filter), after=after, limit=min(limit, MOST))
+        query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
+        said = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
         until = None if said["until"] is None else datetime.fromisoformat(said["until"])
         runs = tuple(self._whole(run) for run in said["runs"])
         return Page(runs=runs, next=said["next"], searched=said["searched"], until=until)

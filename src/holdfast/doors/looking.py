@@ -18,7 +18,7 @@ from holdfast.operations import Operation
 from holdfast.options import check_limit
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
-from holdfast.searches import Count, Page
+from holdfast.searches import Count, Order, Page
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 
@@ -75,13 +75,26 @@ class Looking:
         check_limit(limit)
         return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
 
-    def search(self, filter: RunFilter = EVERYTHING, *, limit: int = 50, after: str | None = None) -> Page:
+    def search(
+        self,
+        filter: RunFilter = EVERYTHING,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        order: Order = "newest",
+        before: RunLike | None = None,
+    ) -> Page:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before.
 
+        Of runs that have ended, who ended last is the newest; with `order="submitted"` who was submitted last is.
+        `before` leaves out that run and all that were submitted after it.
         At most 10,000 runs are looked at for a page, so it may have few runs, or none, and still have a next one.
         """
         check_limit(limit)
-        return self.read(lambda tx: searches.search(tx, _checked(filter), limit=limit, after=after))
+        bound = "~" if before is None else id_of(before)
+        return self.read(
+            lambda tx: searches.search(tx, _checked(filter), limit=limit, after=after, bound=bound, order=order)
+        )
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""

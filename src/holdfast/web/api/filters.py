@@ -1,10 +1,11 @@
 """Which runs a request means: the same words in a query and in a body."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints
 
 from holdfast.filters import MAX_PATHS, RunFilter, Scalar
+from holdfast.searches import Order
 from holdfast.web.api.shapes import AskQuery, Cursor, Instant, Limit, Name, RunId, State, Text
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
@@ -48,21 +49,13 @@ class FilterQuery(Filter):
 
 
 class PageQuery(FilterQuery):
-    order: Literal["newest", "submitted"] = Field(
+    order: Order = Field(
         default="newest",
         description="newest: of runs that have ended, who ended last comes first; submitted: who was submitted last.",
     )
     after: Cursor | None = Field(default=None, description="Go on there: `next` of the page before.")
-    before: RunId | None = Field(default=None, description="With order=submitted: go on there instead.")
+    before: RunId | None = Field(default=None, description="Only runs that were submitted before this one.")
     limit: Limit = 50
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """One order goes by cursors, the other one by ids; that one has fewer filters, too."""
-        unfit = {"after", "arg", "key", "since", "until", "error"} if self.order == "submitted" else {"before"}
-        if given := sorted(unfit & self.model_fields_set):
-            raise ValueError(f"order={self.order} does not go with {', '.join(given)}")
-        return self
 
 
 class FilterBody(Filter):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
-from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
 from holdfast.jobs import OWN
 from holdfast.searches import Count as Counted
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 LONGEST = 10 * 366 * 86_400.0  # seconds of a delay
 TagName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 TagValue = Annotated[str, StringConstraints(max_length=1000)]
+
+# A header's text is ASCII: what its other bytes mean is said nowhere, and one key must not come to be two.
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 
 
 class Submit(Ask):
@@ -86,7 +88,9 @@ def router(site: "Site") -> APIRouter:
         request: Request,
         response: Response,
         who: Annotated[Who, Depends(site.operator)],
-        idempotency_key: Annotated[Name | None, Header(description="The same key gives the same run back.")] = None,
+        idempotency_key: Annotated[
+            IdempotencyKey | None, Header(description="The same key gives the same run back; ASCII.")
+        ] = None,
     ) -> Run:
         """The run is durable when this answers. A full queue is a 429 with `Retry-After`; nothing was written then."""
         if asked.job.startswith(OWN):
@@ -102,16 +106,14 @@ def router(site: "Site") -> APIRouter:
             unique=asked.unique,
             tags=asked.tags or None,
         )
-        run = hf.submit_job(job, job.options, (), asked.args)
+        run = hf.submit_job(job, job.options, (), asked.args, by=who.name)
         response.headers["Location"] = request.url_for("holdfast.api.run", run_id=run.id).path
         return Run.of(run.snapshot)
 
     @runs.get("", name="holdfast.api.runs", summary="Runs that match, the newest first")
     def list_runs(asked: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page:
         """Every page is bounded, whatever the filter and however much history there is: it says how far it looked."""
-        if asked.order == "submitted":
-            return _submitted(hf, asked)
-        page = hf.search(asked.meant(), limit=asked.limit, after=asked.after)
+        page = hf.search(asked.meant(), limit=asked.limit, after=asked.after, order=asked.order, before=asked.before)
         found = [Run.of(run, whole=False) for run in page.runs]
         return Page(runs=found, next=page.next, searched=page.searched, until=page.until)
 
@@ -169,21 +171,6 @@ def router(site: "Site") -> APIRouter:
         return Run.of(hf.again(run_id, by=who.name).snapshot)
 
     return runs
-
-
-def _submitted(hf: Holdfast, asked: PageQuery) -> Page:
-    wanted = asked.meant()
-    chosen: dict[str, Any] = {
-        name: getattr(wanted, name) for name in ("state", "job", "queue", "tag", "parent", "parts")
-    }
-    found = hf.list_runs(**chosen, before=asked.before, limit=asked.limit)
-    last = found[-1] if len(found) == asked.limit else None
-    return Page(
-        runs=[Run.of(run, whole=False) for run in found],
-        next=None if last is None else last.id,
-        searched=len(found),
-        until=found[-1].created_at if found else None,
-    )
 
 
 def _count(found: Counted) -> Count:
