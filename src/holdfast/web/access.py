@@ -20,13 +20,17 @@ from holdfast import passes
 from holdfast.engine import Holdfast
 from holdfast.passes import ROLES, Role
 from holdfast.web import cookies
-from holdfast.web.limits import Buckets, too_many
+from holdfast.web.limits import Buckets, Recent, too_many
 from holdfast.web.lookups import Lookups
 from holdfast.web.problems import Problem
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 FORMS = "application/x-www-form-urlencoded"
 FAILURES = 20  # wrong tokens at once that one address may try; then one every three seconds
+ALL_FAILURES = 500  # that all may try together, then ten a second: who speaks to us directly can claim any address
+
+
+LET_IN = 3600.0  # seconds for which an address is known from which the fixed token came
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Access:
         rate = hf.settings.max_requests
         self._requests = Buckets(hf.clock.elapsed, size=4 * rate, per_second=rate)
         self._failures = Buckets(hf.clock.elapsed, size=FAILURES, per_second=1 / 3)
+        self._all_failures = Buckets(hf.clock.elapsed, size=ALL_FAILURES, per_second=10)
+        self._let_in = Recent(hf.clock.elapsed, lasts=LET_IN)
 
     def need(self, role: Role) -> Callable[[Request], Awaitable[Who]]:
         """A dependency: who asks, if they may do what this role may."""
@@ -82,7 +88,7 @@ class Access:
             return known[1]
         who = await self._recognise(request)
         if who is None:
-            self._count(request, f"address {address(request)}")
+            self._count(request, _from(request))
             raise Problem(
                 "not_signed_in",
                 "sign in, or send 'Authorization: Bearer TOKEN'",
@@ -106,7 +112,11 @@ class Access:
         secret = request.cookies.get(cookies.name(request, self._installation))
         if not secret:
             return None
-        found = await run_in_threadpool(self._lookups.find, self._session(secret))
+        digest = self._session(secret)
+        # Before the database is asked about what may be anything: who asks too often is not answered.
+        if not self._lookups.was_good(digest) and (wait := self._requests.wait(_from(request))):
+            raise too_many("too many requests", wait)
+        found = await run_in_threadpool(self._lookups.find, digest)
         if found is None:
             return None
         who = Who(found.name, found.role, csrf=cookies.csrf(secret))
@@ -116,16 +126,20 @@ class Access:
 
     async def holder_of(self, request: Request, token: str) -> Who | None:
         """Whose token this is; who tries too many wrong ones has to wait."""
-        digest = passes.digest(token)
-        if self._token is not None and hmac.compare_digest(digest, self._token):
-            return Who("admin", "admin")
-        # Who was let in before is not shut out by a neighbour at the same address who guesses.
-        wait = 0.0 if self._lookups.was_good(digest) else self._failures.wait(address(request))
-        if wait:
+        digest, here = passes.digest(token), address(request)
+        fixed = self._token is not None and hmac.compare_digest(digest, self._token)
+        # Who was let in before is not shut out by who guesses; the fixed token, which a person may have thought of, is
+        # let in so only where it was before.
+        known = here in self._let_in if fixed else self._lookups.was_good(digest)
+        if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
             raise too_many("too many wrong tokens came from your address", wait)
+        if fixed:
+            self._let_in.add(here)
+            return Who("admin", "admin")
         found = await run_in_threadpool(self._lookups.find, digest)
         if found is None or found.kind != "token":
-            self._failures.take(address(request))
+            self._failures.take(here)
+            self._all_failures.take("")
             return None
         return Who(found.name, found.role)
 
@@ -171,6 +185,10 @@ class Access:
 def address(request: Request) -> str:
     """Where a request comes from, as far as the server can tell."""
     return request.client.host if request.client is not None else "unknown"
+
+
+def _from(request: Request) -> str:
+    return f"address {address(request)}"
 
 
 def _from_browser(request: Request) -> bool:

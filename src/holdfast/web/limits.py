@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from starlette.types import Message
 from holdfast.web.problems import Problem
 
 REMEMBERED = 10_000
+STALLED = 60.0  # seconds without a byte of a body that is not yet whole
 
 
 class Buckets:
@@ -41,6 +43,23 @@ class Buckets:
         return 0.0 if left >= 1 else (1 - left) / self._per_second
 
 
+class Recent:
+    """Names that were added not long ago."""
+
+    def __init__(self, elapsed: Callable[[], float], *, lasts: float) -> None:
+        self._elapsed, self._lasts = elapsed, lasts
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def add(self, name: str) -> None:
+        self._until[name] = self._elapsed() + self._lasts
+        self._until.move_to_end(name)
+        while len(self._until) > REMEMBERED:
+            self._until.popitem(last=False)
+
+    def __contains__(self, name: str) -> bool:
+        return self._until.get(name, 0.0) > self._elapsed()
+
+
 def too_many(what: str, wait: float) -> Problem:
     """The answer to who asked too often."""
     return Problem(
@@ -57,13 +76,26 @@ def bounded(request: Request, most: int) -> Request:
 
     async def receive() -> Message:
         nonlocal received
-        message = await request.receive()
+        try:
+            async with asyncio.timeout(STALLED):
+                message = await request.receive()
+        except TimeoutError:
+            raise Stalled from None
         received += len(message.get("body", b""))
         if received > most:
             raise TooMuch(most)
         return message
 
     return Request(request.scope, receive)
+
+
+class Stalled(HTTPException):
+    """A body was begun and does not go on; who sends it holds a connection and gives nothing."""
+
+    problem = "upload_broken"
+
+    def __init__(self) -> None:
+        super().__init__(408, f"nothing came for {STALLED:.0f} s", {"Connection": "close"})
 
 
 class TooMuch(HTTPException):

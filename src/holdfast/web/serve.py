@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -20,6 +21,7 @@ from holdfast.web.site import Site
 
 GRACE = 5  # seconds that requests under way have when it stops
 BACKLOG = 2048
+BEGIN_WITHIN = 30.0  # seconds that a connection has for the head of a request
 FILES_BESIDES = 500  # that are open besides a connection for each stream
 
 
@@ -84,6 +86,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, site: Site, address: Address, *, hosts: Sequence[str], until: Callable[[], bool]) -> None:
         self._site, self._until = site, until
+        self._silent: dict[Any, tuple[object, float]] = {}
         certificate, key = address.certificate, address.key
         config = uvicorn.Config(
             create_app(site, hosts=[address.host, *hosts]),
@@ -104,7 +107,22 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if self._until():
             self.stop()
+        if counter % 10 == 0:
+            self._leave_the_silent()
         return await super().on_tick(counter)
+
+    def _leave_the_silent(self) -> None:
+        """Cut off connections on which no request comes to be: each holds a file, and anyone may open them."""
+        now, before = self._site.hf.clock.elapsed(), self._silent
+        self._silent = {}
+        for connection in list(self.server_state.connections):
+            cycle = getattr(connection, "cycle", None)
+            if cycle is not None and not cycle.response_complete:
+                continue
+            last, since = before.get(connection, (cycle, now))
+            self._silent[connection] = (cycle, since if last is cycle else now)
+            if now - self._silent[connection][1] >= BEGIN_WITHIN:
+                connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         letting_go = asyncio.get_running_loop().create_task(self._let_go())

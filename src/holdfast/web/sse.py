@@ -44,7 +44,7 @@ def told(cursor: str, event: Event) -> bytes:
 class Stream(StreamingResponse):
     """A response that goes on until its events end, its reader leaves or takes nothing, or the server stops."""
 
-    def __init__(self, frames: AsyncIterator[bytes], place: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, frames: AsyncIterator[bytes], place: Callable[[Scope], AbstractContextManager[None]]) -> None:
         # A proxy that gathers an answer before it passes it on would hold events back.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(frames, media_type="text/event-stream", headers=headers)
@@ -56,7 +56,7 @@ class Stream(StreamingResponse):
                 await send(message)
 
         try:
-            with self._place():
+            with self._place(scope):
                 await super().__call__(scope, receive, patient)
         except Problem as problem:
             response = answer_to(problem)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
+import re
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from fastapi import Request, Response
+from starlette.types import Scope
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
@@ -29,6 +31,8 @@ KEEP_ALIVE = 15.0
 BETWEEN = 0.5  # seconds between two signals to one page
 LOOK_AGAIN = 1.0  # an event may come to be told when a transaction ends that has nothing to do with it
 MOST_TOPICS = 20
+TOPIC = re.compile(r"[a-z_]{1,50}(:[a-z0-9]{1,64})?")  # what is said again in the stream: a line break would be two
+FEW = 10  # streams that anyone may have, however many are open
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Streams:
         self._hub: Hub | None = None
         self._closing = False
         self._pages: OrderedDict[tuple[object, ...], asyncio.Task[Page]] = OrderedDict()
+        self._own: Counter[str] = Counter()
         self.open = 0
 
     async def run(self, request: Request, run_id: str) -> Response:
@@ -71,7 +76,8 @@ class Streams:
 
     def topics(self, topics: Sequence[str]) -> Response:
         """For pages: 'changed' with the topics of which there is news. `run:ID` is a run, any other is anything."""
-        return sse.Stream(self._changes(list(dict.fromkeys(topics))[:MOST_TOPICS]), self._place)
+        known = [topic for topic in dict.fromkeys(topics) if TOPIC.fullmatch(topic)]
+        return sse.Stream(self._changes(known[:MOST_TOPICS]), self._place)
 
     async def wait_for_news(self, run_id: str, *, after: str | None, timeout: timedelta, limit: int = PAGE) -> News:
         """News of a run as soon as there are some, at the latest when the time is over; holds no connection."""
@@ -201,20 +207,33 @@ class Streams:
         return self._hub
 
     @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._closing or self.open >= self._hf.settings.max_streams:
-            why = "the server stops" if self._closing else f"{self.open:,} event streams are open, as many as may be"
+    def _place(self, scope: Scope) -> Iterator[None]:
+        whose, free = _holder(scope), self._hf.settings.max_streams - self.open
+        own = self._own[whose]
+        # No one takes what is left for others: of many places one may have half, two a third each, and so on.
+        if self._closing or free <= 0 or (own >= FEW and own >= free):
+            why = "the server stops" if self._closing else f"{self.open:,} event streams are open, {own:,} are yours"
             raise Problem("too_many_streams", why, status=503, headers={"Retry-After": "5"})
         self.open += 1
+        self._own[whose] += 1
         try:
             yield
         finally:
             self.open -= 1
+            self._own[whose] -= 1
+            if not self._own[whose]:
+                del self._own[whose]
 
 
 def cursor_of(request: Request) -> str | None:
     """Where a reader wants to go on: what its browser says it has, else what it asks for."""
     return request.headers.get("last-event-id") or request.query_params.get("after") or None
+
+
+def _holder(scope: Scope) -> str:
+    """Whose stream it is."""
+    known = scope.get("holdfast.who")
+    return f"{known[1].role} {known[1].name}" if known is not None else f"address {(scope.get('client') or ['?'])[0]}"
 
 
 def _watched(topic: str) -> str:
