@@ -1,0 +1,122 @@
+"""What someone without a pass, or with a small one, can not do to the server or to others."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.web.conftest import TOKEN, Serve, Server
+from tests.web.wire import STREAM
+
+from holdfast import Holdfast
+from holdfast.testing import FakeClock
+from holdfast.web import access, limits, serve
+from holdfast.web.site import Site
+
+
+@pytest.fixture
+def still(sqlite_url: str, server: Serve) -> Iterator[Server]:
+    """A server for which no time passes."""
+    with Holdfast(sqlite_url, clock=FakeClock(), max_requests=10, max_streams=30) as hf:
+        yield server(hf)
+
+
+def bearing(server: Server, token: str, **headers: str) -> int:
+    return httpx.get(f"{server.url}/api/queues", headers={"Authorization": f"Bearer {token}", **headers}).status_code
+
+
+def from_(number: int) -> dict[str, str]:
+    """Who speaks to the server directly can say that a proxy says that it is anyone."""
+    return {"X-Forwarded-For": f"10.0.{number // 250}.{number % 250}"}
+
+
+def test_guesses_at_the_fixed_token_are_limited_as_all_others_are(still: Server) -> None:
+    here, there = from_(1), from_(2)
+    assert bearing(still, TOKEN, **there) == 200
+    for where in (here, there):
+        assert [bearing(still, f"guess-{number}", **where) for number in range(access.FAILURES)] == [401] * 20
+    assert bearing(still, TOKEN, **here) == 429, "a right guess among too many is not told"
+    assert bearing(still, TOKEN, **there) == 200, "where it was before it is let in"
+
+
+def test_guesses_from_ever_new_addresses_are_limited_together(still: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert still.site is not None
+    monkeypatch.setattr(still.site.access._all_failures, "_size", 5)
+    assert [bearing(still, "guess", **from_(number)) for number in range(7)] == [401] * 5 + [429] * 2
+
+
+def test_sessions_that_are_made_up_are_not_looked_up_without_end(
+    still: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert still.site is not None
+    looked_up: list[str] = []
+    monkeypatch.setattr(still.site.access._lookups, "find", lambda digest: looked_up.append(digest))
+    with still.client() as client:
+        name = client.post("/sign-in", data={"token": TOKEN}).headers["set-cookie"].partition("=")[0]
+        client.cookies.clear()
+        looked_up.clear()
+        answers = [
+            client.get("/api/queues", headers={"Cookie": f"{name}=s{number}"}).status_code for number in range(50)
+        ]
+    assert answers == [401] * 40 + [429] * 10
+    assert len(looked_up) == 40
+
+
+def test_no_one_takes_all_the_streams(still: Server) -> None:
+    greedy, modest = still.client("viewer"), still.client("operator")
+    with contextlib.ExitStack() as stack:
+
+        def stream(client: httpx.Client) -> int:
+            return stack.enter_context(client.stream("GET", "/live", headers=STREAM)).status_code
+
+        still.hf.clock.advance(60)  # type: ignore[attr-defined]  # for their requests
+        assert [stream(greedy) for _ in range(16)] == [200] * 15 + [503]
+        assert [stream(modest) for _ in range(10)] == [200] * 10
+
+
+def test_a_topic_is_one_word_in_the_stream(shared: Server) -> None:
+    topics = {"topics": "a\n\nevent: made-up\ndata: x,run:\r1,runs"}
+    with shared.client("viewer").stream("GET", "/live", params=topics, headers=STREAM) as answer:
+        lines = answer.iter_lines()
+        assert [next(lines) for _ in range(4)] == ["retry: 2000", "", "event: changed", "data: runs"]
+
+
+def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STALLED", 0.2)
+    head = (
+        "POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        "Content-Length: 50\r\n\r\ntoken="
+    )
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert b" 408 " in connection.recv(1000)
+
+
+def test_a_connection_that_says_nothing_is_let_go(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "BEGIN_WITHIN", 0.5)
+    over = threading.Event()
+    address = serve.Address(port=0)
+    with address.listen() as listening:
+        server = serve.Server(Site(shared.hf, token=TOKEN), address, hosts=(), until=over.is_set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        for said in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):
+            with socket.create_connection(listening.getsockname(), timeout=10) as connection:
+                connection.sendall(said)
+                with contextlib.suppress(ConnectionResetError):
+                    while connection.recv(10_000):
+                        pass
+        over.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("key", ["é", "a\x7f", "x" * 201])
+def test_an_idempotency_key_means_the_same_to_everyone(shared: Server, key: str) -> None:
+    headers = {"Idempotency-Key": key.encode()}
+    answer = shared.client("operator").post("/api/runs", json={"job": "none"}, headers=headers)  # type: ignore[arg-type]
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
