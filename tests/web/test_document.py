@@ -124,7 +124,7 @@ def test_every_operation_is_told_of_and_closed() -> None:
     for path, _, operation in operations():
         assert operation["summary"], path
         assert operation["tags"][0] in openapi.TAGS, path
-        assert set(openapi.NAMES) <= operation["responses"].keys(), path
+        assert set(openapi.PROBLEMS) <= operation["responses"].keys(), path
 
 
 def test_what_is_taken_refuses_what_it_does_not_know() -> None:

@@ -40,7 +40,7 @@ def router(site: Site) -> APIRouter:
 def nouns(site: Site) -> APIRouter:
     """What the API's document speaks of."""
     router = APIRouter(
-        responses=openapi.PROBLEMS,
+        responses=openapi.RESPONSES,
         generate_unique_id_function=openapi.operation_id,
         dependencies=[Depends(only_known)],
     )

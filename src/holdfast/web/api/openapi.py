@@ -61,24 +61,19 @@ class Problem(BaseModel):
     incident: str | None = Field(default=None, description="Of unforeseen: the mark of its trace in the server's log.")
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "No token, or none that is known."},
-    403: {"model": Problem, "description": "The token's role may not do this."},
-    404: {"model": Problem, "description": "What was asked for is not there."},
-    409: {"model": Problem, "description": "It stands otherwise than the request takes for granted."},
-    422: {"model": Problem, "description": "The request does not fit; `errors` says where."},
-    429: {"model": Problem, "description": "Too many requests, or a full queue; `Retry-After` says when."},
-    "default": {"model": Problem, "description": "Any other problem."},
+PROBLEMS = {
+    "401": ("NotSignedIn", "No token, or none that is known."),
+    "403": ("NotAllowed", "The token's role may not do this."),
+    "404": ("NotFound", "What was asked for is not there."),
+    "409": ("Conflict", "It stands otherwise than the request takes for granted."),
+    "422": ("DoesNotFit", "The request does not fit; `errors` says where."),
+    "429": ("TooMany", "Too many requests, or a full queue; `Retry-After` says when."),
+    "default": ("OtherProblem", "Any other problem."),
 }
-NAMES = {
-    "401": "NotSignedIn",
-    "403": "NotAllowed",
-    "404": "NotFound",
-    "409": "Conflict",
-    "422": "DoesNotFit",
-    "429": "TooMany",
-    "default": "OtherProblem",
-}
+"""What any operation may answer, besides what it says itself. FastAPI is not told what they look like: it would make the
+same model anew for each of them, of each operation, and a server would start half a second later."""
+
+RESPONSES: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, (_, text) in PROBLEMS.items()}
 
 
 def operation_id(route: APIRoute) -> str:
@@ -102,24 +97,16 @@ def document(nouns: APIRouter, *, prefix: str = "/api") -> dict[str, Any]:
         "token": {"type": "http", "scheme": "bearer", "description": "A token that `holdfast tokens add` gave."},
     }
     made["security"] = [{"token": []}]
-    made["components"]["responses"] = {}
+    schema = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    made["components"]["schemas"] |= schema.pop("$defs") | {"Problem": schema}
+    said = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    made["components"]["responses"] = {name: {"description": text, "content": said} for name, text in PROBLEMS.values()}
     for path in made["paths"].values():
         for operation in path.values():
-            for status, response in operation["responses"].items():
-                if _is_problem(response):
-                    made["components"]["responses"][NAMES[status]] = _problem(response)
-                    operation["responses"][status] = {"$ref": f"#/components/responses/{NAMES[status]}"}
+            operation["responses"] |= {
+                status: {"$ref": f"#/components/responses/{name}"} for status, (name, _) in PROBLEMS.items()
+            }
     return made
-
-
-def _is_problem(response: dict[str, Any]) -> bool:
-    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-    return bool(schema.get("$ref") == "#/components/schemas/Problem")
-
-
-def _problem(response: dict[str, Any]) -> dict[str, Any]:
-    """FastAPI takes every model for plain JSON."""
-    return response | {"content": {"application/problem+json": response["content"]["application/json"]}}
 
 
 def router(site: "Site", nouns: APIRouter) -> APIRouter:
