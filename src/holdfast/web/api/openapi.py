@@ -70,8 +70,8 @@ PROBLEMS = {
     "429": ("TooMany", "Too many requests, or a full queue; `Retry-After` says when."),
     "default": ("OtherProblem", "Any other problem."),
 }
-"""What any operation may answer, besides what it says itself. FastAPI is not told what they look like: it would make the
-same model anew for each of them, of each operation, and a server would start half a second later."""
+"""What any operation may answer, besides what it says itself. FastAPI is not told what they look like: it would make
+the same model anew for each of them, of each operation, and a server would start half a second later."""
 
 RESPONSES: dict[int | str, dict[str, Any]] = {status: {"description": text} for status, (_, text) in PROBLEMS.items()}
 
