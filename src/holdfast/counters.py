@@ -63,6 +63,8 @@ class Counting:
         with self._lock:
             taken, self._pending = self._pending, Counter()
             self._written = self._clock.elapsed()
+        if not taken:
+            return  # another thread came first
         try:
             store.do(lambda tx: write(tx, taken))
         except Exception:
