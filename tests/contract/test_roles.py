@@ -199,7 +199,7 @@ def stranger_writes_a_step(scene: Scene) -> None:
 
     def write(tx: Any) -> None:
         leases.require(tx, lease)
-        steps.insert(tx, [(lease, step)])
+        steps.insert(tx, [(lease.run_id, step)])
 
     with pytest.raises(LeaseLost):
         scene.hf.do(write)

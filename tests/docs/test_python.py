@@ -52,7 +52,8 @@ CLASSES: dict[str, type] = DOORS | {
 }
 # What only the engine's own rooms call.
 INSIDE = {
-    "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start dossier recorded",
+    "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start dossier "
+    "recorded",
     "Job": "submission filled fills decode_arguments",
     "Artifact": "at",
     "RunFilter": "plain fits tag_pattern paths",

@@ -212,6 +212,8 @@ def values(query: Query) -> dict[str, object]:
         "attempt": 1,
         "first": ENDED,
         "last": f"{ENDED}0",
+        "behind": "",
+        "behind": "",
         "since": NOW + timedelta(hours=60),
         "scope": READY,
         "fingerprint": "f",
