@@ -26,6 +26,8 @@ export interface Artifact {
 
 export interface Artifacts {
   artifacts: Array<Artifact>;
+  /** Go on by ?after=; null at the end. */
+  next: string | null;
 }
 
 /** A build as it stands. */
@@ -146,11 +148,6 @@ export interface FailureGroup {
 
 export interface Failures {
   groups: Array<FailureGroup>;
-}
-
-export interface Fault {
-  where: string;
-  what: string;
 }
 
 /** The filter as a body says it. */
@@ -396,23 +393,6 @@ export interface Policy {
   rate: string | null;
   rate_name: string | null;
   retry: Retry;
-}
-
-/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
-export interface Problem {
-  type?: string;
-  title: string;
-  status: number;
-  code: string;
-  detail: string;
-  /** Of invalid_request: what does not fit, and where. */
-  errors?: Array<Fault> | null;
-  /** Of queue_full: in so many seconds there may be a place. */
-  retry_after?: number | null;
-  /** Of slot_taken: the run that has the slot. */
-  run_id?: string | null;
-  /** Of unforeseen: the mark of its trace in the server's log. */
-  incident?: string | null;
 }
 
 /** Of the stages that run for a pipeline: how many there are, and are done. */
@@ -718,6 +698,28 @@ export interface Workers {
   tasks: Array<Task>;
 }
 
+export interface Fault {
+  where: string;
+  what: string;
+}
+
+/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
+export interface Problem {
+  type?: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  /** Of invalid_request: what does not fit, and where. */
+  errors?: Array<Fault> | null;
+  /** Of queue_full: in so many seconds there may be a place. */
+  retry_after?: number | null;
+  /** Of slot_taken: the run that has the slot. */
+  run_id?: string | null;
+  /** Of unforeseen: the mark of its trace in the server's log. */
+  incident?: string | null;
+}
+
 /** By the name of each operation. */
 export interface Api {
   /** GET /api/jobs: The jobs that can be submitted here */
@@ -769,7 +771,7 @@ export interface Api {
       order?: "newest" | "submitted";
       /** Go on there: `next` of the page before. */
       after?: string | null;
-      /** With order=submitted: go on there instead. */
+      /** Only runs that were submitted before this one. */
       before?: string | null;
       /** At most so many. */
       limit?: number;
@@ -959,7 +961,11 @@ export interface Api {
     path: {
       run_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      after?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
     body: undefined;
     answer: Artifacts;
   };

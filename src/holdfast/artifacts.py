@@ -27,6 +27,7 @@ from holdfast.store.transaction import Transaction
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _FOLDER = 80
 CHILD = "child"  # the stage of runs that another one submitted: they have their own places
+ALL = 2**31 - 1
 _numbers = itertools.count()
 
 
@@ -111,19 +112,45 @@ def get(tx: Transaction, depot: Depot, place: str, name: str) -> Artifact | None
     return None if row is None else Artifact(**row).at(depot)
 
 
-def of(tx: Transaction, depot: Depot, run_id: str) -> list[Artifact]:
-    """What a run has made; of a pipeline, what its stages and segments have, and those that it repeats."""
+def of(tx: Transaction, depot: Depot, run_id: str, *, after: str | None = None, limit: int = ALL) -> list[Artifact]:
+    """What a run has made; of a pipeline, what its stages and segments have, and those that it repeats.
+
+    By place and name, what it has made itself first; `after` is the address of the last one before these.
+    """
     place = place_of(tx, run_id)
-    found = within(tx, depot, place)
-    return found + (within(tx, depot, root_of(tx, run_id), below=True) if place == run_id else [])
+    last = _parted(after) if after is not None else None
+    found = within(tx, depot, place, after=last, limit=limit) if last is None or last[0] == place else []
+    if place == run_id and len(found) < limit:
+        last = last if last is not None and last[0] != place else None
+        found += within(tx, depot, root_of(tx, run_id), below=True, after=last, limit=limit - len(found))
+    return found
 
 
-def within(tx: Transaction, depot: Depot, place: str, *, below: bool = False) -> list[Artifact]:
+def _parted(address: str) -> tuple[str, str]:
+    """Place and name of an address, or InvalidArguments."""
+    rest = address.partition("/")[2] if isinstance(address, str) else ""
+    place, slash, name = rest.rpartition("/")
+    if not slash:
+        raise InvalidArguments("after is the address of an artifact: the last one of the page before")
+    return place, name
+
+
+def within(
+    tx: Transaction,
+    depot: Depot,
+    place: str,
+    *,
+    below: bool = False,
+    after: tuple[str, str] | None = None,
+    limit: int = ALL,
+) -> list[Artifact]:
     """What lies at a place, or in all the places below it."""
     # Texts that begin with the place and go on sort behind it: '/' is followed by '0', and no place goes on with '!' or
     # less. (Nothing below a blank: SQL Server compares texts as if the shorter one ended in blanks.)
     first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}!")
-    return [Artifact(**row).at(depot) for row in tx.all("find_artifacts", first=first, last=last)]
+    first, behind = (first, "") if after is None else (max(first, after[0]), after[1])
+    rows = tx.all("find_artifacts", first=first, last=last, behind=behind, limit=limit)
+    return [Artifact(**row).at(depot) for row in rows]
 
 
 def remove(tx: Transaction, depot: Depot, run_ids: Sequence[str], *, limit: int) -> list[Artifact]:

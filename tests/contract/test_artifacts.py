@@ -21,6 +21,7 @@ from holdfast import (
     Context,
     DepotUnavailable,
     Holdfast,
+    InvalidArguments,
     InvalidSetting,
     LeaseLost,
     RunNotFound,
@@ -362,6 +363,33 @@ def test_whatever_becomes_of_the_commit_file_and_row_agree_or_it_is_made_again(
     assert kept.read() == CONTENT
     assert calls == ([1] if fault is Fault.REPLY_LOST else [1, 2])
     assert lying_in(keeping) == {kept.address}
+
+
+def test_artifacts_are_given_by_the_page(keeping: Holdfast, hands: Manual) -> None:
+    film = keeping.pipeline("film")
+
+    @film.stage()
+    def cut(text: str) -> list[str]:
+        return text.split()
+
+    @film.stage(after=cut, each="segment")
+    def say(ctx: Context, segment: str) -> None:
+        for name in ("b.txt", "a.txt"):
+            ctx.artifact(name, segment)
+
+    run = film.submit(text="one two three")
+    hands.run_all()
+    everything = keeping.artifacts.of(run.id)
+    assert [made.name for made in everything] == ["a.txt", "b.txt"] * 3
+    for size in (1, 2, 4, 6, 7):
+        found = keeping.artifacts.of(run.id, limit=size)
+        while len(found) < 6:
+            found += keeping.artifacts.of(run.id, limit=size, after=found[-1].address)
+        assert found == everything
+        assert keeping.artifacts.of(run.id, after=found[-1].address) == []
+    for wrong in ("nothing", "", 7):
+        with pytest.raises(InvalidArguments, match="address"):
+            keeping.artifacts.of(run.id, after=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.contract("L8")

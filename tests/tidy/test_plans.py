@@ -213,7 +213,6 @@ def values(query: Query) -> dict[str, object]:
         "first": ENDED,
         "last": f"{ENDED}0",
         "behind": "",
-        "behind": "",
         "since": NOW + timedelta(hours=60),
         "scope": READY,
         "fingerprint": "f",

@@ -50,9 +50,18 @@ class SteeringDoor(Door):
 class Artifacts(Door):
     """The files that runs have made."""
 
-    def of(self, run: RunLike) -> list[Artifact]:
-        """What a run has made; of a pipeline, what all its stages and segments have."""
-        return values.values(Artifact, self._wire.get("runs", id_of(run), "artifacts")["artifacts"])
+    def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
+        """What a run has made; of a pipeline, what all its stages and segments have.
+
+        All of it, or a page of at most `limit`; `after` is the address of the last one before.
+        """
+        found = pages(
+            lambda last, most: self._wire.get("runs", id_of(run), "artifacts", after=last, limit=most),
+            "artifacts",
+            limit=2**31 - 1 if limit is None else limit,
+            first=after,
+        )
+        return values.values(Artifact, found)
 
     def get(self, run: RunLike, name: str) -> Artifact:
         """One artifact of a run, or ArtifactNotFound."""

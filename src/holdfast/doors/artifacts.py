@@ -8,6 +8,7 @@ from holdfast import artifacts
 from holdfast.depots.base import Artifact
 from holdfast.errors import ArtifactNotFound
 from holdfast.handles import RunLike, id_of
+from holdfast.options import check_limit
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -19,10 +20,14 @@ class Artifacts:
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
 
-    def of(self, run: RunLike) -> list[Artifact]:
-        """What a run has made; of a pipeline, what all its stages and segments have."""
-        run_id = id_of(run)
-        return self._hf.read(lambda tx: artifacts.of(tx, self._hf.depot, run_id))
+    def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
+        """What a run has made; of a pipeline, what all its stages and segments have.
+
+        All of it, or a page of at most `limit`; `after` is the address of the last one before.
+        """
+        run_id, most = id_of(run), artifacts.ALL if limit is None else limit
+        check_limit(most)
+        return self._hf.read(lambda tx: artifacts.of(tx, self._hf.depot, run_id, after=after, limit=most))
 
     def get(self, run: RunLike, name: str) -> Artifact:
         """One artifact of a run, or ArtifactNotFound."""

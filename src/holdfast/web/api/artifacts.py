@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from fastapi import APIRouter, Depends, Header, Response
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import Field, StringConstraints
+from starlette.types import Receive, Scope, Send
 
 from holdfast.depots.base import Artifact as Made
 from holdfast.web.access import Who
 from holdfast.web.api.ranges import Range, asked_range
-from holdfast.web.api.shapes import Name, RunId, Shape
+from holdfast.web.api.shapes import MOST, Limit, Name, RunId, Shape
 from holdfast.web.problems import Problem
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 BLOCK = 1 << 16
+After = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 PREVIEW = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -51,6 +53,7 @@ class Artifact(Shape):
 
 class Artifacts(Shape):
     artifacts: list[Artifact]
+    next: str | None = Field(description="Go on by ?after=; null at the end.")
 
 
 def router(site: "Site") -> APIRouter:
@@ -58,9 +61,13 @@ def router(site: "Site") -> APIRouter:
     hf = site.hf
 
     @artifacts.get("/{run_id}/artifacts", name="holdfast.api.artifacts", summary="What a run has made")
-    def list_artifacts(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Artifacts:
+    def list_artifacts(
+        run_id: RunId, who: Annotated[Who, Depends(site.viewer)], after: After | None = None, limit: Limit = MOST
+    ) -> Artifacts:
         """Of a pipeline: what all its stages and segments have."""
-        return Artifacts(artifacts=[Artifact.model_validate(each) for each in hf.artifacts.of(run_id)])
+        found = hf.artifacts.of(run_id, limit=limit, after=after)
+        following = found[-1].address if len(found) == limit else None
+        return Artifacts(artifacts=[Artifact.model_validate(each) for each in found], next=following)
 
     @artifacts.get(
         "/{run_id}/artifacts/{name}",
@@ -115,13 +122,24 @@ def _stream(file: BinaryIO, part: Range, size: int, headers: dict[str, str], *, 
     headers = headers | {"Content-Length": str(part.size)}
     if partial:
         headers |= {"Content-Range": f"bytes {part.first}-{part.first + part.size - 1}/{size}"}
-    return StreamingResponse(_blocks(file, part), 206 if partial else 200, headers=headers)
+    return Download(file, part, 206 if partial else 200, headers)
+
+
+class Download(StreamingResponse):
+    """A part of a file, which is closed in any case: also if nobody waited for the first of it."""
+
+    def __init__(self, file: BinaryIO, part: Range, status: int, headers: dict[str, str]) -> None:
+        super().__init__(_blocks(file, part), status, headers=headers)
+        self.file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with closing(self.file):
+            await super().__call__(scope, receive, send)
 
 
 def _blocks(file: BinaryIO, part: Range) -> Iterator[bytes]:
-    with closing(file):
-        file.seek(part.first)
-        left = part.size
-        while left and (block := file.read(min(BLOCK, left))):
-            left -= len(block)
-            yield block
+    file.seek(part.first)
+    left = part.size
+    while left and (block := file.read(min(BLOCK, left))):
+        left -= len(block)
+        yield block

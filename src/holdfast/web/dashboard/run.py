@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from holdfast.runs import Snapshot
 from holdfast.web.access import Who
 from holdfast.web.dashboard import errors, previews, timeline
+from holdfast.web.texts import steers
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -29,7 +30,7 @@ def router(site: "Site") -> APIRouter:
     def run(request: Request, run_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         dossier = hf.dossier(run_id)
         found = dossier.run
-        made = hf.artifacts.of(found.id)
+        made = hf.artifacts.of(found.id, limit=ARTIFACTS + 1)
         told = [event for _, event in dossier.recorded]
         return site.render(
             request,
@@ -41,7 +42,7 @@ def router(site: "Site") -> APIRouter:
             chain=errors.chain(found.error) if found.error else (),
             arguments=arguments_of(found),
             artifacts=[(one, previews.kind_of(one)) for one in made[:ARTIFACTS]],
-            more_artifacts=max(0, len(made) - ARTIFACTS),
+            more_artifacts=len(made) > ARTIFACTS,
             log=[event for event in told if event.kind in LOGGED],
             happened=[event for event in told if event.kind not in ("LOG", "PROGRESS")],
             progress=next((event.data for event in reversed(told) if event.kind == "PROGRESS"), None),
@@ -108,8 +109,17 @@ def as_command(run: Snapshot) -> str | None:
     given = _copied(run)
     if given is None:
         return None
-    options = [f"--queue {shlex.quote(run.queue)}"] + ([f"--key {shlex.quote(run.key)}"] if run.key else [])
-    return f"holdfast submit APP {shlex.quote(run.job)} --json-args {shlex.quote(given)} {' '.join(options)}"
+    options = [f"--queue {word(run.queue)}"] + ([f"--key {word(run.key)}"] if run.key else [])
+    return f"holdfast submit APP {word(run.job)} --json-args {shlex.quote(given)} {' '.join(options)}"
+
+
+def word(text: str) -> str:
+    """A word for a shell. What steers a terminal is spelled out: pasted as it is, an escape can end the pasting, and
+    what follows is run."""
+    if not any(map(steers, text)):
+        return shlex.quote(text)
+    spelled = (f"\\U{ord(char):08x}" if steers(char) or char in "\\'" else char for char in text)
+    return f"$'{''.join(spelled)}'"
 
 
 def as_curl(run: Snapshot, url: str) -> str | None:

@@ -1,4 +1,4 @@
--- What was made in a range of places.
+-- What was made in a range of places, behind a name in the first of them.
 select
     run_id,
     place,
@@ -8,5 +8,6 @@ select
     sha256,
     made_at
 from holdfast_artifacts
-where place >= :first and place < :last
+where place >= :first and place < :last and (place > :first or name > :behind)
 order by place, name
+limit :limit
