@@ -246,8 +246,9 @@ def jobs(tx: Transaction) -> list[JobTotals]:
 
 
 def queues(tx: Transaction) -> list[QueueFigures]:
-    """Every queue that has a run, a limit, a pause or a refusal."""
+    """Every queue that a live worker serves, or that has a run, a limit, a pause or a refusal."""
     depths, oldest = depth(tx)
+    served = {name for worker in workers.live(tx) for name in worker.queues}
     at = {(one.queue, one.place): one for one in depths}
     said = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES)}
     rejected = {label: value for (name, label), value in counters.read(tx).items() if name == "queue_rejected"}
@@ -262,7 +263,7 @@ def queues(tx: Transaction) -> list[QueueFigures]:
             rejected=rejected.get(name, 0),
             **{field: said.get(name, nothing)[field] for field in nothing},
         )
-        for name in sorted({one.queue for one in depths} | said.keys() | rejected.keys())
+        for name in sorted({one.queue for one in depths} | served | said.keys() | rejected.keys())
     ]
 
 

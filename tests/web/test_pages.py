@@ -274,6 +274,25 @@ def test_operators_cancel_and_repeat_by_forms_and_viewers_see_none(server: Any, 
         assert [one.by for one in hf.operations()] == ["operator", "operator"]
 
 
+def test_what_asks_first_is_open_on_a_page_of_its_own_where_no_script_opens_it(server: Any, tmp_path: Any) -> None:
+    clock = FakeClock()
+    with application(f"sqlite:///{tmp_path}/work.db", tmp_path / "artifacts", clock) as hf:
+        run = hf.jobs["press.fail"].submit(text="x")
+        operator = server(hf).client("operator", cookie=True, headers={"Accept": "text/html"})
+        page = parse(operator.get(f"/runs/{run.id}").text)
+        [asks] = [form["action"] for form in page.all("form") if form.get("id") == "asks"]
+        buttons = {one["value"] for one in page.all("button") if one.get("form") == "asks" and one.get("name") == "ask"}
+        assert buttons >= {"cancel-dialog", "again-dialog"}
+        assert [one["id"] for one in page.all("dialog") if "open" in one] == []
+        for name in buttons:
+            opened = parse(operator.get(asks, params={"ask": name}).text)
+            assert [one["id"] for one in opened.all("dialog") if "open" in one] == [name]
+        whole = operator.get("/runs/matching?action=cancel").text
+        part = operator.get("/runs/matching?action=cancel", headers={"HX-Request": "true"}).text
+        assert "Cancel 1 run?" in parse(whole).text
+        assert ("<main" in whole, "<main" in part) == (True, False)
+
+
 def test_a_bulk_says_how_many_first_and_then_does_exactly_those(server: Any, tmp_path: Any) -> None:
     clock = FakeClock()
     with application(f"sqlite:///{tmp_path}/work.db", tmp_path / "artifacts", clock) as hf:
@@ -282,7 +301,7 @@ def test_a_bulk_says_how_many_first_and_then_does_exactly_those(server: Any, tmp
         operator = server(hf).client("operator", cookie=True)
         asked = parse(operator.get("/runs/matching?action=cancel&job=press.fail").text)
         assert "Cancel 7 runs?" in asked.text
-        fields = {one["name"]: one.get("value", "") for one in asked.all("input")}
+        fields = {one["name"]: one.get("value", "") for one in asked.all("input") if one["name"] != "q"}
         answer = operator.post("/runs/matching", data=fields | {"reason": "all of them"})
         assert answer.status_code == 303, answer.text
         manual = Manual(hf)

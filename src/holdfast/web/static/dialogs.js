@@ -1,13 +1,14 @@
 // Dialogs that ask before something is done, copy buttons, and menus that close.
 //
-//   <button data-dialog="id">    opens <dialog id="id">; <button data-close> inside it closes
+//   <button data-dialog="id">    opens <dialog id="id">; <button data-close> inside it closes. Without this file they ask
+//                                for a page on which it is open, or closed: see `opens` in parts.html
 //   <button data-copy="text">    copies the text; <button data-copy-of="id"> what stands in that element
 
 export function startDialogs() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button?.dataset.dialog) document.getElementById(button.dataset.dialog)?.showModal();
-    else if (button?.hasAttribute("data-close")) button.closest("dialog")?.close();
+    if (button?.dataset.dialog) open(event, document.getElementById(button.dataset.dialog));
+    else if (button?.hasAttribute("data-close")) close(event, button.closest("dialog"));
     else if (button?.dataset.copy !== undefined) copy(button, button.dataset.copy);
     else if (button?.dataset.copyOf) copy(button, document.getElementById(button.dataset.copyOf).textContent);
     if (event.target.tagName === "DIALOG") event.target.close(); // the backdrop
@@ -22,6 +23,18 @@ export function startDialogs() {
       menu.querySelector("summary").focus();
     }
   });
+}
+
+function open(event, dialog) {
+  event.preventDefault();
+  dialog?.close(); // one that came open with the page is not modal
+  dialog?.showModal();
+}
+
+function close(event, dialog) {
+  if (!dialog) return;
+  event.preventDefault();
+  dialog.close();
 }
 
 async function copy(button, text) {

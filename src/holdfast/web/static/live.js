@@ -130,6 +130,10 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// On a phone the entries are wider than the screen: the one that you are on is to be seen.
+const here = document.querySelector(".navigation [aria-current]");
+here?.closest(".navigation").scrollTo({ left: here.offsetLeft - 60 });
+
 startPreferences(() => dress(document));
 startDialogs();
 releaseRows();
