@@ -76,7 +76,7 @@ class Access:
         async def allowed(request: Request) -> Who:
             who = await self.admit(request)
             if not who.may(role):
-                raise Problem("not_allowed", f"{who.name} is a {who.role}; this takes a {role}", status=403)
+                raise Problem("not_allowed", f"{who.name} has the role {who.role}; this takes {role}", status=403)
             return who
 
         return allowed
