@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import mssql_python
 import psycopg
 import pysqlite3.dbapi2 as pysqlite3
 import pytest
+from tests.databases import Schemas, Template, new_name
 
 from holdfast import Holdfast
 from holdfast.ids import Ids
@@ -31,8 +31,6 @@ ALLOWED_SKIPS = {
     "no Chromium: it is not installed and may not be installed here": "the pages are tested in a real browser",
     "no PgBouncer: it is not installed and may not be installed here": "its package needs root and apt",
 }
-
-_numbers = itertools.count()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,53 +65,59 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def schemas(request: pytest.FixtureRequest) -> Schemas:
+    return Schemas(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return Template(tmp_path_factory.mktemp("template"))
+
+
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A fresh, empty database of each kind."""
-    with fresh_database(request.param, tmp_path, lambda: request.getfixturevalue("postgres")) as found:
+    """A database of each kind that has the tables and no row; with the mark `empty`, not even tables."""
+    empty = request.node.get_closest_marker("empty") is not None
+    with _database(request, tmp_path, empty=empty) as found:
         yield found
+
+
+@contextlib.contextmanager
+def _database(request: pytest.FixtureRequest, folder: Path, *, empty: bool) -> Iterator[str]:
+    match request.param:
+        case "sqlite":
+            file = f"sqlite:///{folder / new_name()}.db"
+            yield file if empty else request.getfixturevalue("template").copy(folder)
+        case "postgres":
+            # A schema of its own is as good as a database of its own, and made in a hundredth of the time.
+            with request.getfixturevalue("schemas").lend(empty=empty) as found:
+                yield found
+        case "sqlserver":
+            if "HOLDFAST_TEST_SQLSERVER" not in os.environ:
+                pytest.skip("no SQL Server: HOLDFAST_TEST_SQLSERVER is not set")
+            # Databases are slow to make there; a prefix of its own keeps a test's tables apart.
+            os.environ["HOLDFAST_PREFIX"] = f"{new_name()}_"
+            try:
+                yield os.environ["HOLDFAST_TEST_SQLSERVER"]
+            finally:
+                del os.environ["HOLDFAST_PREFIX"]
 
 
 @pytest.fixture
-def postgres_url(postgres: PostgresServer, tmp_path: Path) -> Iterator[str]:
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
     """A fresh database of PostgreSQL, with a plain URL."""
-    with fresh_database("postgres database", tmp_path, lambda: postgres) as found:
-        yield found
+    name = new_name()
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+    yield postgres.url_of(name)
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'work.db'}"
-
-
-@contextlib.contextmanager
-def fresh_database(kind: str, folder: Path, server: Callable[[], PostgresServer]) -> Iterator[str]:
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    match kind:
-        case "sqlite":
-            yield f"sqlite:///{folder / name}.db"
-        case "postgres":
-            # A schema of its own is as good as a database of its own, and made in a hundredth of the time.
-            running = server()
-            with psycopg.connect(running.url, autocommit=True) as connection:
-                connection.execute(f"create schema {name}")
-            yield f"{running.url}?options=-csearch_path%3D{name}"
-        case "postgres database":
-            running = server()
-            with psycopg.connect(running.url, autocommit=True) as connection:
-                connection.execute(f"create database {name}")
-            yield running.url_of(name)
-            with psycopg.connect(running.url, autocommit=True) as connection:
-                connection.execute(f"drop database {name} with (force)")
-        case "sqlserver":
-            if "HOLDFAST_TEST_SQLSERVER" not in os.environ:
-                pytest.skip("no SQL Server: HOLDFAST_TEST_SQLSERVER is not set")
-            # Databases are slow to make there; a prefix of its own keeps a test's tables apart.
-            os.environ["HOLDFAST_PREFIX"] = f"{name}_"
-            try:
-                yield os.environ["HOLDFAST_TEST_SQLSERVER"]
-            finally:
-                del os.environ["HOLDFAST_PREFIX"]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from holdfast import Holdfast
 from holdfast.testing import Manual
 
 
+@pytest.mark.empty
 def test_migrate_makes_the_tables_once(holdfast: Invoke, url: str) -> None:
     assert holdfast("runs", "list", url).exit_code == 6
     assert holdfast("migrate", url).stdout == "3 migrations applied\n"
@@ -21,6 +22,7 @@ def test_migrate_makes_the_tables_once(holdfast: Invoke, url: str) -> None:
     assert holdfast("runs", "list", url).exit_code == 0
 
 
+@pytest.mark.empty
 def test_looking_at_a_database_makes_no_tables(holdfast: Invoke, url: str) -> None:
     holdfast("migrate", url, "--sql")
     for command in (["runs", "list", url], ["verify", url], ["doctor", url], ["runs", "show", url, "x"]):

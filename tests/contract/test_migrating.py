@@ -36,6 +36,7 @@ def fork(work: Callable[[], int]) -> int:
 
 
 @pytest.mark.contract("S3")
+@pytest.mark.empty
 def test_twenty_processes_that_start_at_once_migrate_once(url: str, database: Database) -> None:
     gate, go = os.pipe()
 
@@ -93,6 +94,7 @@ OLD = [  # as the first version wrote it: one run running, one ready, one waitin
 
 
 @pytest.mark.contract("S3")
+@pytest.mark.empty
 def test_what_an_older_version_left_goes_on_after_a_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     all_of_them = migrate.migrations
     then, later = "'2026-01-01 00:00:00.000000'", "'2026-01-01 00:00:15.000000'"
@@ -127,6 +129,7 @@ def test_what_an_older_version_left_goes_on_after_a_migration(url: str, monkeypa
 
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.empty
 def test_tables_of_a_newer_version_are_refused(url: str, database: Database, allowed: bool) -> None:
     with Holdfast(url) as hf:
         hf.start()
@@ -144,6 +147,7 @@ def test_tables_of_a_newer_version_are_refused(url: str, database: Database, all
 
 
 @pytest.mark.contract("S4")
+@pytest.mark.empty
 def test_without_leave_to_migrate_missing_tables_are_an_error_that_says_what_to_do(url: str) -> None:
     with Holdfast(url, migrate=False) as hf:
 
@@ -158,6 +162,7 @@ def test_without_leave_to_migrate_missing_tables_are_an_error_that_says_what_to_
 
 
 @pytest.mark.contract("S3")
+@pytest.mark.empty
 def test_two_prefixes_live_side_by_side_beside_the_users_own_tables(url: str, database: Database) -> None:
     database.run("create table runs (id integer)")
     engines = [Holdfast(url, clock=FakeClock(), prefix=prefix) for prefix in ("one_", "holdfast_two_")]
@@ -214,6 +219,7 @@ def test_a_prefix_that_is_not_a_name_is_refused(url: str, prefix: str) -> None:
 
 
 @pytest.mark.contract("S3")
+@pytest.mark.empty
 def test_a_failed_migration_leaves_nothing_behind(url: str, database: Database, monkeypatch: Any) -> None:
     real = migrate.migrations
 
