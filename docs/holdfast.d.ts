@@ -49,6 +49,8 @@ export interface Build {
   result: unknown;
   /** Runs that wait for it. */
   waiting: number;
+  /** Runs that needed it, among the newest 5,000 that needed anything. */
+  uses: number;
   /** Of a build in a list: values longer than 10,000 characters, which only the build itself shows. */
   cut: Array<"result" | "error">;
 }

@@ -20,8 +20,10 @@ from holdfast import (
     HoldfastError,
     IdempotencyConflict,
     InvalidArguments,
+    InvalidPolicy,
     InvalidSetting,
     NotAllowed,
+    NotSerialisable,
     NotSignedIn,
     PipelineNotFound,
     QueueFull,
@@ -187,6 +189,8 @@ def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> Non
     assert client.builds.list() == hf.builds.list()
     assert client.builds.get(built) == hf.builds.get(built.id)
     assert client.builds.history(built) == hf.builds.history(built.id)
+    hf.jobs["letters.echo"].using(after=[built.id]).submit(value=1)
+    assert client.builds.uses(client.builds.list()) == hf.builds.uses(hf.builds.list()) == {built.id: 1}
     assert client.builds.invalidate(built, because="old").state == "stale"
     assert client.builds.rebuild(built).snapshot.again_of == built.id
     assert client.pipelines.list() == hf.pipelines.list()
@@ -258,6 +262,25 @@ def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> No
     with Client("http://127.0.0.1:9", token="t") as nobody:
         refused(ServerUnavailable, nobody.queues.list)
     refused(InvalidSetting, lambda: Client("ftp://x"))
+
+
+def test_what_can_not_be_sent_is_refused_here_and_names_lead_nowhere(client: Client) -> None:
+    for wrong in ("é", "a\nb"):
+        with pytest.raises(InvalidPolicy, match="ASCII"):
+            client.jobs["letters.echo"].using(idempotency_key=wrong).submit(value=1)
+        with pytest.raises(InvalidSetting, match="ASCII"):
+            Client(client.url, token=wrong)
+    with pytest.raises(InvalidSetting, match="no password") as refused:
+        Client("http://ada:secret@127.0.0.1:1")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(NotSerialisable):
+        client.submit("letters.echo", value=object())
+    sent = client.submit("letters.echo", value=datetime(2026, 1, 2, tzinfo=UTC))
+    assert sent.snapshot.args == {"value": "2026-01-02T00:00:00Z"}
+    for name in (".", "..", "a/../b", "%2e%2e", "a?b#c"):
+        client.queues.pause(name)
+        assert client.queues.get(name).paused_at is not None
+        client.queues.resume(name)
 
 
 def test_the_token_may_come_with_the_url_or_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ def test_every_list_is_bounded() -> None:
     [
         ("Run", Snapshot, {"cut"}),
         ("Policy", Policy, set()),
-        ("Build", Build, {"cut"}),
+        ("Build", Build, {"cut", "uses"}),
         ("Step", Step, {"cut"}),
         ("LogRecord", LogRecord, set()),
         ("Artifact", Artifact, {"address"}),

@@ -6,7 +6,7 @@ import builtins
 import contextlib
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, cast
 
@@ -118,6 +118,11 @@ class Builds(SteeringDoor):
         """The runs that made it, the newest first."""
         made = self._wire.get("builds", _named(which))["runs"]
         return [values.snapshot(self._wire.get("runs", run["id"]) if run["cut"] else run) for run in made]
+
+    def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
+        """How many runs needed each of these, by the run that made it; one that no one needs is not in it."""
+        said = {one.run_id: int(self._wire.get("builds", one.run_id)["build"]["uses"]) for one in found}
+        return {run_id: uses for run_id, uses in said.items() if uses}
 
     def invalidate(self, which: Build | RunLike, *, because: str | None = None) -> Build:
         """Call it stale: the next who asks for it has it made anew."""

@@ -33,6 +33,8 @@ class RemoteJob:
         """Queue a run; it is durable when this returns."""
         body = {"job": self.name, "args": kwargs} | {**self._given}
         key = body.pop("idempotency_key", None)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise InvalidPolicy("over HTTP an idempotency key is printable ASCII")
         said = self._wire.post("runs", body=body, headers={"Idempotency-Key": key} if key is not None else None)
         return self._handle(values.snapshot(said))
 

@@ -10,8 +10,18 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
+import pydantic_core
+
 from holdfast import errors
-from holdfast.errors import HoldfastError, InvalidSetting, QueueFull, ServerRefused, ServerUnavailable, SlotTaken
+from holdfast.errors import (
+    HoldfastError,
+    InvalidSetting,
+    NotSerialisable,
+    QueueFull,
+    ServerRefused,
+    ServerUnavailable,
+    SlotTaken,
+)
 
 try:
     import httpx
@@ -35,6 +45,8 @@ class Wire:
     def __init__(self, url: str, *, token: str | None, timeout: float) -> None:
         self.url, brought = _place(url)
         secret = token or brought or os.environ.get("HOLDFAST_TOKEN")
+        if secret is not None and not (secret.isascii() and secret.isprintable()):
+            raise InvalidSetting("a token is printable ASCII: a header can say nothing else")
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._timeout = timeout
         self._http = httpx.Client(headers=headers, timeout=timeout)
@@ -77,7 +89,7 @@ class Wire:
         timeout: float | None = None,
     ) -> Any:
         with self._told():
-            content = None if body is None else json.dumps(body)
+            content = None if body is None else _json(body)
             sent = {"Content-Type": "application/json"} if body is not None else {}
             response = self._http.request(
                 method,
@@ -97,7 +109,7 @@ class Wire:
             raise ServerUnavailable(f"{self.url} answers, but what is there is no Holdfast") from None
 
     def _at(self, path: tuple[str, ...]) -> str:
-        return f"{self.url}/api/{'/'.join(quote(part, safe='') for part in path)}"
+        return f"{self.url}/api/{'/'.join(map(_part, path))}"
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -136,10 +148,25 @@ def _place(url: str) -> tuple[str, str | None]:
     """Where the server is, and the token that the URL brings along, if it does."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidSetting(f"{url!r} is no server's URL; write http://host:port")
+        raise InvalidSetting(f"{url.partition('?')[0]!r} is no server's URL; write http://host:port")
     token = next(iter(parse_qs(parts.query).get("token", ())), None)
     path = parts.path.rstrip("/").removesuffix("/api")
+    if parts.username is not None:
+        raise InvalidSetting("a server's URL has no user and no password; give a token")
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")), token
+
+
+def _json(body: Any) -> str:
+    """As the engine writes arguments: an instant, a UUID or a model as its text or its fields."""
+    try:
+        return json.dumps(body, default=pydantic_core.to_jsonable_python)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotSerialisable(f"this can't be sent as JSON: {error}") from None
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path; what would lead elsewhere is a name like any other."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
 def _given(query: Mapping[str, Any]) -> dict[str, Any]:

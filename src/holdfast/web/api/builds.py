@@ -1,6 +1,7 @@
 """/api/builds: what has been built, and how it is made anew. A build is named by any run that made it."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -36,17 +37,23 @@ class Build(Shape):
     error: str | None
     result: Any
     waiting: int = Field(description="Runs that wait for it.")
+    uses: int = Field(description="Runs that needed it, among the newest 5,000 that needed anything.")
     cut: list[Literal["result", "error"]] = Field(
         description=f"Of a build in a list: values longer than {LONG:,} characters, which only the build itself shows."
     )
 
     @classmethod
-    def of(cls, made: Made, *, whole: bool = True) -> Self:
+    def of(cls, made: Made, uses: Mapping[str, int], *, whole: bool = True) -> Self:
         fields = {name: getattr(made, name) for name in Made.__dataclass_fields__ if name in cls.model_fields}
         sizes = {"result": len(made.result or ""), "error": len(made.error or "")}
         cut = [] if whole else [name for name, size in sizes.items() if size > LONG]
         result = None if made.result is None or "result" in cut else codec.load(made.result)
-        fields |= {"result": result, "cut": cut, "error": made.error and (made.error if whole else made.error[-LONG:])}
+        fields |= {
+            "uses": uses.get(made.run_id, 0),
+            "result": result,
+            "cut": cut,
+            "error": made.error and (made.error if whole else made.error[-LONG:]),
+        }
         return cls.model_validate(fields)
 
 
@@ -77,22 +84,26 @@ def router(site: "Site") -> APIRouter:
     builds = site.resource("/builds", tags=["builds"])
     hf = site.hf
 
+    def shape(build: Made) -> Build:
+        return Build.of(build, hf.builds.uses([build]))
+
     @builds.get("", name="holdfast.api.builds", summary="Builds, the newest first")
     def list_builds(asked: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Builds:
         found = hf.builds.list(**asked.model_dump())
         following = found[-1].run_id if len(found) == asked.limit else None
-        return Builds(builds=[Build.of(build, whole=False) for build in found], next=following)
+        uses = hf.builds.uses(found)
+        return Builds(builds=[Build.of(build, uses, whole=False) for build in found], next=following)
 
     @builds.get("/{run_id}", name="holdfast.api.build", summary="A build and the runs that made it")
     def get_build(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> BuildHistory:
         build = hf.builds.get(run_id)
         runs = hf.builds.history(build)
-        return BuildHistory(build=Build.of(build), runs=[Run.of(run, whole=False) for run in runs])
+        return BuildHistory(build=shape(build), runs=[Run.of(run, whole=False) for run in runs])
 
     @builds.post("/{run_id}/invalidate", name="holdfast.api.invalidate", summary="Have it made anew when asked for")
     def invalidate_build(run_id: RunId, asked: Invalidate, who: Annotated[Who, Depends(site.operator)]) -> Build:
         """No one gets it any more. Runs that already wait for it go on waiting; one that is stale keeps its reason."""
-        return Build.of(hf.builds.invalidate(run_id, because=asked.because, by=who.name))
+        return shape(hf.builds.invalidate(run_id, because=asked.because, by=who.name))
 
     @builds.post("/{run_id}/rebuild", status_code=201, name="holdfast.api.rebuild", summary="Make it anew, now")
     def rebuild_build(run_id: RunId, who: Annotated[Who, Depends(site.operator)]) -> Run:
