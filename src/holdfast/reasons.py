@@ -24,6 +24,8 @@ from holdfast.workers import WorkerInfo
 FEW = 20  # of what a run needs, so many are told
 NOBODY = "no worker is alive: start one with 'holdfast worker'"
 
+_ENDED = {"succeeded": "succeeded", "failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}
+
 Alive = Sequence[WorkerInfo]
 
 
@@ -66,7 +68,7 @@ def _first(tx: Transaction, run_id: str, alive: Alive) -> str:
 def _ended(run: Snapshot) -> str:
     error = outcomes.gist(run.error or "")
     told = [None if error and run.failure_type in _PLAIN else run.failure_type, error]
-    return ": ".join([f"it ended {run.state} at {_time(run.finished_at)}", *(one for one in told if one)])
+    return ": ".join([f"it {_ENDED[run.state]} at {_time(run.finished_at)}", *(one for one in told if one)])
 
 
 _PLAIN = ("ERROR", "TIMED_OUT", "CANCELLED")  # these add nothing to the state

@@ -156,7 +156,7 @@ def test_why_it_runs_and_why_it_is_over(hf: Holdfast, manual: Manual, work: Any)
     assert "it was asked to stop at 2026-01-01 00:00:00 UTC" in running
     assert "its window ends at 2026-01-01 00:02:00 UTC" in running
     worker.work(claim)
-    assert run.why().reasons == ("it ended cancelled at 2026-01-01 00:00:00 UTC: enough",)
+    assert run.why().reasons == ("it was cancelled at 2026-01-01 00:00:00 UTC: enough",)
 
 
 @pytest.mark.contract("S3", "P11")
@@ -167,7 +167,7 @@ def test_why_a_run_that_failed_is_over_tells_its_error(hf: Holdfast, manual: Man
 
     run = work.submit()
     manual.run_all()
-    assert run.why().reasons == ("it ended failed at 2026-01-01 00:00:00 UTC: ValueError: no such document",)
+    assert run.why().reasons == ("it failed at 2026-01-01 00:00:00 UTC: ValueError: no such document",)
 
 
 @pytest.mark.contract("S3")
