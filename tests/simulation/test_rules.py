@@ -305,7 +305,7 @@ def test_rule_19_undone_a_claim_that_is_answered_after_its_lease_is_started(monk
         Watch, "too_late", lambda self, running: running in self._hand.all() and too_late(self, running)
     )
     assert (
-        found(Odds(features=0, stall=0.1, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90))
+        found(Odds(features=0, stall=0.3, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90))
         is not None
     )
 
