@@ -74,7 +74,7 @@ function draw(figure, answer) {
   spans.set(box, [answer.since, answer.until]);
   const plot = drawn.get(box);
   if (plot) plot.setData(data);
-  else drawn.set(box, new uPlot(options(box, lines, unit), data, box));
+  else drawn.set(box, new uPlot(options(figure, box, lines, unit), data, box));
 }
 
 // The last value of each line, in words beside the chart and for those who can't see it.
@@ -89,6 +89,22 @@ function tell(figure, lines, data, unit) {
   });
   const box = figure.querySelector(".chart-box");
   box.setAttribute("aria-label", `${figure.dataset.title ?? figure.dataset.chart}, latest: ${said.join(", ")}`);
+}
+
+// What the lines say where the pointer is, in the place of their last values.
+function point(figure, lines, unit, plot) {
+  const { left, idx } = plot.cursor;
+  const time = figure.querySelector("[data-at]");
+  if (left < 0 || idx === null || idx === undefined) {
+    if (time?.textContent) (time.textContent = ""), tell(figure, lines, plot.data, unit);
+    return;
+  }
+  lines.forEach((line, number) => {
+    const value = plot.data[number + 1][idx];
+    const place = figure.querySelector(`[data-last="${line}"]`);
+    if (place) place.textContent = value === null || value === undefined ? "–" : inUnit(value, unit);
+  });
+  if (time) time.textContent = shortTime(plot.data[0][idx] * 1000);
 }
 
 export function inUnit(value, unit) {
@@ -108,7 +124,9 @@ function few(plot, series) {
   return plot.data[series].reduce((count, value) => count + (value !== null), 0) < 20;
 }
 
-function options(box, lines, unit) {
+const WHOLE = [1, 2, 5].flatMap((one) => [0, 1, 2, 3, 4, 5, 6].map((tens) => one * 10 ** tens)).sort((a, b) => a - b);
+
+function options(figure, box, lines, unit) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const font = `11px ${style.getPropertyValue("--sans")}`;
@@ -118,13 +136,20 @@ function options(box, lines, unit) {
     height: box.clientHeight || 150,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
+    hooks: { setCursor: [(plot) => point(figure, lines, unit, plot)] },
     scales: {
       x: { range: (plot, low, high) => spans.get(box) ?? [low, high] },
       y: { range: (plot, low, high) => (unit === "%" ? [0, 1] : [0, (high || 1) * 1.1]) },
     },
     axes: [
       { ...axis, size: 24, space: 70, values: (plot, ticks) => ticks.map((at) => shortTime(at * 1000)) },
-      { ...axis, size: unit === "s" ? 74 : 58, space: 34, values: (plot, ticks) => ticks.map((value) => inUnit(value, unit)) },
+      {
+        ...axis,
+        size: unit === "s" ? 74 : 58,
+        space: 34,
+        ...(figure.dataset.chart === "depth" && { incrs: WHOLE }), // there is no half a run
+        values: (plot, ticks) => ticks.map((value) => (unit === "%" ? `${Math.round(value * 100)} %` : inUnit(value, unit))),
+      },
     ],
     series: [
       {},
