@@ -14,7 +14,7 @@ from tests.web.wire import STREAM
 
 from holdfast import Holdfast
 from holdfast.testing import FakeClock
-from holdfast.web import access, limits, serve
+from holdfast.web import Role, access, limits, serve
 from holdfast.web.site import Site
 
 
@@ -120,3 +120,33 @@ def test_an_idempotency_key_means_the_same_to_everyone(shared: Server, key: str)
     headers = {"Idempotency-Key": key.encode()}
     answer = shared.client("operator").post("/api/runs", json={"job": "none"}, headers=headers)  # type: ignore[arg-type]
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/runs", "/api/runs", "/api/events", "/live", "/api/queues/x"])
+def test_head_is_answered_as_get_is_without_a_body(shared: Server, path: str) -> None:
+    roles: tuple[Role | None, ...] = (None, "viewer")
+    for role in roles:
+        client = shared.client(role, headers={"Accept": "text/event-stream"})
+        answer = client.head(path)
+        with client.stream("GET", path) as whole:
+            assert (answer.status_code, answer.content) == (whole.status_code, b"")
+            assert answer.headers["content-type"] == whole.headers["content-type"]
+            assert answer.headers.get("content-length") == whole.headers.get("content-length")
+
+
+def test_who_asks_whether_all_is_well_does_not_ask_the_database_each_time(
+    still: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def troubles() -> list[str]:
+        asked.append("once more")
+        return []
+
+    monkeypatch.setattr(still.hf.statistics, "troubles", troubles)
+    client = still.client()
+    assert [client.get("/readyz").status_code for _ in range(5)] == [200] * 5
+    assert len(asked) == 1
+    still.hf.clock.advance(2)  # type: ignore[attr-defined]
+    client.get("/readyz")
+    assert len(asked) == 2

@@ -12,6 +12,7 @@ from tests.web.conftest import serving
 
 from holdfast import Holdfast, Worker
 from holdfast.testing import FakeClock, Manual
+from holdfast.web.api import health
 from holdfast.web.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 HOSTILE = 'a"b\\c\nd\re{f="g"}\u202e<b>\x1b[31m'
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "metrics.md"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found is told to no one but who asked."""
+    monkeypatch.setattr(health, "LASTS", 0)
 
 
 def test_anyone_may_ask_whether_the_process_is_well(shared: Server) -> None:

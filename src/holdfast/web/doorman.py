@@ -1,4 +1,5 @@
-"""Doorman: stands before the whole application. Every answer gets our headers, and no one comes in by a strange name.
+"""Doorman: stands before the whole application. Every answer gets our headers, HEAD is answered wherever GET is, and no
+one comes in by a strange name.
 
 A page of another site can have its own name lead to this address (DNS rebinding), and its requests then look like our
 own pages' to a browser; only the name in `Host` tells them apart.
@@ -6,10 +7,12 @@ own pages' to a browser; only the name in `Host` tells them apart.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.web.headers import harden
@@ -40,11 +43,26 @@ class Doorman:
 
         host = host_in(Headers(scope=scope).get("host", ""))
         if host in self._names or (self._addresses and _is_address(host)):
-            await self._app(scope, receive, hardened)
+            if scope["method"] == "HEAD":
+                await self._head(scope, receive, hardened)
+            else:
+                await self._app(scope, receive, hardened)
             return
         refusal = answer_to(Problem("wrong_host", "this server does not go by that name (--allowed-host)", status=421))
         assert refusal is not None
         await refusal(scope, receive, hardened)
+
+    async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The head of what a GET is answered; it ends there, also where the answer would go on for ever."""
+
+        async def head(message: Message) -> None:
+            if message["type"] != "http.response.start":
+                raise OSError("only the head is wanted")
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+
+        with contextlib.suppress(OSError, ClientDisconnect):
+            await self._app({**scope, "method": "GET"}, receive, head)
 
 
 def host_in(header: str) -> str:
