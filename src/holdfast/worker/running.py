@@ -62,25 +62,25 @@ class Running:
 
 
 class Hand:
-    """All that this worker has in hand, by run. Safe to read from any thread."""
+    """All that this worker has in hand, by attempt: one that was taken from us may still be ending when we claim the
+    run again. Safe to read from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[str, Running] = {}
+        self._running: dict[tuple[str, int], Running] = {}
 
     def take(self, running: Running) -> None:
         with self._lock:
-            self._running[running.lease.run_id] = running
+            self._running[_attempt(running)] = running
 
     def drop(self, running: Running) -> None:
         with self._lock:
-            if self._running.get(running.lease.run_id) is running:
-                del self._running[running.lease.run_id]
+            if self._running.get(_attempt(running)) is running:
+                del self._running[_attempt(running)]
 
     def get(self, run_id: str, attempt: int) -> Running | None:
         with self._lock:
-            running = self._running.get(run_id)
-        return running if running is not None and running.lease.attempt == attempt else None
+            return self._running.get((run_id, attempt))
 
     def all(self) -> list[Running]:
         with self._lock:
@@ -88,6 +88,10 @@ class Hand:
 
     def __len__(self) -> int:
         return len(self._running)
+
+
+def _attempt(running: Running) -> tuple[str, int]:
+    return running.lease.run_id, running.lease.attempt
 
 
 def began(tx: Transaction, clock: Clock) -> float:
