@@ -26,7 +26,8 @@ def still(sqlite_url: str, server: Serve) -> Iterator[Server]:
 
 
 def bearing(server: Server, token: str, **headers: str) -> int:
-    return httpx.get(f"{server.url}/api/queues", headers={"Authorization": f"Bearer {token}", **headers}).status_code
+    with server.client(headers={"Authorization": f"Bearer {token}", **headers}) as client:
+        return client.get("/api/queues").status_code
 
 
 def from_(number: int) -> dict[str, str]:
