@@ -385,6 +385,7 @@ class Oracle:
                 and other < run_id
                 and place.key_limit >= number
                 and now.places.get(other) == place
+                and other not in now.holds.values()  # a strict one that keeps its hold waits for its time only
             ]
             self._require(not older, f"{self.name(run_id)} overtook {[self.name(o) for o in older]} for {key}")
 

@@ -9,12 +9,13 @@ import itertools
 
 import pytest
 from tests.simulation.database import postgres_database, sqlite_database
-from tests.simulation.world import SMALLER, World
+from tests.simulation.world import SMALLER, Odds, World
 
 from holdfast.testing.postgres import PostgresServer
 
 PROVES = ("S3", "L5", "L6", "L7", "P2", "P3", "P8", "Q12")
 SHARE = 10
+STALLING = Odds(features=0, stall=0.2, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90)
 _numbers = itertools.count()
 
 
@@ -24,6 +25,15 @@ _numbers = itertools.count()
 def test_every_run_ends_once_whatever_happens(first: int) -> None:
     for seed in range(first, first + SHARE):
         live_through(seed)
+
+
+@pytest.mark.contract(*PROVES)
+@pytest.mark.timeout(120)
+def test_every_run_ends_once_though_processes_stall_all_the_time() -> None:
+    for seed in range(21, 41):
+        with sqlite_database() as database:
+            failure = World(seed, database, odds=STALLING).run()
+        assert failure is None, str(failure)
 
 
 @pytest.mark.contract(*PROVES, "Q18")
