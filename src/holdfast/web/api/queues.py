@@ -55,7 +55,8 @@ def router(site: "Site") -> APIRouter:
 
     @queues.get("/{name:path}", name="holdfast.api.queue", summary="One queue")
     def get_queue(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Queue:
-        """A queue of which nothing is known has no run, no pause and no limit."""
+        """A queue of which nothing is known has no run, no pause and no limit. All of the path is its name: `GET
+        /queues/a/pause` is the queue `a/pause`, and `POST /queues/a/pause` pauses `a`."""
         return Queue.model_validate(hf.queues.get(name))
 
     @queues.post("/{name:path}/pause", name="holdfast.api.pause_queue", summary="Let nothing of a queue start")
