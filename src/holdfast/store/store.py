@@ -140,9 +140,12 @@ class Store:
             self.dialect.close(connection)
 
     def close(self) -> None:
-        for connection in self._idle + ([self._writer] if self._writer is not None else []):
-            self.dialect.close(connection)
-        self._reset()
+        """Close the connections that no one is using just now."""
+        self._after_fork()
+        self._close_idle()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self.dialect.close(writer)
 
     def _reset(self) -> None:
         self._pid = os.getpid()
