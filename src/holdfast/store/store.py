@@ -27,6 +27,8 @@ CONFLICTS = 8  # how often the same transaction may lose a deadlock before we sa
 
 
 class Store:
+    _writer: Any
+
     def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
@@ -150,7 +152,7 @@ class Store:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._idle: list[Any] = []
-        self._writer: Any = None
+        self._writer = None
         self._turn = threading.Lock()
 
     @contextlib.contextmanager
