@@ -505,6 +505,18 @@ export interface RunEvents {
   ended: boolean;
 }
 
+/** How many runs waited (or were ready) and ran, and how long the oldest had been ready, in seconds. */
+export interface Sample {
+  at: string;
+  waiting: number;
+  running: number;
+  oldest: number | null;
+}
+
+export interface Samples {
+  samples: Array<Sample>;
+}
+
 /** A schedule as it stands. */
 export interface Schedule {
   name: string;
@@ -1221,6 +1233,16 @@ export interface Api {
     };
     body: undefined;
     answer: Series;
+  };
+  /** GET /api/statistics/samples: How much waited and ran, minute by minute */
+  list_samples: {
+    path: Record<string, never>;
+    query: {
+      /** The last so many seconds. */
+      span?: number;
+    };
+    body: undefined;
+    answer: Samples;
   };
   /** GET /api/statistics/failures: The newest 1,000 failures, in groups */
   list_failures: {

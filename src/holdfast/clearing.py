@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from holdfast import artifacts, passes, rates, retention, tallies
+from holdfast import artifacts, passes, rates, retention, samples, tallies
 from holdfast.depots.base import Depot
 from holdfast.outcomes import State
 from holdfast.retention import Cursor, Removed
@@ -51,6 +51,7 @@ def steps(
     while store.do(lambda tx: tallies.forget(tx, limit=TALLIES)):
         yield Removed()
     store.do(passes.forget)
+    store.do(samples.forget)
     while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:
         yield Removed()
 

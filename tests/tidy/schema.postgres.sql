@@ -277,6 +277,12 @@ CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
+column holdfast_samples.minute_at timestamp with time zone not null
+column holdfast_samples.waiting bigint not null
+column holdfast_samples.running bigint not null
+column holdfast_samples.oldest bigint
+constraint holdfast_samples_pkey PRIMARY KEY (minute_at)
+CREATE UNIQUE INDEX holdfast_samples_pkey ON public.holdfast_samples USING btree (minute_at)
 column holdfast_schedules.name text collate "C" not null
 column holdfast_schedules.spec text not null
 column holdfast_schedules.considered_at timestamp with time zone not null

@@ -284,6 +284,14 @@ CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, 
 
 CREATE INDEX holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline';
 
+CREATE TABLE holdfast_samples (
+    minute_at text not null,
+    waiting integer not null,
+    running integer not null,
+    oldest integer,
+    primary key (minute_at)
+) without rowid;
+
 CREATE TABLE holdfast_schedules (
     name text not null,
     spec text not null,

@@ -50,6 +50,7 @@ TABLE = {
         GET /api/workers
         GET /api/workers/{worker_id:path}
         GET /api/statistics/overview
+        GET /api/statistics/samples
         GET /api/statistics/series
         GET /api/statistics/failures
         GET /api/statistics/jobs

@@ -26,6 +26,7 @@ from holdfast.options import as_duration
 from holdfast.passes import Pass, Role
 from holdfast.queues import UNSET, Queue, Unset
 from holdfast.runs import Snapshot
+from holdfast.samples import Sample
 from holdfast.slots import Slot
 from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
 from holdfast.workers import Task, WorkerInfo
@@ -245,6 +246,11 @@ class Statistics(Door):
         name = None if job is None else job_name(job)
         said = self._wire.get("statistics", "series", span=span.total_seconds(), job=name, queue=queue)
         return values.value(Series, said)
+
+    def samples(self, span: timedelta) -> list[Sample]:
+        """How much waited and ran in the last `span` (up to 2 days), minute by minute, the oldest first."""
+        said = self._wire.get("statistics", "samples", span=span.total_seconds())
+        return values.values(Sample, said["samples"])
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
         """The newest 1,000 failures in groups that look alike, the largest first."""

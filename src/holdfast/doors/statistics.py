@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast import failures, series, statistics, tallies
+from holdfast import failures, samples, series, statistics, tallies
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Job, job_name
 from holdfast.options import check_limit
+from holdfast.samples import Sample
 from holdfast.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, QueueFigures, Series
 from holdfast.store.transaction import Transaction
 
@@ -39,6 +40,15 @@ class Statistics:
         """
         name = None if job is None else job_name(job)
         return self._read(lambda tx: series.of(tx, span, job=name, queue=queue))
+
+    def samples(self, span: timedelta) -> list[Sample]:
+        """How much waited and ran in the last `span` (up to 2 days), minute by minute, the oldest first.
+
+        A worker takes them. Where nothing waited and nothing ran, one sample stands for all minutes until the next.
+        """
+        kept = min(span, samples.KEPT)
+        most = int(kept / samples.MINUTE) + 2
+        return self._read(lambda tx: list(reversed(samples.since(tx, tx.now - kept, limit=most))))
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
         """The newest 1,000 failures in groups that look alike, the largest first."""

@@ -23,6 +23,7 @@ from holdfast.jobs import OPERATIONS
 from holdfast.options import check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
+from holdfast.orchestrator.sample import Sampler
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.orchestrator.tally import Tallier
 from holdfast.store.transaction import Transaction
@@ -95,6 +96,7 @@ class Worker:
         # At a moment of the hour that differs from worker to worker.
         self._retainer = Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
         self._tallier = Tallier(store, hf.clock)
+        self._sampler = Sampler(store, hf.clock)
         self._orchestrator = Orchestrator(
             store,
             hf.settings,
@@ -205,6 +207,7 @@ class Worker:
         self.hf.counting.flush(self.hf.store)
         self._retainer.tick()
         self._tallier.tick()
+        self._sampler.tick()
 
     def _on_pulse(self, pulse: workers.Pulse) -> None:
         if pulse.ready:

@@ -83,6 +83,19 @@ class Series(Shape):
     points: list[Point]
 
 
+class Sample(Shape):
+    """How many runs waited (or were ready) and ran, and how long the oldest had been ready, in seconds."""
+
+    at: datetime
+    waiting: int
+    running: int
+    oldest: Seconds | None
+
+
+class Samples(Shape):
+    samples: list[Sample]
+
+
 class FailureGroup(Shape):
     """Failures that look alike."""
 
@@ -162,6 +175,15 @@ def router(site: "Site") -> APIRouter:
     ) -> Series:
         """At most 300 points; counted in the background, some 20 seconds behind."""
         return Series.model_validate(hf.statistics.series(timedelta(seconds=span), job=job, queue=queue))
+
+    @statistics.get("/samples", name="holdfast.api.samples", summary="How much waited and ran, minute by minute")
+    def list_samples(
+        who: Annotated[Who, Depends(site.viewer)],
+        span: Annotated[float, Query(ge=60, le=2 * 86_400, description="The last so many seconds.")] = 3600,
+    ) -> Samples:
+        """The oldest first. While nothing waits and nothing runs, one sample stands for all minutes until the next."""
+        found = hf.statistics.samples(timedelta(seconds=span))
+        return Samples(samples=[Sample.model_validate(one) for one in found])
 
     @statistics.get("/failures", name="holdfast.api.failures", summary="The newest 1,000 failures, in groups")
     def list_failures(who: Annotated[Who, Depends(site.viewer)], limit: Limit = 20) -> Failures:

@@ -2,15 +2,16 @@
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from holdfast.statistics import FailureGroup, Point, Series
+from holdfast.samples import MINUTE, Sample
+from holdfast.statistics import FailureGroup, Overview, Point, Series
 from holdfast.web.access import Who
 from holdfast.web.dashboard.asked import Asked
-from holdfast.web.dashboard.samples import Samples, depth_of
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -27,12 +28,10 @@ ALIKE = 4  # characters; less of an error says nothing
 def router(site: "Site") -> APIRouter:
     pages = site.resource()
     hf = site.hf
-    samples = Samples()
 
     @pages.get("/", name="holdfast.overview")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> Response:
         seen = hf.statistics.overview()
-        samples.take(seen)
         schedules = [one for one in hf.schedules.list() if one.next_at is not None and one.paused_at is None]
         alive = hf.workers.list()
         depth, more = depth_of(seen)
@@ -56,23 +55,39 @@ def router(site: "Site") -> APIRouter:
     @pages.get("/overview/series", name="holdfast.overview.series")
     def series(who: Annotated[Who, Depends(site.viewer)], span: Span = "1h") -> dict[str, list[float | None] | float]:
         """What the charts draw."""
-        samples.take(hf.statistics.overview())
         found = hf.statistics.series(SPANS[span])
-        gauges = samples.since(found.since)
+        gauges = sampled(hf.statistics.samples(SPANS[span]), hf.statistics.overview())
         at: list[float | None] = [sample.at.timestamp() for sample in gauges]
         drawn: dict[str, list[float | None] | float] = {
             **lines(found),
             "since": found.since.timestamp(),
             "until": found.until.timestamp(),
             "depth.at": at,
-            "depth": [sample.depth for sample in gauges],
+            "depth": [sample.waiting for sample in gauges],
             "running": [sample.running for sample in gauges],
             "oldest.at": at,
-            "oldest": [sample.oldest for sample in gauges],
+            "oldest": [sample.oldest.total_seconds() if sample.oldest else 0.0 for sample in gauges],
         }
         return drawn
 
     return pages
+
+
+def sampled(samples: list[Sample], seen: Overview) -> list[Sample]:
+    """What the samples say, and what is seen now; quiet minutes, of which none is taken, are drawn as such."""
+    last = Sample(at=seen.at, waiting=depth_of(seen)[0], running=seen.running, oldest=seen.oldest_waiting)
+    drawn: list[Sample] = []
+    for sample in (*samples, last):
+        if drawn and drawn[-1].quiet and sample.at - drawn[-1].at > 2 * MINUTE:
+            drawn.append(replace(drawn[-1], at=sample.at - MINUTE))
+        drawn.append(sample)
+    return drawn
+
+
+def depth_of(seen: Overview) -> tuple[int, bool]:
+    """How many runs wait or are ready, and whether that is only the least of it."""
+    waiting = [one for one in seen.depths if one.place != "leases"]
+    return sum(one.runs for one in waiting), any(one.more for one in waiting)
 
 
 def address_of(group: FailureGroup) -> str:

@@ -87,3 +87,12 @@ alter table holdfast_workers add column drain_at timestamptz
 go
 -- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
 create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null
+go
+-- How much waited and ran at some moment of a minute, and for how many seconds the oldest had been ready.
+create table holdfast_samples (
+    minute_at timestamptz not null,
+    waiting bigint not null,
+    running bigint not null,
+    oldest bigint,
+    primary key (minute_at)
+)

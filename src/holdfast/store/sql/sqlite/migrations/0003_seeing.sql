@@ -112,3 +112,12 @@ from holdfast_builds as b
 left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
 left join holdfast_leases as l on l.run_id = b.run_id
+go
+-- How much waited and ran at some moment of a minute, and for how many seconds the oldest had been ready.
+create table holdfast_samples (
+    minute_at text not null,
+    waiting integer not null,
+    running integer not null,
+    oldest integer,
+    primary key (minute_at)
+) without rowid

@@ -1,0 +1,10 @@
+-- The newest samples since then.
+select
+    minute_at,
+    waiting,
+    running,
+    oldest
+from holdfast_samples
+where minute_at >= :since
+order by minute_at desc
+limit :limit

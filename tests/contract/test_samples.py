@@ -1,0 +1,68 @@
+"""Samples: how much waited and ran, a row a minute, whoever takes it; a quiet database has none written."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.orchestrator.sample import EVERY, SETTLING, Sampler
+from holdfast.samples import KEPT
+from holdfast.testing import FakeClock, Manual
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def samplers(hf: Holdfast, clock: FakeClock) -> list[Sampler]:
+    hf.start()
+    hf.job(name="work")(lambda: None)
+    return [Sampler(hf.store, clock), Sampler(hf.store, clock)]
+
+
+def look(samplers: list[Sampler], clock: FakeClock, *, seconds: float) -> None:
+    for _ in range(int(seconds)):
+        clock.advance(1)
+        for sampler in samplers:
+            sampler.tick()
+
+
+def test_every_minute_has_one_sample_whoever_takes_it(
+    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[Sampler]
+) -> None:
+    hf.submit("work")
+    hf.jobs["work"].using(delay=3600).submit()
+    manual.worker("a").claim()
+    hf.submit("work")
+    look(samplers, clock, seconds=SETTLING + 3 * EVERY)
+    found = hf.statistics.samples(DAY)
+    assert [(one.waiting, one.running) for one in found] == [(2, 1)] * len(found)
+    assert len({one.at for one in found}) == len(found)
+    assert all(later.at - sooner.at == timedelta(minutes=1) for sooner, later in itertools.pairwise(found))
+    assert len(found) in (3, 4)
+    assert found[-1].oldest is not None
+    assert found[-1].oldest >= timedelta(minutes=2)
+
+
+def test_a_quiet_database_is_sampled_once_and_then_no_more(
+    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[Sampler]
+) -> None:
+    look(samplers, clock, seconds=SETTLING + 2 * EVERY)
+    assert hf.statistics.samples(DAY) == []
+
+    hf.submit("work")
+    look(samplers, clock, seconds=EVERY)
+    manual.run_all()
+    look(samplers, clock, seconds=5 * EVERY)
+    assert [one.quiet for one in hf.statistics.samples(DAY)] == [False, True]
+
+
+def test_old_samples_go_with_retention(hf: Holdfast, clock: FakeClock, samplers: list[Sampler]) -> None:
+    hf.submit("work")
+    look(samplers, clock, seconds=SETTLING + EVERY)
+    assert hf.statistics.samples(KEPT)
+    clock.advance(KEPT.total_seconds() + 60)
+    hf.retain()
+    assert hf.read(lambda tx: tx.all("find_samples", since=clock.now() - 10 * DAY, limit=10)) == []
