@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from fastapi import FastAPI
 
 from holdfast import Holdfast
 from holdfast.web import Role, Site, create_app
+from holdfast.web.serve import Address
 
 TOKEN = "a-token-that-only-these-tests-know"
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
@@ -33,7 +33,7 @@ class Server:
 
     def __init__(self, hf: Holdfast, app: FastAPI, site: Site | None, *, token: str = TOKEN) -> None:
         self.hf, self.app, self.site, self.token = hf, app, site, token
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        self._socket = Address(port=0).listen()
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=5)
