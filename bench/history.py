@@ -1,0 +1,152 @@
+"""A database with a long history: a million runs that have ended, some that wait, run, or were made of others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import psycopg
+
+from holdfast import Context, Holdfast, Policy
+from holdfast.store.transaction import Transaction
+
+FINISHED, READY, WAITING, RUNNING = 1_000_000, 3_000, 3_000, 200
+ALL = FINISHED + READY + WAITING + RUNNING
+PIPELINES, SEGMENTS, MANY_SEGMENTS, BUILDS, SCHEDULES = 150, 5, 1_000, 300, 20
+TALLIES = 15_000
+
+# In the order of their numbers: those that ended (one in five failed), are ready, wait, run. Of those that wait two in
+# three want one key, which is held.
+FILL = (
+    (
+        ALL,
+        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, created_at) "
+        "select {id}, 'job' || (g % 7), 'q' || (g % 3), 0, 'k' || (g % 5000), {args}, '{policy}', {tags}, {then}",
+    ),
+    (
+        FINISHED,
+        "insert into holdfast_outcomes "
+        "select {id}, case when g % 5 = 0 then 'failed' when g % 50 = 1 then 'timed_out' else 'succeeded' end, "
+        "case when g % 5 = 0 then 'ERROR' end, case when g % 5 = 0 then 'ValueError: no document ' || g end, "
+        "'null', 1, 1, 0, 'w1', {then}, {then}, 's'",
+    ),
+    (
+        READY,
+        "insert into holdfast_ready (run_id, job, queue, rank, attempt, tries, takeovers) "
+        "select {ready}, 'job' || (g % 7), 'q' || (g % 3), -(g % 2), 0, 0, 0",
+    ),
+    (
+        WAITING,
+        "insert into holdfast_waits "
+        "(run_id, job, queue, rank, key, attempt, tries, takeovers, missing, look, since_at) "
+        "select {waiting}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g % 3 = 0 then 'k' || g else 'hot' end, "
+        "0, 0, 0, 0, 0, {now}",
+    ),
+    (
+        RUNNING,
+        "insert into holdfast_leases "
+        "(run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, expires_at) "
+        "select {running}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g = 1 then 'hot' else 'r' || g end, "
+        "1, 1, 0, 'w' || (g % 4), {now}, {later}",
+    ),
+    (
+        RUNNING,
+        "insert into holdfast_holds (key, number, run_id) "
+        "select case when g = 1 then 'hot' else 'r' || g end, 1, {running}",
+    ),
+    (
+        TALLIES,
+        "insert into holdfast_tallies "
+        "select case g % 3 when 0 then 1 when 1 then 10 else 60 end, 'job' || (g % 7), 'q' || (g % 5), {minute}, "
+        "'failed', 1, '{nothing}', '{nothing}'",
+    ),
+    (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
+    (100, "insert into holdfast_totals select 'job' || (g % 7), 'q' || g, 'failed', 1, '{nothing}', '{nothing}'"),
+)
+FIRSTS = {"id": 0, "ready": FINISHED, "waiting": FINISHED + READY, "running": FINISHED + READY + WAITING}
+POSTGRES = {
+    **{name: f"lpad((g + {first})::text, 26, '0')" for name, first in FIRSTS.items()},
+    "now": "now()",
+    "later": "now() + interval '1 day'",
+    "then": f"now() - greatest(0, {FINISHED} - g) * interval '2.5 seconds'",
+    "minute": "date_trunc('minute', now()) - g * interval '1 minute'",
+    "series": "generate_series(1, {count}) as g",
+}
+SQLITE = {
+    **{name: f"printf('%026d', g + {first})" for name, first in FIRSTS.items()},
+    "now": "datetime('now') || '.000000'",
+    "later": "datetime('now', '+1 day') || '.000000'",
+    "then": f"datetime('now', printf('-%.1f seconds', max(0, {FINISHED} - g) * 2.5)) || '.000000'",
+    "minute": "strftime('%Y-%m-%d %H:%M:00.000000', 'now', '-' || g || ' minutes')",
+    "series": "(with recursive s (g) as (select 1 union all select g + 1 from s where g < {count}) select g from s)",
+}
+TEXTS = {
+    "policy": Policy().to_json(),
+    "nothing": '{"counts":{"3":1},"seconds":1.0}',
+    "args": """'{"document_id":"doc-' || (g % 9000) || '","size":' || (g % 64) || '}'""",
+    "tags": """'{"tenant":"t' || (g % 100) || '"}'""",
+}
+
+
+def fill(hf: Holdfast) -> None:
+    """Runs that were really worked off, and the many, written as rows."""
+    _work(hf)
+    if hf.settings.url.startswith("sqlite"):
+        hf.do(_fill)
+        return
+    with psycopg.connect(hf.settings.url, autocommit=True) as connection:
+        for count, text in FILL:
+            connection.execute(_written(text, count, POSTGRES).encode())
+        connection.execute("vacuum analyze")
+
+
+def _fill(tx: Transaction) -> None:
+    for count, text in FILL:
+        tx.execute_ddl(_written(text, count, SQLITE))
+
+
+def _written(text: str, count: int, words: dict[str, str]) -> str:
+    text = f"{text} from {words['series'].replace('{count}', str(count))}"
+    for name, word in (TEXTS | words).items():
+        text = text.replace(f"{{{name}}}", word)
+    return text
+
+
+def _work(hf: Holdfast) -> None:
+    """Pipelines, builds and schedules, by a worker that does all there is."""
+    film = hf.pipeline("film")
+
+    @film.stage()
+    def script(ctx: Context, sentences: int) -> list[str]:
+        return ctx.segments([f"sentence {number}" for number in range(sentences)])
+
+    @film.stage(after=script, each="sentence")
+    def audio(sentence: str) -> str:
+        return sentence
+
+    @film.stage(after=audio)
+    def render(audio: list[str]) -> int:
+        return len(audio)
+
+    @hf.build(name="index")
+    def index(corpus: str, fingerprint: str) -> str:
+        return corpus
+
+    @hf.job(name="query")
+    def query() -> None:
+        return None
+
+    def nightly() -> None:
+        return None
+
+    for number in range(SCHEDULES):
+        hf.schedule(every=timedelta(minutes=number + 1))(hf.job(name=f"nightly-{number}")(nightly))
+    hf.start()
+    for number in range(BUILDS):
+        made = index.of(corpus=f"corpus {number}", fingerprint="one")
+        query.using(after=[made]).submit()
+    for _ in range(PIPELINES):
+        film.submit(sentences=SEGMENTS)
+    film.submit(sentences=MANY_SEGMENTS)
+    worker = hf.worker(concurrency=50, drain=True)
+    worker.start()
+    worker.join()
