@@ -23,7 +23,7 @@ PATHS = """
 / /overview/series /overview/series?span=24h
 /runs /runs?state=queued /runs?state=running /runs?state=failed /runs?state=succeeded /runs?job=job1
 /runs?state=failed&job=job1 /runs?error=document+99 /runs?key=k17 /runs?tag=tenant%3Dt5 /runs?arg=document_id%3Ddoc-1
-/runs/tabs /runs/tabs?job=job1 /runs/tabs?queue=q1 /runs/tabs?key=k17 /runs/tabs?tag=tenant%3Dt5
+/runs/tabs?job=job1 /runs/tabs?queue=q1 /runs/tabs?key=k17 /runs/tabs?tag=tenant%3Dt5
 /runs/tabs?arg=document_id%3Ddoc-1 /runs/tabs?error=document+99
 /runs/matching?action=again&state=failed /runs/matching?action=cancel&job=job1
 /runs/{ended} /runs/{ended}/log /runs/{ready} /runs/{waiting} /runs/{running}
