@@ -94,7 +94,7 @@ def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -
 
 
 def test_a_page_says_when_its_server_is_gone(visits: Visits, house: House) -> None:
-    visits.expected = ("ERR_", "Failed to load resource")
+    visits.expected = ("ERR_", "Failed to load resource", "htmx:")  # a request may have been under way
     with serving(house.hf) as other:
         page = visits.page("/queues", token=None)
         page.goto(f"{other.url}/queues?token={other.token}")
