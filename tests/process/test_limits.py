@@ -89,10 +89,11 @@ def test_four_workers_never_run_more_of_a_queue_than_it_has_places(
     load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
 ) -> None:
     app = load("limited", here, TEST_PLACES=4)
-    runs = app.work.submit_many([{"number": number} for number in range(120)])
-    workers = [start_worker("limited", "8") for _ in range(4)]
+    # No one of them can take all places, and all of them are there before there is work: several must have a share.
+    workers = [start_worker("limited", "2") for _ in range(4)]
     for worker in workers:
         worker.ready()
+    runs = app.work.submit_many([{"number": number} for number in range(120)])
     wait_for(lambda: all(app.hf.snapshot(run.id).ended for run in reversed(runs)), at_most=90)
 
     found = sorted(marks(tmp_path), key=lambda mark: mark.at)
@@ -101,6 +102,7 @@ def test_four_workers_never_run_more_of_a_queue_than_it_has_places(
         running += 1 if mark.what == "start" else -1
         most = max(most, running)
     assert most <= 4
+    assert len({mark.pid for mark in found}) > 1, "one worker did it all"
     assert [run.result(timeout=1) for run in runs] == list(range(120))
     assert app.hf.verify() == []
 

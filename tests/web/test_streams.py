@@ -16,7 +16,7 @@ from tests.conftest import Database
 from tests.web.conftest import TOKEN, Serve, Server
 from tests.web.wire import STREAM, Sent, sent, whole
 
-from holdfast import Context, Holdfast, Retry
+from holdfast import Context, Holdfast, Retry, StoreUnavailable
 from holdfast.events import Event, record
 from holdfast.testing import Manual
 
@@ -221,7 +221,9 @@ def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch:
 
 
 def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, server: Serve) -> None:
-    with Holdfast(f"sqlite:///{tmp_path / 'work.db'}") as hf:
+    there, away = tmp_path / "there", tmp_path / "away"
+    there.mkdir()
+    with Holdfast(f"sqlite:///{there / 'work.db'}") as hf:
 
         @hf.job(name="nothing")
         def nothing() -> None: ...
@@ -230,6 +232,11 @@ def test_streams_survive_a_database_that_is_away_for_a_moment(tmp_path: Path, se
         served = server(hf)
         with reading(served.client("admin"), f"/api/runs/{run.id}/events") as events:
             assert next(events).told["kind"] == "RUN_QUEUED"
+            # The folder, not the file: a file that is missing would be made anew, and be empty.
+            there.rename(away)
             hf.store.close()
+            with pytest.raises(StoreUnavailable):
+                hf.snapshot(run.id)
+            away.rename(there)
             hf.cancel(run.id)
             assert next(events).told["kind"] == "RUN_CANCELLED"
