@@ -1,0 +1,101 @@
+"""Settings: what can be set, from `DAILYBRIEF_*` variables, checked at start.
+
+Where the database is, the engine's own `HOLDFAST_URL` says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+PREFIX = "DAILYBRIEF_"
+
+
+class InvalidSettings(Exception):
+    """A variable has a value that can't be used; the message says which, and why."""
+
+    code = "invalid_settings"
+
+
+def _seconds(value: Any) -> Any:
+    """A number is seconds, also as text; all else is left to pydantic."""
+    try:
+        return timedelta(seconds=float(value))
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
+
+
+class Settings(BaseModel):
+    """Every knob with its default. Durations are seconds in the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timezone: str = Field("UTC", description="Whose clock the schedules and the day of a brief follow.")
+
+    ingestion_at: str = Field("*/10 * * * *", description="When feeds are read: cron, by `timezone`.")
+    clustering_at: str = Field("5-59/10 * * * *", description="When articles are grouped.")
+    retention_at: str = Field("30 3 * * *", description="When old articles are deleted.")
+    publishing_at: str = Field("55 23 * * *", description="When the brief of the day is published; the day's last job.")
+    ingestion_expected: Seconds = Field(
+        timedelta(minutes=5), description="The longest that a reading should take; it is stopped after twice that."
+    )
+    clustering_expected: Seconds = Field(timedelta(minutes=5), description="The same for grouping.")
+    retention_expected: Seconds = Field(timedelta(minutes=10), description="The same for deleting.")
+    publishing_expected: Seconds = Field(timedelta(minutes=2), description="The same for publishing.")
+    misfire_grace: Seconds = Field(timedelta(seconds=300), description="How late a slot may start.")
+    coalesce: bool = Field(True, description="Of several slots that were missed only the latest runs.")
+
+    allow_private_addresses: bool = Field(
+        False,
+        description="Fetch from loopback, link-local and private addresses too. For trying out; never in production.",
+    )
+    user_agent: str = Field("dailybrief/1.0", min_length=1, description="How it introduces itself to feeds.")
+    fetch_timeout: Seconds = Field(timedelta(seconds=20), description="How long one feed may take, all in all.")
+    fetch_concurrency: int = Field(16, ge=1, le=200, description="Feeds that are fetched at once.")
+    host_pause: Seconds = Field(timedelta(seconds=1), description="The least time between two requests to one host.")
+    max_feed_bytes: int = Field(5_000_000, ge=1000, description="The largest feed, after decompression.")
+    max_redirects: int = Field(5, ge=0, le=20, description="How many redirects are followed.")
+    max_articles_per_feed: int = Field(200, ge=1, description="How many articles one fetch takes, the newest.")
+
+    embedding: Literal["wordllama", "text"] = Field(
+        "wordllama", description="How articles are compared: by the model, or by their words alone."
+    )
+    cluster_window: Seconds = Field(
+        timedelta(hours=72), description="How far apart articles of one event may be published."
+    )
+
+    retain_articles: Seconds = Field(
+        timedelta(days=30), description="How long articles are kept that no published brief refers to."
+    )
+    brief_events: int = Field(20, ge=1, le=200, description="How many events a brief has at most.")
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone_exists(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"there is no time zone {value!r}") from None
+        return value
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of this process, or InvalidSettings that names each variable that is wrong."""
+    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        faults = (f"{PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
+        raise InvalidSettings("; ".join(faults)) from None

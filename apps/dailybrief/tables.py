@@ -1,0 +1,202 @@
+"""Tables: what the newsroom keeps.
+
+    feeds ──▶ raw_articles ──cluster_articles──▶ clusters
+                   ▲                                ▲
+                   └──────── edition_articles ──────┘
+                                    │
+                                    ▼
+                                editions       written once: the database refuses to change or delete a row
+
+`raw_articles`, `cluster_articles` and `clusters` may be purged, unless an edition refers to them; see PURGE_ALLOWED.
+The engine's tables (`holdfast_…`) and the view `job_runs` over them stand in the same database.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    Date,
+    DateTime,
+    Dialect,
+    Engine,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+PURGE_ALLOWED = ("raw_articles", "cluster_articles", "clusters", "article_vectors")
+"""Retention may delete rows of these, and of no other table."""
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment in UTC. A time without a zone is refused on the way in; what comes out always has one."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Table(DeclarativeBase):
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: Instant, date: Date, str: Text, bytes: LargeBinary}
+
+
+class Feed(Table):
+    """Where articles come from, and how the last fetch went. `etag` and `last_modified` are sent back as they came."""
+
+    __tablename__ = "feeds"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    url: Mapped[str] = mapped_column(String(2000), unique=True)
+    title: Mapped[str] = mapped_column(default="")
+    site_url: Mapped[str | None]
+    added_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+    """A feed that was removed is not fetched any more; its articles stay."""
+    etag: Mapped[str | None]
+    last_modified: Mapped[str | None]
+    last_fetch_at: Mapped[datetime | None]
+    last_success_at: Mapped[datetime | None]
+    last_status: Mapped[int | None]
+    error_code: Mapped[str | None] = mapped_column(String(64))
+    error: Mapped[str | None]
+    failures: Mapped[int] = mapped_column(default=0)
+    """How many fetches in a row have failed."""
+
+
+class RawArticle(Table):
+    """An article as a feed brought it. `summary` is plain text; `content_html` is sanitised already."""
+
+    __tablename__ = "raw_articles"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    feed_id: Mapped[int] = mapped_column(ForeignKey("feeds.id", ondelete="restrict"), index=True)
+    url: Mapped[str] = mapped_column(String(2000), unique=True)
+    """Canonical: the same article has the same one in every feed."""
+    guid: Mapped[str | None]
+    source: Mapped[str]
+    """Who reports it, as the reader sees it."""
+    title: Mapped[str]
+    summary: Mapped[str] = mapped_column(default="")
+    content_html: Mapped[str] = mapped_column(default="")
+    author: Mapped[str | None]
+    published_at: Mapped[datetime] = mapped_column(index=True)
+    """As the feed says, or the time of the fetch if it says nothing credible."""
+    fetched_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class ArticleVector(Table):
+    """An article's embedding, made once: little-endian float32."""
+
+    __tablename__ = "article_vectors"
+
+    raw_article_id: Mapped[int] = mapped_column(ForeignKey("raw_articles.id", ondelete="cascade"), primary_key=True)
+    model: Mapped[str] = mapped_column(String(64), primary_key=True)
+    vector: Mapped[bytes]
+
+
+class Cluster(Table):
+    """An event: what several articles report. `article_count` is how many links it has."""
+
+    __tablename__ = "clusters"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    summary: Mapped[str] = mapped_column(default="")
+    """One sentence."""
+    article_count: Mapped[int] = mapped_column(default=0)
+    first_at: Mapped[datetime]
+    """When its earliest article was published."""
+    last_at: Mapped[datetime] = mapped_column(index=True)
+    updated_at: Mapped[datetime]
+
+
+class ClusterArticle(Table):
+    """That an article belongs to an event; to one at most."""
+
+    __tablename__ = "cluster_articles"
+    __table_args__ = (
+        UniqueConstraint("cluster_id", "raw_article_id"),
+        UniqueConstraint("raw_article_id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    cluster_id: Mapped[int] = mapped_column(ForeignKey("clusters.id", ondelete="restrict"))
+    raw_article_id: Mapped[int] = mapped_column(ForeignKey("raw_articles.id", ondelete="restrict"))
+    linked_at: Mapped[datetime]
+
+
+class Edition(Table):
+    """The brief of one day, as it was published. Nothing changes it."""
+
+    __tablename__ = "editions"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    day: Mapped[date] = mapped_column(unique=True)
+    published_at: Mapped[datetime]
+    title: Mapped[str]
+    markdown: Mapped[str]
+    html: Mapped[str]
+    json_feed: Mapped[str]
+    sha256: Mapped[str] = mapped_column(String(64))
+    """Of the three forms together: what was published can be checked for ever."""
+
+
+class EditionArticle(Table):
+    """What an edition refers to, in its order. Nothing changes it, and retention spares what it names."""
+
+    __tablename__ = "edition_articles"
+    __table_args__ = (Index("edition_articles_raw_article", "raw_article_id"),)
+
+    edition_id: Mapped[int] = mapped_column(ForeignKey("editions.id", ondelete="restrict"), primary_key=True)
+    raw_article_id: Mapped[int] = mapped_column(ForeignKey("raw_articles.id", ondelete="restrict"), primary_key=True)
+    cluster_id: Mapped[int] = mapped_column(ForeignKey("clusters.id", ondelete="restrict"), index=True)
+    position: Mapped[int]
+
+
+IMMUTABLE = ("editions", "edition_articles")
+
+REFUSE = {
+    "sqlite": """
+        create trigger if not exists {table}_{verb} before {verb} on {table}
+        begin select raise(abort, 'a row of {table} never changes'); end
+    """,
+    "postgresql": """
+        create or replace trigger {table}_{verb} before {verb} on {table}
+        for each row execute function dailybrief_never_changes()
+    """,
+}
+NEVER_CHANGES = """
+    create or replace function dailybrief_never_changes() returns trigger language plpgsql
+    as $$ begin raise exception 'a row of %% never changes', tg_table_name; end $$
+"""
+
+
+def create(engine: Engine) -> None:
+    """Make what is missing; what is there stays as it is. Two processes may do it at once."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")
+            connection.exec_driver_sql(NEVER_CHANGES)
+        Table.metadata.create_all(connection)
+        for table in IMMUTABLE:
+            for verb in ("update", "delete"):
+                connection.exec_driver_sql(REFUSE[engine.dialect.name].format(table=table, verb=verb))
