@@ -67,7 +67,7 @@ from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.reasons import Why
 from holdfast.retention import Removed
-from holdfast.retries import Retry, TryAgain
+from holdfast.retries import GiveUp, Retry, TryAgain
 from holdfast.runs import Snapshot
 from holdfast.searches import Count, Page
 from holdfast.settings import Settings
@@ -96,6 +96,7 @@ __all__ = [
     "Events",
     "Fence",
     "Finding",
+    "GiveUp",
     "Holdfast",
     "HoldfastError",
     "IdempotencyConflict",

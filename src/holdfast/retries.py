@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -60,7 +61,7 @@ class Retry:
 
     def applies_to(self, error: BaseException) -> bool:
         """Whether this error is one that is tried again."""
-        return isinstance(error, self.on) and not isinstance(error, self.never_on)
+        return isinstance(error, self.on) and not isinstance(error, (*self.never_on, GiveUp))
 
     def wait_before(self, number: int, *, fraction: float) -> timedelta:
         """How long to wait before try `number` (2 is the first retry)."""
@@ -80,6 +81,29 @@ class TryAgain(Exception):
     def __init__(self, reason: str, *, after: timedelta | float | None = None) -> None:
         super().__init__(reason)
         self.after = None if after is None else _duration(after)
+
+
+FAILURE_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,59}")
+OURS = frozenset(
+    "ARGUMENTS_CHANGED BUILD_FAILED CANCELLED JOB_NOT_LOADED NEED_FAILED NOT_SEGMENTS PROCESS_TERMINATED "
+    "RESULT_NOT_STORABLE SKIPPED TAKEOVER_LIMIT TIMED_OUT".split()
+)
+"""What only the engine may say of a run: some of it decides how others go on."""
+
+
+class GiveUp(Exception):
+    """Raise it from a job, or a step of it, where trying again is of no use: the run fails, and says why in a word.
+
+    `failure_type` is the application's own, in capitals: `GiveUp("it needs a password", failure_type="ENCRYPTED")`.
+    """
+
+    def __init__(self, reason: str, *, failure_type: str = "ERROR") -> None:
+        if not isinstance(failure_type, str) or not FAILURE_TYPE.fullmatch(failure_type) or failure_type in OURS:
+            raise InvalidPolicy(
+                f"GiveUp(failure_type={failure_type!r}): a failure type is a name in capitals, none of the engine's own"
+            )
+        super().__init__(reason)
+        self.failure_type = failure_type
 
 
 def _duration(value: timedelta | float) -> timedelta:

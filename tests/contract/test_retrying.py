@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Context, DuplicateStep, Holdfast, InvalidPolicy, Retry, TryAgain
+from holdfast import Context, DuplicateStep, GiveUp, Holdfast, InvalidPolicy, Retry, TryAgain
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -117,6 +117,32 @@ def test_try_again_says_when_and_counts_as_an_attempt(hf: Holdfast, manual: Manu
         manual.run_all()
         clock.advance(5)
     assert (failing.refresh().state, failing.snapshot.tries) == ("failed", 2)
+
+
+def test_a_job_gives_up_with_a_failure_type_of_its_own(hf: Holdfast, manual: Manual) -> None:
+    """Neither the step nor the run is tried again, whatever their policies allow."""
+    tried: list[str] = []
+
+    @hf.job(name="work", max_attempts=3, retry=Retry(steps=3, on=(Exception,)))
+    def work(ctx: Context) -> None:
+        def read() -> None:
+            tried.append("read")
+            raise GiveUp("it needs a password", failure_type="ENCRYPTED")
+
+        ctx.step("read", read)
+
+    run = work.submit()
+    manual.run_all()
+    snapshot = run.refresh().snapshot
+    assert (snapshot.state, snapshot.failure_type, snapshot.tries, tried) == ("failed", "ENCRYPTED", 1, ["read"])
+    assert (snapshot.error or "").endswith("it needs a password\n")
+    assert "STEP_RETRIED" not in [event.kind for event in run.story()]
+
+
+@pytest.mark.parametrize("failure_type", ["", "encrypted", "A" * 61, "A B", None, "TIMED_OUT", "SKIPPED"])
+def test_a_failure_type_is_a_name_and_none_of_the_engines(failure_type: str) -> None:
+    with pytest.raises(InvalidPolicy, match="failure type"):
+        GiveUp("no", failure_type=failure_type)
 
 
 @pytest.mark.contract("X4")

@@ -15,7 +15,7 @@ import pytest
 from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 
 import holdfast.web.serve  # noqa: F401  its errors are ours, too
-from holdfast import Policy, events
+from holdfast import Policy, events, retries
 from holdfast.cli import exits
 from holdfast.cli.main import main
 from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
@@ -132,6 +132,10 @@ def errors(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
 
 def test_every_failure_type_is_documented() -> None:
     assert {name(row[0]) for row in table(REFERENCE, "Failure types")} == set(failure_types())
+
+
+def test_a_job_can_name_no_failure_type_of_the_engines() -> None:
+    assert set(failure_types()) - {"ERROR"} == retries.OURS
 
 
 def failure_types() -> Iterator[str]:

@@ -13,7 +13,7 @@ from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater, WaitFor
 from holdfast.redaction import Redactor
-from holdfast.retries import TryAgain
+from holdfast.retries import GiveUp, TryAgain
 from holdfast.worker.context import RunContext, current
 
 
@@ -82,6 +82,8 @@ class Judge:
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
+            case GiveUp():
+                return Failed(error.failure_type, self._redactor.error(error))
         text = self._redactor.error(error)
         may_retry = claim.lease.ticket.tries < claim.policy.max_attempts
         if may_retry and (isinstance(error, TryAgain) or job.options.policy.retry.applies_to(error)):
