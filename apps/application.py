@@ -12,7 +12,7 @@ from apps.outside import Outside
 class Process:
     """A process of an application: `python -m MODULE ARGUMENTS`, kept running by the system.
 
-    listens   it is given a free port as APP_PORT, and answers there
+    listens   it is given a free port as APP_PORT, and as {port} in its arguments, and answers there
     ready     what shows that it is up: a path that answers if it listens, else words that it prints
     """
 
@@ -33,7 +33,7 @@ class Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """Something to look at: a path of the system's dashboard."""
+    """Something to look at: a path of the application's own site if it has one, else of the system's dashboard."""
 
     what: str
     path: str
@@ -47,7 +47,8 @@ class Application:
     """A guest of the house.
 
     shows      what there is to see, in a sentence
-    jobs       the module that defines its jobs on `apps.house.hf`; the system's worker runs them
+    jobs       the module that defines its jobs on `apps.house.hf`; the system's worker runs them. None: its own
+               processes do, on a database of its own
     queues     the queues of its jobs, which no other application uses
     processes  what else runs; the first that listens is what the start page links to
     page       where to look: a path of that process, or of the system's own site if none listens
@@ -58,12 +59,17 @@ class Application:
     name: str
     title: str
     shows: str
-    jobs: str | None
+    jobs: str | None = None
     queues: tuple[str, ...]
     processes: tuple[Process, ...]
     page: str
     sights: tuple[Sight, ...] = ()
     check: Check
+
+    @property
+    def own_database(self) -> bool:
+        """Whether its runs are in a database of its own, and not in the house's."""
+        return self.jobs is None
 
     @property
     def site(self) -> Process | None:

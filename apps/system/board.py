@@ -13,14 +13,16 @@ State = Literal["starting", "up", "failed", "stopped"]
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One application, or the system's own part; `link` is where to look, `reason` why it is not up."""
+    """One application; `page` of `site` is where to look, `database` has its runs, `reason` says why it is not up."""
 
     name: str
     title: str
     shows: str
     state: State
     reason: str
-    link: str
+    site: str
+    page: str
+    database: str
     restarts: int
 
 

@@ -129,9 +129,11 @@ def _ends(tree: Tree) -> Iterator[Line]:
     stopped = Checked(what="every process stopped when asked", fault=f"killed: {killed}" if killed else None)
     yield Line(application="system", checked=stopped, seconds=time.monotonic() - began)
     began = time.monotonic()
-    with Holdfast(tree.folder.url) as hf:
-        found = "; ".join(f"{each.problem} {each.run_id}" for each in hf.verify())
-    sound = Checked(what="every run is in exactly one place", fault=found or None)
+    found = []
+    for url in tree.databases:
+        with Holdfast(url) as hf:
+            found += [f"{each.problem} {each.run_id} in {url}" for each in hf.verify()]
+    sound = Checked(what="every run is in exactly one place", fault="; ".join(found) or None)
     yield Line(application="system", checked=sound, seconds=time.monotonic() - began)
 
 

@@ -49,6 +49,10 @@ class Folder:
         made.mkdir(parents=True, exist_ok=True)
         return made
 
+    def database(self, application: str) -> str:
+        """The URL of an application's own database."""
+        return f"sqlite:///{self.data(application) / 'work.db'}"
+
     def take(self, *, fresh: bool) -> None:
         """Have it for this process alone, emptied if `fresh`; InUse, or NotOurs if it is someone else's folder."""
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / MARK).exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Self
 
 from holdfast import Count, Holdfast, HoldfastError, RunFilter
@@ -11,12 +12,12 @@ FRESH = 2.0  # seconds
 
 
 class Ledger:
-    """Looks into the database now and then."""
+    """Looks into the databases now and then."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, urls: Sequence[str]) -> None:
         self.began = time.monotonic()
-        self._hf = Holdfast(url)
-        self._ours = RunFilter(since=self._hf.clock.now())
+        self._asked = [Holdfast(url) for url in urls]
+        self._ours = RunFilter(since=self._asked[0].clock.now())
         self._line, self._read_at = "", -FRESH
 
     def line(self, *, now: bool = False) -> str:
@@ -24,7 +25,7 @@ class Ledger:
         if now or time.monotonic() - self._read_at >= FRESH:
             self._read_at = time.monotonic()
             try:
-                self._line = _words(dict(self._hf.counts(self._ours)))
+                self._line = _words([dict(hf.counts(self._ours)) for hf in self._asked])
             except HoldfastError as error:
                 self._line = f"the database can't be asked: {error}"
         return self._line
@@ -33,9 +34,15 @@ class Ledger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._hf.close()
+        for hf in self._asked:
+            hf.close()
 
 
-def _words(counts: dict[str, Count]) -> str:
-    told = [f"{count.number:,}{'+' if count.more else ''} {state}" for state, count in counts.items() if count.number]
+def _words(counts: Sequence[dict[str, Count]]) -> str:
+    states = {state: [each[state] for each in counts] for state in counts[0]}
+    told = [
+        f"{number:,}{'+' if any(count.more for count in found) else ''} {state}"
+        for state, found in states.items()
+        if (number := sum(count.number for count in found))
+    ]
     return f"runs: {', '.join(told)}".replace("_", " ") if told else "no runs yet"

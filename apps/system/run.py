@@ -17,7 +17,7 @@ from apps.system.folder import Folder
 from apps.system.ledger import Ledger
 from apps.system.screen import Screen
 from apps.system.signals import AtOnce, Signals
-from apps.system.tree import KEPT, Tree
+from apps.system.tree import KEPT, Tree, databases
 from holdfast import Holdfast
 
 OK, TROUBLE, AT_ONCE = 0, 1, 130
@@ -29,8 +29,9 @@ def system(applications: Sequence[Application], folder: Folder, *, port: int, fr
     """A started tree; whatever happens inside, nothing of it is left afterwards."""
     folder.take(fresh=fresh)
     try:
-        with Holdfast(folder.url, artifacts=str(folder.artifacts)) as hf:
-            hf.start()  # the tables are made once, here, before anyone needs them
+        for url in databases(applications, folder):
+            with Holdfast(url) as hf:
+                hf.start()  # the tables are made once, here, before anyone needs them
         token = os.environ.get(KEPT) or secrets.token_urlsafe(24)
         tree = Tree(applications, folder, token=token, first_port=port)
         try:
@@ -50,7 +51,7 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, fres
     try:
         with Screen(console) as screen, system(applications, folder, port=port, fresh=fresh) as tree:
             screen.say(f"Holdfast is starting on {folder.url}")
-            with Ledger(folder.url) as ledger:
+            with Ledger(tree.databases) as ledger:
                 _watch(tree, ledger, screen, signals)
                 screen.say("stopping; Ctrl-C again stops at once")
                 killed = list(tree.stop())

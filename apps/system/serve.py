@@ -18,9 +18,10 @@ LET_GO = 2  # seconds that open streams have when the site stops
 
 def main() -> int:
     links = {"Start": "system.start"}
-    site = Site(hf, token=os.environ["HOLDFAST_TOKEN"], templates=HERE / "templates", links=links)
+    token = os.environ["HOLDFAST_TOKEN"]
+    site = Site(hf, token=token, templates=HERE / "templates", links=links)
+    site.include(start.router(site, Path(os.environ["APP_BOARD"]), token=token))
     app = create_app(site)
-    app.include_router(start.router(site, Path(os.environ["APP_BOARD"])), include_in_schema=False)
     uvicorn.run(
         app, host=ports.HOST, port=int(os.environ["APP_PORT"]), log_level="warning", timeout_graceful_shutdown=LET_GO
     )

@@ -3,41 +3,72 @@
 
 from dataclasses import asdict
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
 
 from apps import registry
 from apps.application import Application
 from apps.system import board
 from apps.system.board import Standing
-from holdfast.web import Site, Who
+from holdfast import Holdfast
+from holdfast.web import Problem, Site, Who
 
 LATELY = timedelta(seconds=30)
 
 
-def router(site: Site, file: Path) -> APIRouter:
+def router(site: Site, file: Path, *, token: str) -> APIRouter:
+    """The page, and the way from it to an application's own site, which opens signed in for an admin of this one."""
     pages = site.resource()
 
     @pages.get("/start", name="system.start")
     def start(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return site.render(request, who, "start.html", standings=[_shown(site, one) for one in board.read(file)])
+        return site.render(request, who, "start.html", standings=[_shown(one) for one in board.read(file)])
+
+    @pages.get("/start/{name}/{path:path}", name="system.open")
+    def go(request: Request, who: Annotated[Who, Depends(site.viewer)], name: str, path: str) -> Response:
+        found = [one for one in board.read(file) if one.name == name]
+        if not found:
+            raise Problem("unknown_application", f"no application {name!r} runs here", status=404)
+        query = request.query_params.multi_items()
+        # The tree has one token, and each site its own sessions: this is how a person gets from one to the next.
+        brought = [("token", token)] if who.role == "admin" and not _is_here(found[0]) else []
+        there = f"{found[0].site}/{path}?{urlencode(query + brought)}"
+        return RedirectResponse(there.removesuffix("?"), 303)
 
     return pages
 
 
-def _shown(site: Site, standing: Standing) -> dict[str, Any]:
+def _is_here(standing: Standing) -> bool:
+    """Whether its pages are this site's own."""
+    return registry.find(standing.name).site is None
+
+
+def _shown(standing: Standing) -> dict[str, Any]:
     """An application as the page shows it: 'working' instead of 'up' where its work goes through."""
     application = registry.find(standing.name)
-    working = standing.state == "up" and _works(site, application)
-    runs = f"runs?{urlencode({'queue': application.queues[0]})}" if application.queues else "runs"
-    shown = {"state": "working" if working else standing.state, "runs": runs, "sights": application.sights}
-    return asdict(standing) | shown
+    working = standing.state == "up" and _works(standing, application)
+    dashboard = "holdfast/" if application.site is not None else ""
+    queue = f"?{urlencode({'queue': application.queues[0]})}" if application.queues else ""
+    return asdict(standing) | {
+        "state": "working" if working else standing.state,
+        "page": standing.page.removeprefix("/"),
+        "runs": f"{dashboard}runs{queue}",
+        "sights": application.sights,
+    }
 
 
-def _works(site: Site, application: Application) -> bool:
+def _works(standing: Standing, application: Application) -> bool:
     """Whether something of it runs, waits or was submitted lately."""
-    newest = [run for queue in application.queues for run in site.hf.list_runs(queue=queue, limit=1)]
-    return any(not run.ended or site.hf.clock.now() - run.created_at < LATELY for run in newest)
+    hf = _opened(standing.database)
+    newest = [run for queue in application.queues for run in hf.list_runs(queue=queue, limit=1)]
+    return any(not run.ended or hf.clock.now() - run.created_at < LATELY for run in newest)
+
+
+@lru_cache
+def _opened(url: str) -> Holdfast:
+    return Holdfast(url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from apps import registry
 from apps.application import Application, Process
@@ -23,13 +24,19 @@ SITE = Process(name="site", module="apps.system.serve", listens=True, ready="/he
 
 def worker(applications: Sequence[Application]) -> Process:
     """The worker that runs the jobs of all applications."""
-    queues = ["default", "builds", "operations", *(queue for each in applications for queue in each.queues)]
+    served = [queue for each in applications if not each.own_database for queue in each.queues]
+    queues = ["default", "builds", "operations", *served]
     return Process(
         name="worker",
         module="holdfast",
         arguments=("worker", "apps.system.work:hf", "-q", ",".join(queues), "-c", "8"),
         ready=" serves ",
     )
+
+
+def databases(applications: Sequence[Application], folder: Folder) -> list[str]:
+    """The house's, and one for each application that has its own."""
+    return [folder.url, *(folder.database(each.name) for each in applications if each.own_database)]
 
 
 class Tree:
@@ -48,6 +55,11 @@ class Tree:
             each.name: [self._child(each.name, process) for process in each.processes] for each in applications
         }
         self._shown: list[Standing] = []
+
+    @property
+    def databases(self) -> list[str]:
+        """The URL of each database that something of the tree works in."""
+        return databases(self.applications, self.folder)
 
     @property
     def children(self) -> list[Child]:
@@ -72,7 +84,7 @@ class Tree:
 
     def _standing(self, application: Application) -> Standing:
         own = self.guests[application.name]
-        children = [self.site, self.worker, *own]
+        children = own if application.own_database else [self.site, self.worker, *own]
         troubled = [child for child in children if child.state in ("failed", "waiting")]
         site = next((child.url for child in own if child.process.listens), self.url)
         return Standing(
@@ -81,7 +93,9 @@ class Tree:
             shows=application.shows,
             state=_state(children),
             reason=troubled[0].reason if troubled else "",
-            link=site + application.page,
+            site=site,
+            page=application.page,
+            database=self.folder.database(application.name) if application.own_database else self.folder.url,
             restarts=sum(child.restarts for child in own),
         )
 
@@ -122,9 +136,10 @@ class Tree:
             port = next(self._ports)
         name = f"{owner}.{process.name}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        apart = any(each.own_database for each in self.applications if each.name == owner)
         environment |= {
-            "HOLDFAST_URL": self.folder.url,
-            "HOLDFAST_ARTIFACTS": str(self.folder.artifacts),
+            "HOLDFAST_URL": self.folder.database(owner) if apart else self.folder.url,
+            "HOLDFAST_ARTIFACTS": str(self.folder.data(owner) / "artifacts" if apart else self.folder.artifacts),
             "HOLDFAST_SHUTDOWN_GRACE": "3",
             "HOLDFAST_RETAIN": str(6 * 3600),
             "HOLDFAST_RETAIN_FAILED": str(6 * 3600),
@@ -137,6 +152,7 @@ class Tree:
             "PYTHONUNBUFFERED": "1",
         }
         url = "" if port is None else f"http://{ports.HOST}:{port}"
+        process = replace(process, arguments=tuple(part.replace("{port}", str(port)) for part in process.arguments))
         return Child(process, leash=self._leash, environment=environment, log=self.folder.log(name), url=url)
 
 

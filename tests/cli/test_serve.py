@@ -103,6 +103,33 @@ def answers(served: Served) -> bool:
         return False
 
 
+OWN = """
+from app import hf
+from holdfast.web import Site, is_open
+
+site = Site(hf, title="Records", at="/holdfast")
+papers = site.resource("/papers")
+
+@papers.get("")
+@is_open
+def get_papers() -> list[str]:
+    return ["a paper"]
+
+site.include(papers)
+"""
+
+
+def test_a_site_with_pages_of_its_own_is_served_with_its_worker(shell: Shell, sqlite_url: str) -> None:
+    (shell.folder / "own.py").write_text(OWN)
+    served = Served(shell.start("serve", "own:site", "--port", "0", "--worker"))
+    assert served.client.get("/papers").json() == ["a paper"]
+    served.client.post("/holdfast/api/runs", json={"job": "app.greet", "args": {"name": "Ada"}}).raise_for_status()
+    with Holdfast(sqlite_url) as hf:
+        eventually(lambda: [run.state for run in hf.list_runs()] == ["succeeded"])
+    code, said = served.stop()
+    assert code == 0, said
+
+
 def test_a_database_is_served_without_code_by_tls_and_a_fixed_token_is_not_shown(shell: Shell, sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         hf.start()

@@ -15,7 +15,7 @@ from tests.web.conftest import TOKEN, Serve
 from tests.web.wire import STREAM, sent
 
 from holdfast import Holdfast, InvalidSetting
-from holdfast.web import Role, Who
+from holdfast.web import Role, Site, Who, create_app
 
 PAGE = {"Accept": "text/html"}
 
@@ -91,8 +91,6 @@ def test_the_application_decides_who_asks_if_it_knows(sqlite_url: str, server: S
 def test_an_application_uses_our_roles_frame_and_limits_for_pages_of_its_own(
     sqlite_url: str, server: Serve, tmp_path: Path
 ) -> None:
-    from holdfast.web import Site, create_app
-
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "mine.html").write_text(
         '{% extends "frame.html" %}{% block title %}Mine{% endblock %}{% block main %}<h1>{{ text }}</h1>{% endblock %}'
@@ -121,6 +119,50 @@ def test_an_application_uses_our_roles_frame_and_limits_for_pages_of_its_own(
         assert "&lt;script&gt;" in page.text
         assert "<script>alert" not in page.text
         assert served.client().get(f"/static/{site.statics.version}/mine.css").status_code == 200
+
+
+def test_pages_that_have_the_root_stand_before_the_dashboard_which_stands_apart(
+    sqlite_url: str, server: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.html").write_text('{% extends "frame.html" %}{% block main %}<h1>Mine</h1>{% endblock %}')
+    with Holdfast(sqlite_url) as hf:
+        site = Site(hf, title="Records", token=TOKEN, templates=tmp_path, links={"Papers": "papers"}, at="/holdfast")
+        papers = site.resource()
+
+        @papers.get("/", name="papers", include_in_schema=False)
+        def all_papers(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+            return site.render(request, who, "mine.html")
+
+        @papers.get("/papers/{paper_id}")
+        def get_paper(paper_id: int) -> dict[str, int]:
+            """One paper."""
+            return {"id": paper_id}
+
+        site.include(papers)
+        served = server(hf, app=create_app(site))
+        client = served.client("viewer", headers=PAGE)
+        own, ours = client.get("/").text, client.get("/holdfast/").text
+        assert "<h1>Mine</h1>" in own
+        assert ('href="/">Papers' in own, 'href="/" aria-current="page">Papers' in own) == (False, True)
+        assert 'href="/holdfast/">Engine' in own
+        assert 'href="/holdfast/queues"' not in own
+        assert 'href="/">Records' in ours
+        assert 'href="/holdfast/queues"' in ours
+        assert served.client("viewer").get("/holdfast/api/runs").json()["runs"] == []
+        assert served.client().get("/healthz").status_code == 200
+        # Who signs in without having wanted to go anywhere begins at the application's first page.
+        assert served.client(headers=PAGE).get(f"/holdfast/sign-in?token={TOKEN}").headers["location"] == "/"
+        assert served.client(headers=PAGE).get("/").headers["location"] == "/holdfast/sign-in?next=%2F"
+
+        assert served.client().get("/openapi.json").status_code == 401
+        document = served.client("viewer").get("/openapi.json").json()
+        assert document == site.document()
+        assert list(document["paths"]) == ["/papers/{paper_id}"]
+        operation = document["paths"]["/papers/{paper_id}"]["get"]
+        assert operation["operationId"] == "get_paper"
+        assert operation["responses"]["404"] == {"$ref": "#/components/responses/NotFound"}
+        with pytest.raises(ValueError, match="no path"):
+            Site(hf, at="holdfast/")
 
 
 def test_without_the_web_extra_the_router_says_what_to_install(

@@ -10,12 +10,13 @@ import click
 
 from holdfast.cli import exits, screen, targets
 from holdfast.cli.worker import LEVELS, Signals, log_to_stderr
-from holdfast.engine import Holdfast
 from holdfast.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from holdfast.web.access import Access
     from holdfast.web.serve import Address
+    from holdfast.web.site import Site
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -54,11 +55,13 @@ def serve(
     \b
     holdfast serve app:hf
     holdfast serve app:hf --worker -c 4
+    holdfast serve app:site --worker                  (a holdfast.web.Site: pages of your own, too)
     holdfast serve postgresql://localhost/work --port 8701
     holdfast serve app:hf --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     try:
         from holdfast.web.serve import Address
+        from holdfast.web.site import Site
     except ImportError as error:
         raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
     if tls_key is not None and tls_cert is None:
@@ -67,36 +70,42 @@ def serve(
         raise click.BadParameter("these are the worker's: add --worker", param_hint="--queues / --concurrency")
     address = Address(host=host, port=port, certificate=tls_cert, key=tls_key, insecure=insecure)
     address.check()
-    with targets.application(target) if worker else targets.either(target, here=True) as hf:
+    site = targets.site(target)
+    with site.hf if site else targets.application(target) if worker else targets.either(target, here=True) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
         working = Worker(hf, queues=names, concurrency=concurrency) if worker else None
-        return _serve(hf, address, working, hosts=allowed_host)
+        return _serve(site or Site(hf), address, working, hosts=allowed_host)
 
 
-def _serve(hf: Holdfast, address: Address, working: Worker | None, *, hosts: tuple[str, ...]) -> int:
+def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple[str, ...]) -> int:
     from holdfast.web.serve import Server, room_for
-    from holdfast.web.site import Site
 
-    fixed = hf.settings.token is not None
-    token = None if fixed else hf.ids.secret()
+    hf, access = site.hf, site.access
+    token = None if access.takes_a_token or access.is_custom else hf.ids.secret()
+    if token is not None:
+        access.take(token)
     hf.start()
     with address.listen() as listening:
         room_for(hf.settings.max_streams)
         stop = Signals()
-        server = Server(Site(hf, token=token), address, hosts=hosts, until=lambda: _over(stop, working))
+        server = Server(site, address, hosts=hosts, until=lambda: _over(stop, working))
         stop.listen()
         if working is not None:
             working.start()
         url = address.url(listening.getsockname()[1], token=token)
         # The one line of standard output: a program that starts us learns from it where we are.
         click.echo(url)
-        who = "your HOLDFAST_TOKEN opens it" if fixed else "the URL opens signed in; keep it to yourself"
+        who = "the URL opens signed in; keep it to yourself" if token is not None else _opens(access)
         doing = f"worker {working.id} runs what is queued" if working is not None else "no worker runs here"
         screen.note(f"serving {targets.place(hf)}; {who}; {doing}; Ctrl-C stops")
         server.run(sockets=[listening])
     return _ended(working, asked=stop.asked.is_set())
+
+
+def _opens(access: Access) -> str:
+    return "the application knows who may come in" if access.is_custom else "your HOLDFAST_TOKEN opens it"
 
 
 def _over(stop: Signals, working: Worker | None) -> bool:

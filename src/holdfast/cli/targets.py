@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -18,6 +18,9 @@ from holdfast.cli import servers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
 from holdfast.redaction import is_ours
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
 
 HELP = (
     "TARGET is an application (app:hf, or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…), or a "
@@ -46,6 +49,13 @@ def application(target: str, *, or_server: bool = False) -> Holdfast:
         return either(target, here=not or_server)
     if is_url(target):
         raise CannotLoad(f"{hidden(target)} is a database; this command needs the application's code: module:attribute")
+    found = _named(target)
+    if not isinstance(found, Holdfast):
+        raise CannotLoad(f"{target} is a {type(found).__name__}, not a Holdfast")
+    return found
+
+
+def _named(target: str) -> Any:
     place, separator, attribute = target.rpartition(":")
     if not separator or not place or not attribute:
         raise CannotLoad(f"{target!r} names no application; write module:attribute, for example app:hf")
@@ -54,9 +64,17 @@ def application(target: str, *, or_server: bool = False) -> Holdfast:
         if not hasattr(found, part):
             raise CannotLoad(f"{place} has no {part!r}{_suggestion(found)}")
         found = getattr(found, part)
-    if not isinstance(found, Holdfast):
-        raise CannotLoad(f"{target} is a {type(found).__name__}, not a Holdfast")
     return found
+
+
+def site(target: str) -> Site | None:
+    """The Site that `module:attribute` names; None where it is something else."""
+    if is_url(target) or servers.is_server(target):
+        return None
+    found = _named(target)
+    from holdfast.web.site import Site
+
+    return found if isinstance(found, Site) else None
 
 
 def either(target: str, *, create: bool = False, here: bool = False) -> Holdfast:

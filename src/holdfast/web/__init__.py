@@ -3,14 +3,14 @@
 app = FastAPI(lifespan=hf.lifespan)
 app.include_router(hf.router(), prefix="/holdfast")        # API and dashboard
 
-site = Site(hf, templates=…)                               # or the same with pages of your own
+site = Site(hf, templates=…)                               # or pages of your own beside them: `holdfast serve app:site`
 """
 
 from holdfast.passes import Role
 from holdfast.web.access import Who
 from holdfast.web.asgi import create_app
 from holdfast.web.problems import Problem
-from holdfast.web.routes import is_open, takes
+from holdfast.web.routes import is_open, takes, wants_page
 from holdfast.web.site import Site
 from holdfast.web.streams import Streams
 from holdfast.web.uploads import IMAGES, PDF, Received, Upload, magic
@@ -29,4 +29,5 @@ __all__ = [
     "is_open",
     "magic",
     "takes",
+    "wants_page",
 ]

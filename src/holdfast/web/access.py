@@ -70,6 +70,20 @@ class Access:
         self._all_failures = Buckets(hf.clock.elapsed, size=ALL_FAILURES, per_second=10)
         self._let_in = Recent(hf.clock.elapsed, lasts=LET_IN)
 
+    @property
+    def takes_a_token(self) -> bool:
+        """Whether a secret of this installation's own opens it."""
+        return self._token is not None
+
+    def take(self, token: str) -> None:
+        """Let whoever has this secret in as an admin."""
+        self._token = passes.digest(token)
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the application knows its users itself."""
+        return self._custom is not None
+
     def need(self, role: Role) -> Callable[[Request], Awaitable[Who]]:
         """A dependency: who asks, if they may do what this role may."""
 

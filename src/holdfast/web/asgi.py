@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
@@ -18,7 +19,10 @@ from holdfast.web.site import Site
 
 
 def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
-    """API under /api, dashboard at /; it answers to the names of this machine's loopback, and to these hosts."""
+    """What the site includes, then API and dashboard, at / unless the site says where.
+
+    It answers to the names of this machine's loopback, and to these hosts.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -30,8 +34,23 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
     app.add_exception_handler(HTTPException, partial(not_ours, site))
     app.include_router(health.router(site), include_in_schema=False)
     app.include_router(metrics.router(site), include_in_schema=False)
-    app.include_router(site.router())
+    for router in site.own:
+        app.include_router(router)
+    if site.own:
+        app.include_router(_document(site), include_in_schema=False)
+    app.include_router(site.router(), prefix=site.at)
     return app
+
+
+def _document(site: Site) -> APIRouter:
+    described = site.resource()
+    made = lru_cache(maxsize=1)(site.document)
+
+    @described.get("/openapi.json")
+    def get_document() -> JSONResponse:
+        return JSONResponse(made())
+
+    return described
 
 
 async def not_ours(site: Site, request: Request, error: Exception) -> Response:

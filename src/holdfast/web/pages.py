@@ -23,6 +23,7 @@ from holdfast.web.texts import FILTERS
 HERE = Path(__file__).parent
 ENTRIES = ("overview", "runs", "pipelines", "schedules", "builds", "keys", "queues", "workers")
 PARTS = {"holdfast.run": "runs"}  # pages that belong to an entry without having its name
+ENGINE = "Engine"  # what the dashboard is called on pages of an application
 THEMES = ("light", "dark")
 
 
@@ -46,6 +47,7 @@ class Pages:
         now: Callable[[], datetime],
         static_version: str,
         links: Mapping[str, str],
+        apart: bool,
     ) -> None:
         folders = [HERE / "templates", *([folder] if folder is not None else [])]
         self._environment = jinja2.Environment(
@@ -61,12 +63,14 @@ class Pages:
             "version": VERSION,
             "static_version": static_version,
             "links": links,
+            "apart": apart,
             "paths": Paths(),
             "now": now,
             "url": _url,
             "route": _route,
             "asset": _asset,
             "theme": _theme,
+            "home": _home,
             "navigation": _navigation,
         }
 
@@ -107,10 +111,24 @@ def _theme(context: Context) -> str | None:
 
 
 @pass_context
+def _home(context: Context) -> str | None:
+    """Where a person begins: the first page of an application that has the root, else our overview."""
+    first = next(iter(context["links"].values()), None) if context["apart"] else None
+    return _route(context, first or "holdfast.overview")
+
+
+@pass_context
 def _navigation(context: Context) -> Sequence[Entry]:
-    """The entries: the application's own links, then ours for the pages that there are."""
+    """The entries: the application's own links, then ours for the pages that there are.
+
+    Where the application has the root, its pages show its own and one that leads to ours, and ours one that leads back.
+    """
     name = str(getattr(context["request"].scope.get("route"), "name", ""))
     here = PARTS.get(name) or name.removeprefix("holdfast.").split(".")[0]
     own = [(label, _route(context, route), route == name) for label, route in context["links"].items()]
     ours = [(each.capitalize(), _route(context, f"holdfast.{each}"), each in (here, f"{here}s")) for each in ENTRIES]
+    if context["apart"] and name.startswith("holdfast."):
+        own = [(context["site_title"], _home(context), False)]
+    elif context["apart"]:
+        ours = [(ENGINE, _route(context, "holdfast.overview"), False)]
     return [Entry(label, href, current) for label, href, current in [*own, *ours] if href is not None]

@@ -53,7 +53,7 @@ def router(site: "Site") -> APIRouter:
 
 async def with_token(site: "Site", request: Request, token: str, *, then: str) -> Response:
     """Sign in and go on, or say that the token is not known."""
-    there = inside(then) or request.url_for("holdfast.sign_in").path.removesuffix("sign-in")
+    there = inside(then) or request.url_for("holdfast.sign_in").path.removesuffix(f"{site.at}/sign-in") + "/"
     response = RedirectResponse(there, 303)
     if await site.access.sign_in(request, token, response) is not None:
         return response

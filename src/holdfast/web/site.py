@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from holdfast.engine import Holdfast
 from holdfast.web import api, dashboard, live, routes, signing, statics
 from holdfast.web.access import Access, Custom, Who
+from holdfast.web.api import openapi
 from holdfast.web.pages import Pages
 from holdfast.web.problems import MEDIA_TYPE
 from holdfast.web.statics import Statics
@@ -27,6 +28,7 @@ class Site:
 
     viewer, operator, admin   dependencies that give a `Who`, or refuse
     resource                  a router whose routes are closed, bounded and hardened like ours
+    include                   adds such a router to what `create_app` and `holdfast serve` serve
     render                    a page in the common frame
     streams                   events as they happen
     uploads                   files that someone sends, within limits
@@ -43,12 +45,18 @@ class Site:
         templates: Path | None = None,
         static: Path | None = None,
         links: Mapping[str, str] | None = None,
+        at: str = "",
     ) -> None:
         """A site; `access` decides who asks instead of our passes, `sign_in` is then where its users sign in.
 
-        `links` are entries that the navigation begins with: label → the name of a route.
+        `links` are entries that the navigation begins with: label → the name of a route; the first is where a person
+        begins. `at` is the path below which `create_app` puts the API and the dashboard, where the root is for pages
+        of the application's own.
         """
-        self.hf, self.title = hf, title
+        if at and not (at.startswith("/") and at.rstrip("/") == at):
+            raise ValueError(f"at={at!r} is no path: it begins with a slash and ends without one")
+        self.hf, self.title, self.at = hf, title, at
+        self.own: list[APIRouter] = []
         fixed = hf.settings.token
         self.access = Access(hf, token=token or (fixed.get_secret_value() if fixed else None), custom=access)
         self.viewer: Callable[[Request], Awaitable[Who]] = self.access.need("viewer")
@@ -58,7 +66,9 @@ class Site:
         self.uploads = Uploads()
         self.statics = Statics([HERE / "static", *([static] if static is not None else [])])
         version = self.statics.version
-        self._pages = Pages(title, templates, now=hf.clock.now, static_version=version, links=links or {})
+        self._pages = Pages(
+            title, templates, now=hf.clock.now, static_version=version, links=links or {}, apart=bool(at)
+        )
         self._own_sign_in, self._sign_in = access is None, sign_in
 
     def render(self, request: Request, who: Who | None, template: str, **context: Any) -> Response:
@@ -80,6 +90,14 @@ class Site:
     def resource(self, prefix: str = "", *, tags: list[str] | None = None) -> APIRouter:
         """A router whose routes need a pass, read bounded bodies, answer errors as problems and harden every answer."""
         return routes.resource(self, prefix, tags=tags)
+
+    def include(self, router: APIRouter) -> None:
+        """Serve these pages and endpoints, too: a router of `resource`. They come before ours."""
+        self.own.append(router)
+
+    def document(self) -> dict[str, Any]:
+        """What is included, as OpenAPI 3.1; `create_app` serves it at /openapi.json."""
+        return openapi.document_of(self)
 
     def router(self) -> APIRouter:
         """The API under /api and the dashboard beside it; mounts under any prefix."""

@@ -85,23 +85,39 @@ def document(nouns: APIRouter, *, prefix: str = "/api") -> dict[str, Any]:
     """The document of these endpoints, as they are called under a prefix."""
     whole = APIRouter()
     whole.include_router(nouns, prefix=prefix)
-    made = get_openapi(
-        title="Holdfast",
-        version=VERSION,
-        summary="Background work on the database you already have.",
-        description=ABOUT,
-        routes=whole.routes,
-        tags=[{"name": name, "description": text} for name, text in TAGS.items()],
+    return completed(
+        get_openapi(
+            title="Holdfast",
+            version=VERSION,
+            summary="Background work on the database you already have.",
+            description=ABOUT,
+            routes=whole.routes,
+            tags=[{"name": name, "description": text} for name, text in TAGS.items()],
+        )
     )
-    made["components"]["securitySchemes"] = {
+
+
+def document_of(site: "Site") -> dict[str, Any]:
+    """The document of what a site includes of its own."""
+    whole = APIRouter(responses=RESPONSES, generate_unique_id_function=operation_id)
+    for router in site.own:
+        whole.include_router(router)
+    return completed(get_openapi(title=site.title, version=VERSION, routes=whole.routes))
+
+
+def completed(made: dict[str, Any]) -> dict[str, Any]:
+    """A document of FastAPI's, with what it was not told: who may ask, and what every problem looks like."""
+    components = made.setdefault("components", {})
+    components.setdefault("schemas", {})
+    components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token that `holdfast tokens add` gave."},
     }
     made["security"] = [{"token": []}]
     schema = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
-    made["components"]["schemas"] |= schema.pop("$defs") | {"Problem": schema}
+    components["schemas"] |= schema.pop("$defs") | {"Problem": schema}
     said = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    made["components"]["responses"] = {name: {"description": text, "content": said} for name, text in PROBLEMS.values()}
-    for path in made["paths"].values():
+    components["responses"] = {name: {"description": text, "content": said} for name, text in PROBLEMS.values()}
+    for path in made.get("paths", {}).values():
         for operation in path.values():
             operation["responses"] |= {
                 status: {"$ref": f"#/components/responses/{name}"} for status, (name, _) in PROBLEMS.items()
