@@ -84,21 +84,19 @@ class TryAgain(Exception):
 
 
 FAILURE_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,59}")
-OURS = frozenset(
-    [
-        "ARGUMENTS_CHANGED",
-        "BUILD_FAILED",
-        "CANCELLED",
-        "JOB_NOT_LOADED",
-        "NEED_FAILED",
-        "NOT_SEGMENTS",
-        "PROCESS_TERMINATED",
-        "RESULT_NOT_STORABLE",
-        "SKIPPED",
-        "TAKEOVER_LIMIT",
-        "TIMED_OUT",
-    ]
-)
+OURS = {
+    "ARGUMENTS_CHANGED",
+    "BUILD_FAILED",
+    "CANCELLED",
+    "JOB_NOT_LOADED",
+    "NEED_FAILED",
+    "NOT_SEGMENTS",
+    "PROCESS_TERMINATED",
+    "RESULT_NOT_STORABLE",
+    "SKIPPED",
+    "TAKEOVER_LIMIT",
+    "TIMED_OUT",
+}
 """What only the engine may say of a run: some of it decides how others go on."""
 
 
