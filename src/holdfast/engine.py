@@ -37,7 +37,7 @@ from holdfast.errors import InvalidPolicy
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
 from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
-from holdfast.options import KeySpec, Options, as_duration, checked_policy
+from holdfast.options import KeySpec, Options, as_duration, checked_policy, is_number
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits
@@ -109,6 +109,8 @@ class Holdfast(Looking, Upkeep):
         self.statistics = Statistics(self)
         self.queues = Queues(self)
         self._limits = Declared()
+        self.per_worker: dict[str, int] = {}
+        """How many of a queue's runs one worker runs at once, by `hf.queue`."""
         self.keys = Keys(self)
         self.bulk = Bulk(self)
         self.jobs.bring(bulks.jobs(self))
@@ -199,10 +201,24 @@ class Holdfast(Looking, Upkeep):
         options = Options(queue=queue, priority=priority, policy=build_policy(given))
         return BuildDecorator(self, name=name, scope=scope, options=options, isolation=isolation)
 
-    def queue(self, name: str, *, max_queued: int | None = None, concurrency: int | None = None) -> None:
-        """Limit a queue, for every process: runs that are queued or running, and runs at once. None says nothing."""
+    def queue(
+        self,
+        name: str,
+        *,
+        max_queued: int | None = None,
+        concurrency: int | None = None,
+        per_worker: int | None = None,
+    ) -> None:
+        """Limit a queue, for every process: runs that are queued or running, and runs at once. None says nothing.
+
+        `per_worker` is for each worker of this Holdfast by itself: of its places, so many at most run this queue.
+        """
+        if per_worker is not None and not is_number(per_worker, least=1):
+            raise InvalidPolicy("per_worker is a whole number of at least 1, or None for all of a worker's places")
         said = {"max_queued": max_queued, "concurrency": concurrency}
         self._limits.add(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
+        if per_worker is not None:
+            self.per_worker[name] = per_worker
         if self.started:
             self._limits.apply(self._store)
 

@@ -95,13 +95,14 @@ def claim(
     lease_for: timedelta,
     kill_grace: timedelta,
     oldest_first: bool = False,
+    room: Mapping[str, int] | None = None,
     floors: Mapping[str, Position] | None = None,
 ) -> list[Claim]:
-    """Start up to `limit` runs: each leaves `ready` and stands under our lease."""
+    """Start up to `limit` runs: each leaves `ready` and stands under our lease. `room` is for how many of a queue."""
     if oldest_first:
-        taken = ready.take_oldest(tx, queues, jobs=jobs, limit=limit)
+        taken = ready.take_oldest(tx, queues, jobs=jobs, limit=limit, room=room)
     else:
-        taken = ready.take(tx, queues, jobs=jobs, limit=limit, floors=floors)
+        taken = ready.take(tx, queues, jobs=jobs, limit=limit, room=room, floors=floors)
     if not taken:
         return []
     unknown = [one.ticket.run_id for one in taken if one.submitted is None]

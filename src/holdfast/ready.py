@@ -40,34 +40,49 @@ def take(
     *,
     jobs: Sequence[str],
     limit: int,
+    room: Mapping[str, int] | None = None,
     floors: Mapping[str, Position] | None = None,
 ) -> list[Taken]:
     """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age.
 
+    `room` says how many of a queue at most, where it is fewer.
     `floors` says per queue from where on to look. Rows that were taken leave something behind while an old snapshot
     is open somewhere (a dump, a long report); who starts from the left walks over all of it each time.
     """
     taken: list[Taken] = []
-    for queue in queues:
+    for queue, most in _most(queues, limit, room):
         if len(taken) == limit:
             break
         rank, run_id = (floors or {}).get(queue, LEFT)
         rows = tx.all(
-            "take_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken), floor_rank=rank, floor_id=run_id
+            "take_ready",
+            queue=queue,
+            jobs=list(jobs),
+            limit=min(most, limit - len(taken)),
+            floor_rank=rank,
+            floor_id=run_id,
         )
         taken += sorted(map(_taken, rows), key=lambda one: position(one.ticket))
     return taken
 
 
-def take_oldest(tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int) -> list[Taken]:
+def take_oldest(
+    tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int, room: Mapping[str, int] | None = None
+) -> list[Taken]:
     """Remove up to `limit` runs by age alone, so that priority starves no one."""
     taken: list[Taken] = []
-    for queue in queues:
+    for queue, most in _most(queues, limit, room):
         if len(taken) == limit:
             break
-        rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=limit - len(taken))
+        rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=min(most, limit - len(taken)))
         taken += sorted(map(_taken, rows), key=lambda one: one.ticket.run_id)
     return taken
+
+
+def _most(queues: Sequence[str], limit: int, room: Mapping[str, int] | None) -> list[tuple[str, int]]:
+    """The queues that there is room for, each with how many of it."""
+    most = [(queue, (room or {}).get(queue, limit)) for queue in queues]
+    return [(queue, number) for queue, number in most if number > 0]
 
 
 def _taken(row: Row) -> Taken:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from holdfast import leases, outcomes, workers
@@ -65,6 +65,7 @@ class Cycle:
         self.handed_back = 0
         self._heartbeat, self._watch, self._named = heartbeat, watch, named
         self._jobs = hf.jobs.served()
+        self._per_worker: Mapping[str, int] = dict(hf.per_worker)
         self._steered_at = 0.0
         self._hooks = Hooks(hf)
         self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
@@ -98,6 +99,8 @@ class Cycle:
             self._given_up(running)
         else:
             self._settled.append((running, outcome))
+        if running.lease.ticket.queue in self._per_worker:
+            self._hungry = True  # what it leaves is room of its queue, for which more may have waited
         self.bell.ring()
 
     def _given_up(self, running: Running) -> None:
@@ -153,6 +156,7 @@ class Cycle:
         done = [self._settled.popleft() for _ in range(len(self._settled))]
         told = self.chronicle.take()
         limit = self.concurrency - len(self.hand) + len(done) if claim else 0
+        room = self._room({running for running, _ in done}) if self._per_worker else {}
         if claim:
             self._hungry = False  # before looking: a ring from now on is for the next turn
         asked = self.hf.clock.elapsed()
@@ -164,7 +168,7 @@ class Cycle:
             pairs = [(running.lease, outcome) for running, outcome in done]
             lost = outcomes.finish(tx, pairs, holder=self.id) if pairs else set()
             promote.hand_on(tx)
-            return lost, [] if self._closed else self._claim(tx, limit)
+            return lost, [] if self._closed else self._claim(tx, limit, room)
 
         try:
             lost, claims = self.hf.do(write)
@@ -191,7 +195,12 @@ class Cycle:
         for one in claims:
             self._begin(one, asked)
 
-    def _claim(self, tx: Transaction, limit: int) -> list[Claim]:
+    def _room(self, done: set[Running]) -> Mapping[str, int]:
+        """How many more of a queue this worker may run, where that has a bound."""
+        held = Counter(running.lease.ticket.queue for running in self.hand.all() if running not in done)
+        return {queue: most - held[queue] for queue, most in self._per_worker.items()}
+
+    def _claim(self, tx: Transaction, limit: int, room: Mapping[str, int]) -> list[Claim]:
         if limit <= 0:
             return []
         if self._named:
@@ -206,6 +215,7 @@ class Cycle:
             lease_for=self.hf.settings.lease,
             kill_grace=self.hf.settings.kill_grace,
             oldest_first=self._cycles % OLDEST_EVERY == 0,
+            room=room,
             floors=self._floors.at(self.hf.clock.elapsed()),
         )
 

@@ -1,0 +1,79 @@
+"""A queue's share of one worker's places."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, InvalidPolicy
+
+
+class Meter:
+    """How many were inside at once, by name; the first ones wait for each other where a test wants to see them so."""
+
+    def __init__(self) -> None:
+        self.most: Counter[str] = Counter()
+        self._inside: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str, meeting: threading.Barrier | None = None) -> None:
+        with self._lock:
+            self._inside[name] += 1
+            self.most[name] = max(self.most[name], self._inside[name])
+        if meeting is not None:
+            meeting.wait(timeout=30)
+        with self._lock:
+            self._inside[name] -= 1
+
+
+@pytest.mark.contract("Q9")
+def test_a_worker_runs_so_many_of_a_queue_and_several_workers_add_up(live: Holdfast) -> None:
+    meter, meeting = Meter(), threading.Barrier(4)
+    live.queue("renderings", per_worker=2)
+
+    @live.job(name="render", queue="renderings")
+    def render(number: int) -> None:
+        meter("renderings", meeting if number < 4 else None)
+
+    with (
+        live.worker(queues=["renderings"], concurrency=8) as one,
+        live.worker(queues=["renderings"], concurrency=8) as two,
+    ):
+        runs = render.submit_many([{"number": number} for number in range(40)])
+        for run in runs:
+            run.result(timeout=30)
+
+    assert meter.most == {"renderings": 4}
+    assert one.claimed + two.claimed == 40
+
+
+@pytest.mark.contract("Q8", "Q9")
+def test_what_fills_its_share_leaves_the_other_places_free(live: Holdfast) -> None:
+    release = threading.Event()
+    live.queue("slow", per_worker=1)
+
+    @live.job(name="hold", queue="slow")
+    def hold() -> None:
+        release.wait(30)
+
+    @live.job(name="quick", queue="others")
+    def quick() -> str:
+        return "done"
+
+    with live.worker(queues=["slow", "others"], concurrency=2):
+        held = hold.submit_many([{}] * 3)
+        assert quick.submit().result(timeout=30) == "done"
+        assert Counter(run.refresh().state for run in held) == {"running": 1, "queued": 2}
+        release.set()
+        for run in held:
+            run.result(timeout=30)
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
+def test_a_share_that_is_none_is_refused(hf: Holdfast, number: Any) -> None:
+    with pytest.raises(InvalidPolicy, match="per_worker"):
+        hf.queue("q", per_worker=number)
+    assert hf.per_worker == {}
