@@ -1,0 +1,71 @@
+"""Engine: all of the newsroom's use of Holdfast: its four jobs, each on a schedule.
+
+A job is a thin coat: it sees that it has a slot, calls the domain, and returns what was done as counts, with `rows`
+for their sum. Both services import this; only the worker schedules.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from apps.dailybrief import database, job_runs, tables, timetable
+from apps.dailybrief.settings import load
+from holdfast import Context, GiveUp, Holdfast
+
+settings = load()
+hf = Holdfast()
+store = database.connect(hf.settings.url)
+writers, readers = database.writers(store), database.readers(store)
+
+
+def prepare() -> None:
+    """Make the tables of the engine and of the newsroom, and the view of the one for the other."""
+    hf.start()
+    tables.create(store)
+    job_runs.create(store)
+
+
+def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
+    """Read every feed once; an article that is there already is passed over."""
+    from apps.dailybrief.feeds import ingest
+
+    _require_slot(ctx)
+    return ingest(writers, settings)
+
+
+def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
+    """Put every article that has no event yet to one."""
+    from apps.dailybrief.events import cluster
+
+    _require_slot(ctx)
+    return cluster(writers, settings)
+
+
+def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
+    """Delete what is old and no edition refers to."""
+    from apps.dailybrief.retention import clean
+
+    _require_slot(ctx)
+    return clean(writers, settings, now=scheduled_for)
+
+
+def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
+    """Publish the brief of the slot's day, unless it has been."""
+    from apps.dailybrief.editions import publish
+
+    _require_slot(ctx)
+    return publish(writers, settings, day=scheduled_for.astimezone(settings.zone).date())
+
+
+FUNCTIONS = (rss_ingestion, event_clustering, retention_cleanup, publish_brief)
+
+for _planned, _function in zip(timetable.plan(settings), FUNCTIONS, strict=True):
+    timetable.put(hf, _planned, settings.zone, _function)
+
+
+def _require_slot(ctx: Context) -> None:
+    """There is one way to run a job: a slot. Who submits it by another is refused, and nothing is done."""
+    with readers() as session:
+        if not job_runs.has_slot(session, ctx.run.id):
+            raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")

@@ -1,0 +1,117 @@
+"""Job runs: the audit log, one row for each slot that was claimed, under the name `job_runs` for any SQL client.
+
+It is a view over the engine's tables, so there is one truth. The primary key of `holdfast_slots` is the unique
+(job_name, scheduled_for), and whoever inserts that row has the slot.
+
+    claim ──▶ running ──▶ success           its function returned
+                      ──▶ failed            it raised, was cancelled, or its worker died: worker_startup_recovery
+                      ──▶ skipped_timeout   it ran for longer than twice what is expected
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select
+from sqlalchemy.orm import Session
+
+from apps.dailybrief.tables import Instant
+
+Status = Literal["running", "success", "failed", "skipped_timeout"]
+STATUSES: tuple[Status, ...] = ("running", "success", "failed", "skipped_timeout")
+RECOVERED = "worker_startup_recovery"
+LONGEST = timedelta(days=2)  # nothing runs for longer
+
+# A run whose worker died is told apart by what was recorded when it was taken away.
+VIEW = """
+create view job_runs as
+select
+    s.run_id as id,
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    s.claimed_at as started_at,
+    o.finished_at as finished_at,
+    case
+        when o.run_id is null then 'running'
+        when o.state = 'succeeded' then 'success'
+        when o.state = 'timed_out' and t.run_id is null then 'skipped_timeout'
+        else 'failed'
+    end as status,
+    cast(coalesce(o.holder, l.holder) as varchar(128)) as worker_instance,
+    case
+        when t.run_id is not null then 'worker_startup_recovery'
+        when o.state <> 'succeeded' then coalesce(o.error, o.failure_type)
+    end as error_message
+from holdfast_slots as s
+left join holdfast_outcomes as o on o.run_id = s.run_id
+left join holdfast_leases as l on l.run_id = s.run_id
+left join holdfast_events as t
+    on t.run_id = s.run_id
+    and t.kind = 'RUN_TAKEN_OVER'
+    and t.data like '%"worker_startup_recovery"%'
+where s.run_id is not null
+"""
+STARTED = "create index if not exists job_runs_started_at on holdfast_slots (claimed_at)"
+
+job_runs = Table(
+    "job_runs",
+    MetaData(),
+    Column("id", String(128), primary_key=True),
+    Column("job_name", String(128)),
+    Column("scheduled_for", Instant),
+    Column("started_at", Instant),
+    Column("finished_at", Instant),
+    Column("status", String(16)),
+    Column("worker_instance", String(128)),
+    Column("error_message", Text),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRun:
+    """A slot that was claimed, and what became of it."""
+
+    id: str
+    job_name: str
+    scheduled_for: datetime
+    started_at: datetime
+    finished_at: datetime | None
+    status: Status
+    worker_instance: str | None
+    error_message: str | None
+
+
+def create(engine: Engine) -> None:
+    """Make the view, or make it anew; the engine's tables must be there."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")
+        connection.exec_driver_sql("drop view if exists job_runs")
+        connection.exec_driver_sql(VIEW)
+        connection.exec_driver_sql(STARTED)
+
+
+def latest(session: Session, *, limit: int, job_name: str | None = None, status: str | None = None) -> Sequence[JobRun]:
+    """The newest claims first."""
+    wanted = select(job_runs).order_by(job_runs.c.started_at.desc(), job_runs.c.id.desc()).limit(limit)
+    if job_name is not None:
+        wanted = wanted.where(job_runs.c.job_name == job_name)
+    if status is not None:
+        wanted = wanted.where(job_runs.c.status == status)
+    return [JobRun(**row) for row in session.execute(wanted).mappings()]
+
+
+def since(session: Session, instant: datetime) -> Sequence[JobRun]:
+    """What is running, and what has ended at this instant or later; in the order of claims, of the last days."""
+    new = (job_runs.c.finished_at.is_(None)) | (job_runs.c.finished_at >= instant)
+    lately = job_runs.c.started_at >= instant - LONGEST
+    wanted = select(job_runs).where(lately, new).order_by(job_runs.c.started_at, job_runs.c.id)
+    return [JobRun(**row) for row in session.execute(wanted).mappings()]
+
+
+def has_slot(session: Session, run_id: str) -> bool:
+    """Whether a run came by the claim of a slot, and not by a way round it."""
+    return session.execute(select(job_runs.c.id).where(job_runs.c.id == run_id)).first() is not None

@@ -1,0 +1,73 @@
+"""Shift: what the worker does from its start to its end.
+
+take the name ──▶ recover what the one before left ──▶ schedule and run ──▶ SIGTERM: finish, give the name back
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from datetime import datetime
+from types import FrameType
+
+from apps.dailybrief import engine, job_runs, logs, services
+from apps.dailybrief.chronicle import Chronicle
+from apps.dailybrief.timetable import QUEUE
+from holdfast import Worker, WorkerExists
+
+EXIT_EXISTS, EXIT_LOST = 3, 1
+PLACES = 4  # one for each job: none has a second run
+
+
+def begin() -> int:
+    """Work until a signal comes, or until someone else has the name; the exit code."""
+    services.become(services.WORKER)
+    stop = threading.Event()
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, heard)
+    engine.prepare()
+    with engine.hf:
+        try:
+            return work(stop)
+        except WorkerExists as error:
+            logs.tell("worker_refused", level=logging.ERROR, code=error.code, error=str(error))
+            return EXIT_EXISTS
+
+
+def work(stop: threading.Event) -> int:
+    """Be the worker until told to stop, or until the name is lost."""
+    hf = engine.hf
+    began_at = hf.clock.now()
+    worker = Worker(hf, queues=[QUEUE], concurrency=PLACES, exclusive=services.WORKER)
+    worker.start()
+    tell_recovery(began_at)
+    chronicle = Chronicle(hf, engine.readers, since=began_at)
+    chronicle.start()
+    logs.tell("worker_ready", worker=worker.id, jobs=[schedule.name for schedule in hf.schedules.list()])
+    while worker.alive and not stop.wait(0.2):
+        pass
+    lost = not worker.alive
+    logs.tell("worker_stops", worker=worker.id, lost=lost)
+    try:
+        worker.join() if lost else worker.stop()
+    finally:
+        chronicle.close()
+    return EXIT_LOST if lost else 0
+
+
+def tell_recovery(began_at: datetime) -> None:
+    """Say what an earlier worker left running; it has been failed before anything was scheduled, and counted."""
+    with engine.readers() as session:
+        recovered = [run for run in job_runs.since(session, began_at) if run.error_message == job_runs.RECOVERED]
+    logs.tell(
+        job_runs.RECOVERED,
+        level=logging.WARNING if recovered else logging.INFO,
+        runs=len(recovered),
+        jobs=[{"job": run.job_name, "scheduled_for": run.scheduled_for, "run": run.id} for run in recovered],
+        total=next((one.value for one in engine.hf.statistics.counters() if one.name == job_runs.RECOVERED), 0),
+    )
