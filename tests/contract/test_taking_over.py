@@ -148,6 +148,32 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
         assert "worker_startup_recovery: 1 runs" in caplog.text
 
 
+@pytest.mark.contract("J9")
+@pytest.mark.parametrize(("unknown", "why"), [("fail", "worker_startup_recovery"), ("leave", "its lease ran out")])
+def test_what_a_worker_left_that_no_one_knows_is_failed_at_the_start_if_that_is_the_policy(
+    url: str, unknown: Any, why: str
+) -> None:
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        begun: list[str] = []
+
+        @hf.job(name="ingest", on_crash="fail", key=lambda: "ingest")
+        def ingest() -> None:
+            begun.append(orphan.refresh().state)
+
+        orphan = ingest.submit()
+        assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and it has no row among the workers
+        next_one = ingest.submit()
+
+        with Worker(hf, exclusive="scheduler", unknown=unknown):
+            if unknown == "fail":
+                assert orphan.refresh().state == "failed", "it is over when start returns"
+            next_one.result(timeout=PATIENCE)
+
+        assert (orphan.refresh().snapshot.error or "").endswith(why)
+        assert begun == ["failed"]
+        assert hf.verify() == []
+
+
 @pytest.mark.contract("J2")
 def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, database: Database) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf:

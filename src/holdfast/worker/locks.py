@@ -116,16 +116,22 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
 
 
 def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
-    """What earlier workers of our name left running ends before we start anything, once its lease has run out."""
+    """What earlier workers of our name left running ends before we start anything, once its lease has run out.
+
+    With `unknown='fail'`, so does what any worker left that is not known any more.
+    """
     name = Ids.name_of(worker.id)
     pause = threading.Event()
     give_up_at = hf.clock.elapsed() + 2 * hf.settings.lease.total_seconds()
     total = 0
 
-    def left_behind(holder: str) -> bool:
-        return holder != worker.id and Ids.name_of(holder) == name
-
     def end(tx: Transaction) -> tuple[list[recover.Takeover], bool]:
+        known = {one.id for one in workers.live(tx)}
+
+        def left_behind(holder: str) -> bool:
+            ours = Ids.name_of(holder) == name
+            return holder != worker.id and (ours or (worker.unknown == "fail" and holder not in known))
+
         over = [row for row in tx.all("find_expired", now=tx.now, limit=1000) if left_behind(row["holder"])]
         ended = recover.take_away(tx, over, because=STARTUP)
         _count(tx, ended)
@@ -139,7 +145,7 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
         if not ended:
             pause.wait(hf.settings.tick.total_seconds() / 2)
     if total:
-        log.warning("%s: %d runs that an earlier worker of this name left behind were recovered", STARTUP, total)
+        log.warning("%s: %d runs that an earlier worker left behind were recovered", STARTUP, total)
 
 
 def _end_orphans(hf: Holdfast) -> None:

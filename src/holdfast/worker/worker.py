@@ -46,7 +46,9 @@ class Worker:
 
     queues       which queues it serves, the first one first; not told, those of the settings, and of the builds
     concurrency  how many runs at once
-    exclusive    a name that only one live worker may have
+    exclusive    a name that only one live worker may have; what an earlier one of it left running ends at the start
+    unknown      of a worker with such a name: 'fail' ends at the start what a worker left running that no one knows any
+                 more, too, whatever its name was; 'leave' lets the orchestrator find it
     drain        stop by itself when there is nothing left to do
     """
 
@@ -57,9 +59,10 @@ class Worker:
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
         exclusive: str | None = None,
+        unknown: Literal["leave", "fail"] = "leave",
         drain: bool = False,
     ) -> None:
-        self.hf, self.exclusive, self.drain = hf, exclusive, drain
+        self.hf, self.exclusive, self.unknown, self.drain = hf, exclusive, unknown, drain
         self.drained = False
         self.queues = _queues(hf) if queues is None else _named(queues)
         self.served = [*([] if OPERATIONS in self.queues else [OPERATIONS]), *self.queues]
