@@ -23,7 +23,6 @@ from sqlalchemy import (
     Engine,
     ForeignKey,
     Index,
-    LargeBinary,
     String,
     Text,
     UniqueConstraint,
@@ -31,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-PURGE_ALLOWED = ("raw_articles", "cluster_articles", "clusters", "article_vectors")
+PURGE_ALLOWED = ("cluster_articles", "clusters", "raw_articles")
 """Retention may delete rows of these, and of no other table."""
 
 
@@ -56,7 +55,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 class Table(DeclarativeBase):
-    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: Instant, date: Date, str: Text, bytes: LargeBinary}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: Instant, date: Date, str: Text}
 
 
 class Feed(Table):
@@ -103,20 +102,11 @@ class RawArticle(Table):
     fetched_at: Mapped[datetime] = mapped_column(index=True)
 
 
-class ArticleVector(Table):
-    """An article's embedding, made once: little-endian float32."""
-
-    __tablename__ = "article_vectors"
-
-    raw_article_id: Mapped[int] = mapped_column(ForeignKey("raw_articles.id", ondelete="cascade"), primary_key=True)
-    model: Mapped[str] = mapped_column(String(64), primary_key=True)
-    vector: Mapped[bytes]
-
-
 class Cluster(Table):
     """An event: what several articles report. `article_count` is how many links it has."""
 
     __tablename__ = "clusters"
+    __table_args__ = ({"sqlite_autoincrement": True},)  # no event ever gets the address of one that was purged
 
     id: Mapped[int] = mapped_column(primary_key=True)
     title: Mapped[str]
@@ -136,6 +126,7 @@ class ClusterArticle(Table):
     __table_args__ = (
         UniqueConstraint("cluster_id", "raw_article_id"),
         UniqueConstraint("raw_article_id"),
+        {"sqlite_autoincrement": True},  # a later link has a higher id: so a clustering knows that another was here
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -145,12 +136,14 @@ class ClusterArticle(Table):
 
 
 class Edition(Table):
-    """The brief of one day, as it was published. Nothing changes it."""
+    """The brief of one day in one time zone, as it was published. Nothing changes it."""
 
     __tablename__ = "editions"
+    __table_args__ = (UniqueConstraint("day", "time_zone"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    day: Mapped[date] = mapped_column(unique=True)
+    day: Mapped[date]
+    time_zone: Mapped[str] = mapped_column(String(64))
     published_at: Mapped[datetime]
     title: Mapped[str]
     markdown: Mapped[str]
@@ -173,6 +166,8 @@ class EditionArticle(Table):
 
 
 IMMUTABLE = ("editions", "edition_articles")
+REFERRED = {"raw_articles": "raw_article_id", "clusters": "cluster_id"}
+"""What `edition_articles` refers to, and by which column."""
 
 REFUSE = {
     "sqlite": """
@@ -181,22 +176,33 @@ REFUSE = {
     """,
     "postgresql": """
         create or replace trigger {table}_{verb} before {verb} on {table}
-        for each row execute function dailybrief_never_changes()
+        for each statement execute function dailybrief_never_changes()
     """,
 }
+VERBS = {"sqlite": ("update", "delete"), "postgresql": ("update", "delete", "truncate")}
 NEVER_CHANGES = """
     create or replace function dailybrief_never_changes() returns trigger language plpgsql
-    as $$ begin raise exception 'a row of %% never changes', tg_table_name; end $$
+    as $$ begin raise exception 'a row of %% never changes', tg_table_name using errcode = 'restrict_violation'; end $$
+"""
+# The foreign keys say the same, but SQLite heeds them only on connections that ask for it; a shell does not.
+SPARE = """
+    create trigger if not exists {table}_spared before delete on {table}
+    when exists (select 1 from edition_articles where {column} = old.id)
+    begin select raise(abort, 'an edition refers to this row of {table}'); end
 """
 
 
 def create(engine: Engine) -> None:
     """Make what is missing; what is there stays as it is. Two processes may do it at once."""
+    kind = engine.dialect.name
     with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
+        if kind == "postgresql":
             connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")
             connection.exec_driver_sql(NEVER_CHANGES)
         Table.metadata.create_all(connection)
         for table in IMMUTABLE:
-            for verb in ("update", "delete"):
-                connection.exec_driver_sql(REFUSE[engine.dialect.name].format(table=table, verb=verb))
+            for verb in VERBS[kind]:
+                connection.exec_driver_sql(REFUSE[kind].format(table=table, verb=verb))
+        if kind == "sqlite":
+            for table, column in REFERRED.items():
+                connection.exec_driver_sql(SPARE.format(table=table, column=column))
