@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from apps.dailybrief.wallclock import WallClock
+
 PREFIX = "DAILYBRIEF_"
 
 
@@ -51,6 +53,9 @@ class Settings(BaseModel):
     retention_expected: Seconds = Field(timedelta(minutes=10), description="The same for deleting.")
     publishing_expected: Seconds = Field(timedelta(minutes=2), description="The same for publishing.")
     misfire_grace: Seconds = Field(timedelta(seconds=300), description="How late a slot may start.")
+    unknown_instances: Literal["fail", "leave"] = Field(
+        "fail", description="Whether a worker that starts also fails what was left running by one that no one knows."
+    )
     coalesce: bool = Field(True, description="Of several slots that were missed only the latest runs.")
 
     allow_private_addresses: bool = Field(
@@ -84,6 +89,12 @@ class Settings(BaseModel):
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"there is no time zone {value!r}") from None
+        return value
+
+    @field_validator("ingestion_at", "clustering_at", "retention_at", "publishing_at")
+    @classmethod
+    def _times_make_sense(cls, value: str) -> str:
+        WallClock(value, ZoneInfo("UTC"))
         return value
 
     @property

@@ -14,7 +14,7 @@ from types import FrameType
 from apps.dailybrief import engine, job_runs, logs, services
 from apps.dailybrief.chronicle import Chronicle
 from apps.dailybrief.timetable import QUEUE
-from holdfast import Worker, WorkerExists
+from holdfast import HoldfastError, Worker, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
 PLACES = 4  # one for each job: none has a second run
@@ -37,13 +37,18 @@ def begin() -> int:
         except WorkerExists as error:
             logs.tell("worker_refused", level=logging.ERROR, code=error.code, error=str(error))
             return EXIT_EXISTS
+        except HoldfastError as error:
+            logs.tell("worker_lost", level=logging.ERROR, code=error.code, error=str(error))
+            return EXIT_LOST
 
 
 def work(stop: threading.Event) -> int:
     """Be the worker until told to stop, or until the name is lost."""
     hf = engine.hf
     began_at = hf.clock.now()
-    worker = Worker(hf, queues=[QUEUE], concurrency=PLACES, exclusive=services.WORKER)
+    worker = Worker(
+        hf, queues=[QUEUE], concurrency=PLACES, exclusive=services.WORKER, unknown=engine.settings.unknown_instances
+    )
     worker.start()
     tell_recovery(began_at)
     chronicle = Chronicle(hf, engine.readers, since=began_at)

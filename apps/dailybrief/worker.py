@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import sys
 
-from apps.dailybrief import logs, settings
+from apps.dailybrief import logs
+from apps.dailybrief.settings import InvalidSettings
+from holdfast import InvalidSetting
 
 EXIT_SETTINGS = 2
 
@@ -17,12 +19,10 @@ EXIT_SETTINGS = 2
 def main() -> int:
     logs.to_stdout()
     try:
-        settings.load()
-    except settings.InvalidSettings as error:
-        logs.tell("invalid_settings", level=logging.ERROR, error=str(error))
+        from apps.dailybrief import shift  # which reads the settings when it is imported
+    except (InvalidSettings, InvalidSetting) as error:
+        logs.tell("invalid_settings", level=logging.ERROR, code=error.code, error=str(error))
         return EXIT_SETTINGS
-    from apps.dailybrief import shift  # which reads the settings when it is imported
-
     return shift.begin()
 
 
