@@ -1,0 +1,187 @@
+"""Clustering: put every article that belongs to no event yet to one, and write it down.
+
+    read ──▶ think ──▶ write, if nobody else has written meanwhile ──▶ read again, until nothing is left
+
+Reading and thinking hold no lock. Writing goes in short transactions, each of them whole by itself: a crash between any
+two statements leaves what was committed, and the next call goes on from there. Only one clustering writes at a time; it
+looks first whether the newest link is still the one that it knows, and reads again if not. Whatever happens, the
+database's constraints have the last word: an article has one link, and a count grows only by a link that was inserted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import case, func, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from apps.dailybrief.database import Sessions, readers
+from apps.dailybrief.events import summaries
+from apps.dailybrief.events.embeddings import best
+from apps.dailybrief.events.grouping import Placed, Report, group
+from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import Cluster, ClusterArticle, RawArticle
+
+AT_ONCE = 5000  # articles that are thought about in one go
+WRITTEN = 200  # articles that one transaction writes
+TRIES = 20  # times in a row that others may get in between without anything of ours being written
+TELLING = 50  # articles of an event, the earliest, from which its title and sentence are taken
+
+INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+COLLATION = {"sqlite": "BINARY", "postgresql": "C"}  # the order of Python's strings
+
+
+class Interfered(Exception):
+    """Another clustering has written since we read; nothing of this transaction was written."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is: unplaced articles, placed ones around them, all of their ids, and the newest link."""
+
+    new: list[Report]
+    known: list[tuple[Report, int]]
+    ids: dict[str, int]
+    newest_link: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    articles: int = 0
+    begun: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.articles + other.articles, self.begun + other.begun)
+
+
+def cluster(writers: Sessions, settings: Settings, *, now: datetime | None = None) -> dict[str, int]:
+    """Place every article that has no event; safe to call at any time, again, and twice at once.
+
+    Returns what this call has done: articles placed (`rows` is the same), and events that began with one of them.
+
+        cluster(database.writers(engine), settings)       # {"rows": 37, "articles": 37, "begun": 12}
+    """
+    embedding, total, in_vain = best(settings.embedding), Counts(), 0
+    while (scene := read(writers, settings.cluster_window)).new:
+        placed = group(scene.known, scene.new, embedding=embedding, window=settings.cluster_window)
+        before = total
+        try:
+            for written in write(writers, scene, placed, now=now or datetime.now(UTC)):
+                total += written
+        except (Interfered, IntegrityError):  # the latter if retention took a row away that we meant to use
+            in_vain = in_vain + 1 if total == before else 0
+            if in_vain == TRIES:
+                raise
+    return {"rows": total.articles, "articles": total.articles, "begun": total.begun}
+
+
+def read(writers: Sessions, window: timedelta) -> Scene:
+    """The next articles by time that have no event, and all that stand near enough to be compared with."""
+    with readers(writers.kw["bind"])() as session:
+        # First of all: whoever writes after this changes it, and we shall notice.
+        newest = newest_link(session)
+        url = RawArticle.url.collate(COLLATION[session.get_bind().dialect.name])
+        columns = (RawArticle.id, RawArticle.url, RawArticle.published_at, RawArticle.title, RawArticle.summary)
+        unplaced = (
+            select(*columns)
+            .where(~select(ClusterArticle.id).where(ClusterArticle.raw_article_id == RawArticle.id).exists())
+            .order_by(RawArticle.published_at, url)
+            .limit(AT_ONCE)
+        )
+        new = session.execute(unplaced).all()
+        if not new:
+            return Scene([], [], {}, newest)
+        around = (
+            select(*columns, ClusterArticle.cluster_id)
+            .join(ClusterArticle, ClusterArticle.raw_article_id == RawArticle.id)
+            .where(RawArticle.published_at.between(new[0].published_at - window, new[-1].published_at + window))
+        )
+        known = session.execute(around).all()
+    return Scene(
+        new=[Report(row.url, row.published_at, row.title, row.summary) for row in new],
+        known=[(Report(row.url, row.published_at, row.title, row.summary), row.cluster_id) for row in known],
+        ids={row.url: row.id for row in new},
+        newest_link=newest,
+    )
+
+
+def write(writers: Sessions, scene: Scene, placed: Sequence[Placed], *, now: datetime) -> Iterator[Counts]:
+    """Write the places down, some in each transaction; tells after each commit what was written."""
+    newest, begun = scene.newest_link, dict[int, int]()
+    for start in range(0, len(placed), WRITTEN):
+        part, before = placed[start : start + WRITTEN], len(begun)
+        with writers.begin() as session:
+            take_turn(session)
+            if newest_link(session) != newest:
+                raise Interfered
+            touched = set[int]()
+            for one in part:
+                id = one.cluster if one.cluster > 0 else begun.get(one.cluster)
+                if id is None:
+                    id = begun[one.cluster] = begin(session, one.report, now=now)
+                if not attach(session, id, scene.ids[one.report.key], at=one.report.at, now=now):
+                    raise Interfered
+                touched.add(id)
+            describe(session, touched)
+            newest = newest_link(session)
+        yield Counts(articles=len(part), begun=len(begun) - before)
+
+
+def take_turn(session: Session) -> None:
+    """Let no other clustering, nor retention, write until the transaction ends. On SQLite every writer does that."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("lock table clusters in share row exclusive mode"))
+
+
+def newest_link(session: Session) -> int:
+    return session.scalar(select(func.max(ClusterArticle.id))) or 0
+
+
+def begin(session: Session, report: Report, *, now: datetime) -> int:
+    """An event without articles, as yet."""
+    values = {"title": report.title, "summary": "", "article_count": 0}
+    times = {"first_at": report.at, "last_at": report.at, "updated_at": now}
+    id = session.scalar(insert(Cluster).values(**values, **times).returning(Cluster.id))
+    assert id is not None
+    return id
+
+
+def attach(session: Session, cluster_id: int, article_id: int, *, at: datetime, now: datetime) -> bool:
+    """Link an article to an event and count it, or do nothing if it has an event already; tells which."""
+    link = {"cluster_id": cluster_id, "raw_article_id": article_id, "linked_at": now}
+    statement = INSERT[session.get_bind().dialect.name](ClusterArticle).values(**link).on_conflict_do_nothing()
+    if session.scalar(statement.returning(ClusterArticle.id)) is None:
+        return False
+    session.execute(
+        update(Cluster)
+        .where(Cluster.id == cluster_id)
+        .values(
+            article_count=Cluster.article_count + 1,
+            first_at=case((Cluster.first_at > at, at), else_=Cluster.first_at),
+            last_at=case((Cluster.last_at < at, at), else_=Cluster.last_at),
+            updated_at=now,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    return True
+
+
+def describe(session: Session, cluster_ids: Iterable[int]) -> None:
+    """Give events the title and the sentence that fit the articles they have now."""
+    rows = session.execute(
+        select(ClusterArticle.cluster_id, RawArticle.url, RawArticle.published_at, RawArticle.title, RawArticle.summary)
+        .join(RawArticle, RawArticle.id == ClusterArticle.raw_article_id)
+        .where(ClusterArticle.cluster_id.in_(sorted(cluster_ids)))
+    )
+    members = defaultdict[int, list[Report]](list)
+    for row in rows:
+        members[row.cluster_id].append(Report(row.url, row.published_at, row.title, row.summary))
+    for id, reports in sorted(members.items()):
+        telling = sorted(reports, key=lambda report: (report.at, report.key))[:TELLING]
+        values = {"title": summaries.headline(telling), "summary": summaries.sentence(telling)}
+        session.execute(update(Cluster).where(Cluster.id == id).values(**values))
