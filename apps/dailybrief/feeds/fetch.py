@@ -1,0 +1,162 @@
+"""Fetch: one feed over HTTP, politely and within limits.
+
+ask a host ──▶ 200                        Fetched
+    ▲      ├─▶ 304                        NotModified
+    │      ├─▶ anything else, or nothing  Failed
+    └──────┴─▶ a redirect: its address is checked like the first
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+
+import httpcore
+import httpx
+
+from apps.dailybrief.feeds import bodies
+from apps.dailybrief.feeds.addresses import Reach, Refused
+from apps.dailybrief.feeds.bodies import BadBody
+from apps.dailybrief.feeds.hosts import Hosts
+from apps.dailybrief.feeds.limits import Limits
+from apps.dailybrief.feeds.network import Patience, Transport
+
+ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+LONGEST_VALIDATOR = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """A document came. `url` is where it was at last; the validators make the next request conditional."""
+
+    body: bytes
+    url: str
+    content_type: str
+    etag: str | None
+    last_modified: str | None
+    status: int = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotModified:
+    """Nothing new since the fetch that the validators are from."""
+
+    status: int = 304
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """No document, and why: a stable code and a sentence."""
+
+    code: str
+    message: str
+    status: int | None = None
+
+
+Answer = Fetched | NotModified | Failed
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    url: httpx.URL
+
+
+class Fetcher:
+    """Fetches feeds, also from several threads at once, until `stop` is set: then what is under way raises Stopped."""
+
+    def __init__(self, limits: Limits, *, reach: Reach | None = None, stop: threading.Event | None = None) -> None:
+        self._limits = limits
+        self._reach = reach or Reach(allow_private=limits.allow_private_addresses)
+        self._stop = stop or threading.Event()
+        self._hosts = Hosts(pause=limits.host_pause, stop=self._stop)
+
+    def fetch(self, url: str, *, etag: str | None = None, last_modified: str | None = None) -> Answer:
+        """What is at this address now."""
+        try:
+            return self._follow(httpx.URL(url), _headers(self._limits, etag, last_modified))
+        except (Refused, BadBody) as error:
+            return Failed(code=error.code, message=str(error))
+        except (httpcore.TimeoutException, httpx.TimeoutException):
+            return Failed(code="timed_out", message="it took too long")
+        except (httpcore.ConnectError, httpx.ConnectError) as error:
+            secure = isinstance(error.__cause__, ssl.SSLError)
+            return Failed(code="insecure" if secure else "unreachable", message=str(error) or "no connection")
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
+            return Failed(code="bad_url", message=f"it is not an address: {error}")
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpx.TransportError) as error:
+            return Failed(code="bad_response", message=f"the answer broke off or is not HTTP: {error}")
+
+    def _follow(self, url: httpx.URL, headers: dict[bytes, bytes]) -> Answer:
+        left = self._limits.fetch_timeout.total_seconds()
+        seen = {url}
+        for _ in range(self._limits.max_redirects + 1):
+            self._reach.check_url(url)
+            with self._hosts.turn(url.host):
+                began = time.monotonic()
+                answer = self._ask(url, headers, Patience(left, stop=self._stop))
+                left -= time.monotonic() - began
+            if not isinstance(answer, _Elsewhere):
+                return answer
+            url = answer.url
+            if url in seen:
+                return Failed(code="redirect_loop", message="its redirects lead in a circle")
+            seen.add(url)
+        return Failed(
+            code="too_many_redirects", message=f"it was redirected more than {self._limits.max_redirects} times"
+        )
+
+    def _ask(self, url: httpx.URL, headers: dict[bytes, bytes], patience: Patience) -> Answer | _Elsewhere:
+        timeout = httpx.Timeout(
+            self._limits.read_timeout.total_seconds(), connect=self._limits.connect_timeout.total_seconds()
+        )
+        with (
+            httpx.Client(
+                transport=Transport(self._reach, patience=patience), trust_env=False, timeout=timeout
+            ) as client,
+            client.stream("GET", url, headers=headers, follow_redirects=False) as response,
+        ):
+            conditional = b"If-None-Match" in headers or b"If-Modified-Since" in headers
+            match response.status_code:
+                case 200:
+                    return self._taken(response, url)
+                case 304 if conditional:
+                    return NotModified()
+                case status if status in REDIRECTS and "location" in response.headers:
+                    return _Elsewhere(url.join(response.headers["location"]).copy_with(fragment=None))
+                case status:
+                    return Failed(code="bad_status", message=f"the server answered {status}", status=status)
+
+    def _taken(self, response: httpx.Response, url: httpx.URL) -> Fetched:
+        body = bodies.read(
+            response.iter_raw(),
+            encoding=response.headers.get("content-encoding", ""),
+            length=response.headers.get("content-length", ""),
+            limit=self._limits.max_feed_bytes,
+        )
+        return Fetched(
+            body=body,
+            url=str(url),
+            content_type=response.headers.get("content-type", ""),
+            etag=_validator(response, b"etag"),
+            last_modified=_validator(response, b"last-modified"),
+        )
+
+
+def _headers(limits: Limits, etag: str | None, last_modified: str | None) -> dict[bytes, bytes]:
+    given = {
+        b"User-Agent": limits.user_agent,
+        b"Accept": ACCEPT,
+        b"Accept-Encoding": bodies.ACCEPTED,
+        b"If-None-Match": etag,
+        b"If-Modified-Since": last_modified,
+    }
+    return {name: value.encode("latin-1") for name, value in given.items() if value is not None}
+
+
+def _validator(response: httpx.Response, name: bytes) -> str | None:
+    """A header as it came, byte for byte, so that it can be sent back."""
+    found = next((value for key, value in response.headers.raw if key.lower() == name), None)
+    return found.decode("latin-1") if found and len(found) <= LONGEST_VALIDATOR else None

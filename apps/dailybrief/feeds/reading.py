@@ -1,0 +1,138 @@
+"""Reading: parsing in processes of its own, because there are documents that keep a parser busy for hours.
+
+A reader is told a document and answers with its articles; after `seconds` of work on one, or with too much memory, the
+system ends it, and another takes its place. It knows no database and no secret, and ends when its input does.
+
+    python -m apps.dailybrief.feeds.reading SECONDS      (lines of JSON come in, and go out)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import Base64Bytes, BaseModel, TypeAdapter
+
+from apps.dailybrief.feeds.parse import BadFeed, Parsed, parse
+
+ROOT = Path(__file__).parents[3]
+MOST_MEMORY = 1_500_000_000
+
+
+class Order(BaseModel):
+    """What a reader is told."""
+
+    body: Base64Bytes
+    url: str
+    content_type: str
+    at: datetime
+    at_most: int
+
+
+class Fault(BaseModel):
+    """That the document is no feed."""
+
+    code: str
+    message: str
+
+
+ANSWER: TypeAdapter[Parsed | Fault] = TypeAdapter(Parsed | Fault)
+
+
+class Readers:
+    """Up to `count` processes that read; started when there is work for them."""
+
+    def __init__(self, count: int, *, seconds: float) -> None:
+        self._seconds = seconds
+        self._idle: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+        for _ in range(count):
+            self._idle.put(None)
+
+    def parse(self, body: bytes, *, url: str, content_type: str, at: datetime, at_most: int) -> Parsed:
+        """As `parse.parse`, elsewhere; BadFeed also if it takes too much."""
+        told = Order.model_construct(body=body, url=url, content_type=content_type, at=at, at_most=at_most)
+        with self._reader() as reader:
+            line = _ask(reader, told.model_dump_json().encode() + b"\n")
+        if not line.endswith(b"\n"):
+            raise BadFeed("too_complex", "reading it takes more time or memory than a feed may")
+        answer = ANSWER.validate_json(line)
+        if isinstance(answer, Fault):
+            raise BadFeed(answer.code, answer.message)
+        return answer
+
+    def close(self) -> None:
+        """End all readers, also those at work."""
+        self._closed = True
+        for reader in self._all:
+            reader.kill()
+            reader.wait()
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[subprocess.Popen[bytes]]:
+        reader = self._idle.get()
+        if reader is None or reader.poll() is not None:
+            reader = self._start()
+        try:
+            yield reader
+        finally:
+            self._idle.put(reader)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        reader = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(self._seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+            start_new_session=True,
+        )
+        self._all.append(reader)
+        if self._closed:
+            reader.kill()
+        return reader
+
+
+def _ask(reader: subprocess.Popen[bytes], told: bytes) -> bytes:
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    try:
+        reader.stdin.write(told)
+        reader.stdin.flush()
+        return reader.stdout.readline()
+    except (BrokenPipeError, ValueError):
+        return b""
+
+
+def _main(seconds: float) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin.buffer:
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # work, not waiting; the signal ends the process
+        answer = _answer(Order.model_validate_json(line))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        sys.stdout.buffer.write(ANSWER.dump_json(answer) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _answer(told: Order) -> Parsed | Fault:
+    try:
+        return parse(told.body, url=told.url, content_type=told.content_type, at=told.at, at_most=told.at_most)
+    except BadFeed as error:
+        return Fault(code=error.code, message=str(error))
+    except Exception as error:
+        # Whatever feedparser stumbles over: it is the document's fault, not that of the next one.
+        return Fault(code="unreadable", message=f"it can't be read: {type(error).__name__}")
+
+
+if __name__ == "__main__":
+    _main(float(sys.argv[1]))

@@ -1,0 +1,128 @@
+"""URLs: one spelling for each address, so that the same article has the same URL in every feed.
+
+What changes nothing is brought to one form: the case of scheme and host, the port that is the default, the trailing dot
+of a host, `.` and `..` in a path, percent-encoding that was not needed, international hosts (as punycode), fragments.
+What only counts visitors is dropped: see TRACKING. Parameters are sorted by name, unless a part has no name (`?12345`)
+or several (`?a=1;b=2`): then their order may mean something.
+
+What may change the answer stays as it is: `http` and `https`, `www.`, the case of a path, a slash at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv6Address
+from urllib.parse import urljoin, urlsplit
+
+import idna
+
+LONGEST = 2000
+DEFAULT_PORTS = {"http": 80, "https": 443}
+TRACKING = re.compile(
+    r"(utm_|mtm_|matomo_|piwik_|pk_|wt\.mc_|__hs)\w+"  # families of campaign counters
+    r"|at_(medium|campaign|format|link_\w+|ptr_name|bbc_team|custom\d)"
+    r"|fbclid|gclid|dclid|gclsrc|gbraid|wbraid|msclkid|yclid|ttclid|twclid|li_fat_id|igshid|igsh|rb_clickid"
+    r"|mc_cid|mc_eid|mkt_tok|_hsenc|_hsmi|hsctatracking|_ga|_gl|oly_anon_id|oly_enc_id|vero_conv|vero_id"
+    r"|s_cid|ncid|cmpid|wt_mc",
+    re.IGNORECASE,
+)
+UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+IN_PATH = UNRESERVED | frozenset(b"/!$&'()*+,;=:@")
+IN_QUERY = IN_PATH | frozenset(b"?")
+IGNORED = re.compile(r"[\x00-\x1f\x7f]")
+PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+
+
+class BadUrl(ValueError):
+    """The text is no address of a web page; the message says why."""
+
+    code = "bad_url"
+
+
+def canonical(url: str, *, base: str | None = None) -> str:
+    """The one spelling of this address, after it was resolved against `base`; or BadUrl."""
+    text = IGNORED.sub("", url).strip()
+    try:
+        parts = urlsplit(urljoin(base, text) if base else text)
+        port = parts.port
+    except ValueError as error:
+        raise BadUrl(f"{_shown(url)} can't be read: {error}") from None
+    scheme = parts.scheme.lower()
+    if scheme not in DEFAULT_PORTS:
+        raise BadUrl(f"{_shown(url)} is not an address of http or https")
+    if "@" in parts.netloc:
+        raise BadUrl("an address must not carry a user name or a password")
+    host = canonical_host(parts.hostname or "")
+    shown_port = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
+    path = _without_dots(_encoded(parts.path, IN_PATH)) or "/"
+    query = _query(parts.query)
+    # An address of the kind `#!/news/1` names its page in the fragment.
+    fragment = f"#{_encoded(parts.fragment, IN_QUERY)}" if parts.fragment.startswith("!") else ""
+    found = f"{scheme}://{host}{shown_port}{path}{'?' if query else ''}{query}{fragment}"
+    if len(found) > LONGEST:
+        raise BadUrl(f"{_shown(url)} is longer than {LONGEST} characters")
+    return found
+
+
+def canonical_host(host: str) -> str:
+    """A host in lower case and ASCII, without a dot at its end; IPv6 in brackets."""
+    if ":" in host and "%" not in host:
+        try:
+            return f"[{IPv6Address(host)}]"
+        except AddressValueError:
+            raise BadUrl(f"{_shown(host)} is not a host") from None
+    name = host.lower().rstrip(".")
+    if not name.isascii():
+        try:
+            name = idna.encode(name, uts46=True).decode("ascii").rstrip(".")
+        except (idna.IDNAError, UnicodeError):
+            raise BadUrl(f"{_shown(host)} is not a host") from None
+    if len(name) > 253 or not HOST.fullmatch(name):
+        raise BadUrl(f"{_shown(host)} is not a host")
+    return name
+
+
+def _query(query: str) -> str:
+    parts = [part for part in _encoded(query, IN_QUERY).split("&") if part]
+    kept = [part for part in parts if not TRACKING.fullmatch(part.partition("=")[0])]
+    if all(part.find("=") > 0 and ";" not in part for part in kept):
+        # The sort is stable: parameters of one name keep their order.
+        kept.sort(key=lambda part: part.partition("=")[0])
+    return "&".join(kept)
+
+
+def _encoded(text: str, safe: frozenset[int]) -> str:
+    """Percent-encode what must be, decode what need not be, and leave what would change its meaning."""
+    data = text.encode("utf-8", "replace")
+    out: list[str] = []
+    place = 0
+    while place < len(data):
+        if found := PERCENT.match(data, place):
+            byte = int(found[1], 16)
+            out.append(chr(byte) if byte in UNRESERVED else f"%{byte:02X}")
+            place += 3
+        else:
+            byte = data[place]
+            out.append(chr(byte) if byte in safe else f"%{byte:02X}")
+            place += 1
+    return "".join(out)
+
+
+def _without_dots(path: str) -> str:
+    """`/a/./b/../c` is `/a/c`. Empty segments stay: they may mean something."""
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == "..":
+            if len(kept) > 1:
+                kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 100 else text[:99] + "…")
