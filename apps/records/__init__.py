@@ -1,0 +1,1 @@
+"""Records: documents come in as files and come out as data, inside one process."""

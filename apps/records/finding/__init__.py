@@ -1,0 +1,41 @@
+"""Finding: what a text says: dates, people, amounts, identifiers, contacts and sections, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apps.records.finding import amounts, contacts, dates, identifiers, people, sections
+from apps.records.finding.found import Found, Hints
+
+# Who comes first has the place: what has a checksum or a form of its own before what is only likely.
+FINDERS = (identifiers.find, contacts.find, dates.find, amounts.find, sections.find, people.find)
+MOST = 5000  # of one document
+
+
+def interpret(pages: Sequence[str], *, kind: str) -> list[Found]:
+    """All that was found, in the order of the text; no two of one group overlap. `kind` is what the document is."""
+    hints = Hints(kind=kind, currency=amounts.currency_of(pages), day_first=dates.day_first(pages))
+    found: list[Found] = []
+    for number, text in enumerate(pages, start=1):
+        taken = _Taken()
+        for find in FINDERS:
+            for one in find(text, hints):
+                # A section's title may hold other things; they do not dispute its place.
+                if one.kind == "section" or taken.take(one.start, one.end):
+                    found.append(one.on(number))
+    return sorted(found, key=lambda one: (one.page, one.start, one.end))[:MOST]
+
+
+class _Taken:
+    """The places of one page that are taken."""
+
+    def __init__(self) -> None:
+        self._at: set[int] = set()
+
+    def take(self, start: int, end: int) -> bool:
+        """Take a place; False if some of it is taken."""
+        place = range(start, end)
+        if not self._at.isdisjoint(place):
+            return False
+        self._at.update(place)
+        return True

@@ -1,0 +1,176 @@
+"""Amounts: numbers with a currency, or in a place where only money stands; as decimals, with what they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from apps.records.finding.found import Found, Hints, first_that_fits, line_before, words
+
+CURRENCIES = {
+    "€": "EUR",
+    "eur": "EUR",
+    "euro": "EUR",
+    "euros": "EUR",
+    "$": "USD",
+    "us$": "USD",
+    "usd": "USD",
+    "dollars": "USD",
+    "£": "GBP",
+    "gbp": "GBP",
+    "pounds": "GBP",
+    "chf": "CHF",
+    "fr.": "CHF",
+    "sfr.": "CHF",
+    "franken": "CHF",
+}
+_NUMBER = (
+    r"(?P<number>(?:\d{1,3}(?:[.,'’]\d{3})+|\d{1,3}(?: \d{3})+(?=,\d\d)|\d{1,9})(?:[.,]\d{2}(?!\d)|,[-–—]+|\.[-–—]+)?)"
+)
+_SIGN = r"(?P<sign>[-–−]\s?)?"
+_BEFORE = r"(?P<before>US\$|[€$£]|(?<![A-Za-z])(?:EUR|USD|GBP|CHF|Fr\.|SFr\.)(?=[\s\d]))"
+_AFTER = r"(?P<after>[€$£]|(?:EUR|USD|GBP|CHF|Euros?|Franken|dollars|pounds)\b)"
+_FREE = r"(?<![\w.,'’/])"
+
+MARKED = re.compile(
+    rf"{_BEFORE}\s?{_SIGN}{_NUMBER}(?![\d]|[.,]\d)|{_FREE}{_SIGN.replace('sign', 'sign2')}"
+    rf"{_NUMBER.replace('number', 'number2')}\s?{_AFTER}"
+)
+PLAIN = re.compile(
+    rf"{_FREE}{_SIGN}(?P<number>(?:\d{{1,3}}(?:[.,'’]\d{{3}})+|\d{{1,9}})[.,]\d{{2}})(?![\d%]|[.,]\d|\s?%|\s?(?:mg|ml|kg|mm|cm|m²))"
+)
+MONEY_TO_THE_END = re.compile(r"\s*(?:€|EUR|USD|GBP|CHF|\$|£)?\s*$")
+
+NAMES = (
+    (
+        "net",
+        words(
+            r"zwischensumme",
+            r"\bnetto(?!\w*preis)",
+            r"\bsub-?total",
+            r"\bnet (?:total|amount)",
+            r"total (?:exkl|excl)",
+            r"summe netto",
+        ),
+    ),
+    (
+        "total",
+        words(
+            r"gesamt(?:betrag|summe|preis)?\b",
+            r"rechnungs(?:betrag|summe)",
+            r"end(?:betrag|summe)",
+            r"zu zahlen",
+            r"zahlbetrag",
+            r"\btotal\b(?! (?:hours|days))",
+            r"amount due",
+            r"balance due",
+            r"grand total",
+            r"zusammen",
+            r"bruttobetrag",
+            r"\bsumme\b",
+            r"schadenhöhe",
+        ),
+    ),
+    ("tax", words(r"\bmwst", r"\bust\b", r"umsatzsteuer", r"mehrwertsteuer", r"\bvat\b", r"\btax\b", r"\bgst\b")),
+)
+_TAXED = words(r"(?:inkl|incl)\w*\.?\s*(?:\d+ ?%\s*)?(?:mwst|ust|vat|tax)")
+TABLE_HEAD = words(
+    r"\b(?:betrag|amount|gesamtpreis|einzelpreis|preis|price|line total)\b.{0,20}$", r"\b(?:betrag|amount)\b"
+)
+
+
+def find(text: str, hints: Hints) -> Iterator[Found]:
+    """The amounts of a page: those with a currency, and those that a label or a table's column shows to be money."""
+    for offset, line, in_table in _lines(text, hints):
+        marked = list(MARKED.finditer(line))
+        plain = [
+            match
+            for match in PLAIN.finditer(line)
+            if not any(match.start() < other.end() and other.start() < match.end() for other in marked)
+        ]
+        for match in marked:
+            number = match["number"] or match["number2"]
+            unit = CURRENCIES[(match["before"] or match["after"]).lower()]
+            at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
+            yield _found(text, offset, line, match, number, unit, in_table and at_end, hints, 0.97)
+        for match in plain[-1:]:
+            at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
+            if at_end and not marked and hints.currency and (in_table or _label(line[: match.start()])):
+                yield _found(text, offset, line, match, match["number"], hints.currency, in_table, hints, 0.85)
+
+
+def currency_of(pages: Sequence[str]) -> str | None:
+    """The currency that a document speaks of most."""
+    said = Counter(
+        CURRENCIES[mark.lower()]
+        for text in pages
+        for mark in re.findall(r"[€$£]|\b(?:EUR|USD|GBP|CHF|Euro|Franken)\b", text)
+    )
+    return said.most_common(1)[0][0] if said else None
+
+
+def decimal_of(number: str) -> Decimal:
+    """The value of a number in German, Swiss or English spelling."""
+    whole = re.sub(r"[,.][-–—]+$", "", number)
+    cents = re.search(r"[.,](\d{2})$", whole)
+    if cents:
+        whole = whole[: cents.start()]
+    return Decimal(re.sub(r"\D", "", whole) + "." + (cents[1] if cents else "00"))
+
+
+def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool]]:
+    """Each line with its place, and whether it stands where a table has its sums."""
+    below_head, offset = False, 0
+    for line in text.split("\n"):
+        columns = re.search(r"\S(?: {2,}|\t)\s*\S*\d[.,]\d{2}", line) is not None
+        is_head = TABLE_HEAD.search(line) is not None and not re.search(r"\d[.,]\d{2}", line)
+        listed = hints.kind in ("invoice", "claim")
+        yield offset, line, listed and (below_head or columns) and not is_head
+        below_head = (below_head or is_head) and not re.match(r"\s*(?:bitte|please|payment|zahl)", line, re.IGNORECASE)
+        offset += len(line) + 1
+
+
+def _label(said: str) -> str | None:
+    """What the words before it say an amount is; those before another number or in another column do not count."""
+    said = re.split(r"\d[.,]\d{2}\s", said)[-1][-60:]
+    if _TAXED.search(said):
+        return "total"
+    return first_that_fits(NAMES, said)
+
+
+def _found(
+    text: str,
+    offset: int,
+    line: str,
+    match: re.Match[str],
+    number: str,
+    unit: str,
+    listed: bool,
+    hints: Hints,
+    sure: float,
+) -> Found:
+    value = decimal_of(number)
+    if match["sign"] or match.groupdict().get("sign2"):
+        value = -value
+    start, end = offset + match.start(), offset + match.end()
+    name = _label(line_before(text, start, most=90))
+    if name is None:
+        name = "item" if listed else "amount"
+    elif not listed and not _is_labelled(line[: match.start()]):
+        name = "amount" if name == "tax" else name
+    return Found(
+        kind="amount",
+        name=name,
+        value=str(value),
+        unit=unit,
+        text=text[start:end],
+        start=start,
+        end=end,
+        confidence=sure,
+    )
+
+
+def _is_labelled(said: str) -> bool:
+    return re.search(r"[:\t]|\s{2,}", said) is not None

@@ -1,0 +1,55 @@
+"""Reading: the text of a file, page by page (of a PDF), or part by part (of a message)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from apps.records.kinds import Kind
+from apps.records.reading import mail, pdf, plain, word
+from apps.records.reading.limits import Limits
+from apps.records.unreadable import Unreadable
+
+READERS: dict[Kind, Callable[[Path, Limits], Iterator[str]]] = {
+    "pdf": pdf.read,
+    "docx": word.read,
+    "eml": mail.read,
+    "txt": plain.read,
+}
+Progress = Callable[[int], None]
+
+
+def read(path: Path, kind: Kind, *, limits: Limits | None = None, progress: Progress = lambda done: None) -> list[str]:
+    """The text of each page, in one spelling; Unreadable if there is none."""
+    limits = limits or Limits()
+    pages: list[str] = []
+    characters = 0
+    try:
+        for text in READERS[kind](path, limits):
+            if len(pages) == limits.pages:
+                raise Unreadable("TOO_LARGE", f"it has more than {limits.pages:,} pages")
+            pages.append(tidy(text))
+            characters += len(pages[-1])
+            if characters > limits.characters:
+                raise Unreadable("TOO_LARGE", f"it has more than {limits.characters:,} characters")
+            progress(len(pages))
+    except FileNotFoundError as error:
+        raise Unreadable("MISSING", "its file is no longer there") from error
+    if not any(page.strip() for page in pages):
+        raise Unreadable("EMPTY", "there is no text in it")
+    return pages
+
+
+_UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b\ufeff\ufffe\uffff]|[\ud800-\udfff]")
+_SPACES = re.compile(r"[\u00a0\u2000-\u200a\u202f\u205f]")
+
+
+def tidy(text: str) -> str:
+    """Composed characters, plain spaces and line ends, no ligatures; nothing that a database can't keep."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _SPACES.sub(" ", _UNWANTED.sub("", text))
+    for ligature, letters in (("ﬁ", "fi"), ("ﬂ", "fl"), ("ﬀ", "ff"), ("ﬃ", "ffi"), ("ﬄ", "ffl")):
+        text = text.replace(ligature, letters)
+    return unicodedata.normalize("NFC", text).rstrip()

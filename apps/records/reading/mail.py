@@ -1,0 +1,118 @@
+"""EML: a message's own lines of header, then its text; text that is attached follows as further pages."""
+
+from __future__ import annotations
+
+import email
+import email.errors
+import email.policy
+import re
+from collections.abc import Iterator
+from email.message import EmailMessage
+from html.parser import HTMLParser
+from pathlib import Path
+
+from apps.records.reading.limits import Limits
+from apps.records.unreadable import Unreadable
+
+SHOWN = ("From", "To", "Cc", "Subject", "Date")
+
+
+def read(path: Path, limits: Limits) -> Iterator[str]:
+    with path.open("rb") as file:
+        message = email.message_from_binary_file(file, policy=email.policy.default)
+    assert isinstance(message, EmailMessage)
+    _measure(message, limits)
+    if _is_cut_off(message):
+        raise Unreadable("TRUNCATED", "the message ends before its last part: some of it was lost on the way")
+    body = _body(message)
+    head = "\n".join(f"{name}: {_header(message, name)}" for name in SHOWN if message[name])
+    if not body.strip() and _is_encrypted(message):
+        raise Unreadable("ENCRYPTED", "the message is encrypted")
+    yield f"{head}\n\n{body}"
+    for part in message.iter_attachments():
+        if part.get_content_maintype() == "text":
+            yield f"{part.get_filename() or 'attachment'}\n\n{_text(part)}"
+        elif part.get_content_type() == "message/rfc822":
+            inner = part.get_content()
+            yield "\n".join(f"{name}: {_header(inner, name)}" for name in SHOWN if inner[name]) + "\n\n" + _body(inner)
+
+
+def _measure(message: EmailMessage, limits: Limits) -> None:
+    """Refuse a message with too many parts, or parts within parts within parts."""
+    left: list[tuple[EmailMessage, int]] = [(message, 0)]
+    parts = 0
+    while left:
+        part, depth = left.pop()
+        parts += 1
+        if parts > limits.parts:
+            raise Unreadable("TOO_LARGE", f"it has more than {limits.parts:,} parts")
+        if depth > limits.depth:
+            raise Unreadable("TOO_LARGE", f"its parts lie more than {limits.depth} deep within each other")
+        if part.is_multipart():
+            left += [(inner, depth + 1) for inner in part.get_payload()]  # type: ignore[misc]
+
+
+def _is_cut_off(message: EmailMessage) -> bool:
+    lost = (email.errors.StartBoundaryNotFoundDefect, email.errors.CloseBoundaryNotFoundDefect)
+    return any(isinstance(defect, lost) for part in message.walk() for defect in part.defects)
+
+
+def _is_encrypted(message: EmailMessage) -> bool:
+    return message.get_content_type() == "multipart/encrypted" or any(
+        part.get_content_type() in ("application/pkcs7-mime", "application/pgp-encrypted") for part in message.walk()
+    )
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    return re.sub(r"\s+", " ", str(message[name])).strip()
+
+
+def _body(message: EmailMessage) -> str:
+    part = message.get_body(preferencelist=("plain", "html"))
+    return "" if part is None else _text(part)  # type: ignore[arg-type]
+
+
+def _text(part: EmailMessage) -> str:
+    try:
+        text = part.get_content()
+    except (LookupError, ValueError, KeyError):  # an encoding that does not exist
+        text = (part.get_payload(decode=True) or b"").decode("utf-8", "replace")  # type: ignore[union-attr]
+    if not isinstance(text, str):
+        return ""
+    return _without_marks(text) if part.get_content_subtype() == "html" else text
+
+
+class _Words(HTMLParser):
+    """The words of a page of HTML, with its blocks on lines of their own."""
+
+    BLOCKS = frozenset("p div br tr li h1 h2 h3 h4 table ul ol blockquote".split())  # noqa: SIM905
+    UNSEEN = frozenset(("script", "style", "head", "title"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._unseen += tag in self.UNSEEN
+        if tag in self.BLOCKS:
+            self.said.append("\n")
+        elif tag in ("td", "th"):
+            self.said.append("   ")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen -= tag in self.UNSEEN and self._unseen > 0
+        if tag in ("p", "div", "table"):
+            self.said.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.said.append(re.sub(r"\s+", " ", data))
+
+
+def _without_marks(html: str) -> str:
+    words = _Words()
+    words.feed(html)
+    words.close()
+    lines = [line.strip() for line in "".join(words.said).split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -1,0 +1,121 @@
+"""Labels: documents whose text says what is to be found in it.
+
+    class: invoice
+    Due: [[date.due_date=2024-03-26|26. März 2024]]
+
+The first line is what the document is; `kind.name=value|text` is a field: without a name nothing says what it is there,
+without a value it is the text. Form feeds divide pages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.records.classify import classify
+from apps.records.finding import interpret
+from apps.records.finding.found import Found
+
+HERE = Path(__file__).parent / "labelled"
+LABEL = re.compile(r"\[\[(?P<kind>[a-z]+)(?:\.(?P<name>[a-z_]+))?(?:=(?P<value>[^|\]]+))?\|(?P<text>[^\]]+)\]\]")
+
+
+@dataclass(frozen=True)
+class Expected:
+    kind: str
+    name: str
+    value: str
+    page: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Labelled:
+    name: str
+    kind: str
+    pages: list[str]
+    expected: list[Expected]
+
+
+def load(which: str) -> list[Labelled]:
+    return [read(path) for path in sorted((HERE / which).glob("*.txt"))]
+
+
+def read(path: Path) -> Labelled:
+    first, _, rest = path.read_text("utf-8").partition("\n")
+    pages, expected = [], []
+    for number, marked in enumerate(rest.split("\f"), start=1):
+        text, at = "", 0
+        for match in LABEL.finditer(marked):
+            text += marked[at : match.start()]
+            at = match.end()
+            start = len(text)
+            text += match["text"]
+            value = match["value"] or match["text"]
+            expected.append(Expected(match["kind"], match["name"] or match["kind"], value, number, start, len(text)))
+        pages.append(text + marked[at:])
+    return Labelled(path.stem, first.removeprefix("class: "), pages, expected)
+
+
+@dataclass
+class Score:
+    right: int = 0
+    found: int = 0
+    wanted: int = 0
+    named: int = 0
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        return self.right / self.wanted if self.wanted else 1.0
+
+    @property
+    def names(self) -> float:
+        """Of those found rightly, how many are called what they are."""
+        return self.named / self.right if self.right else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"precision {self.precision:.3f}, recall {self.recall:.3f}, names {self.names:.3f} "
+            f"({self.right} right of {self.found} found and {self.wanted} wanted)"
+        )
+
+
+def value_of(found: Found) -> str:
+    return f"{found.value} {found.unit}" if found.unit else found.value
+
+
+def compare(documents: list[Labelled], told: list[str] | None = None) -> dict[str, Score]:
+    """Each kind of field, and all: right is the same kind and value in a place that overlaps."""
+    scores: dict[str, Score] = {"all": Score()}
+    for document in documents:
+        fields = interpret(document.pages, kind=classify(document.pages).kind)
+        left = list(fields)
+        for expected in document.expected:
+            match = next((one for one in left if _fits(one, expected)), None)
+            for score in (scores["all"], scores.setdefault(expected.kind, Score())):
+                score.wanted += 1
+                score.right += match is not None
+                score.named += match is not None and match.name == expected.name
+            if match is not None:
+                left.remove(match)
+                if told is not None and match.name != expected.name:
+                    told.append(f"{document.name}: {match.text!r} is {expected.name}, not {match.name}")
+            elif told is not None:
+                told.append(f"{document.name}: missed {expected}")
+        for one in fields:
+            for score in (scores["all"], scores.setdefault(one.kind, Score())):
+                score.found += 1
+        if told is not None:
+            told += [f"{document.name}: wrong {one.kind}.{one.name} {one.text!r} = {value_of(one)}" for one in left]
+    return scores
+
+
+def _fits(found: Found, expected: Expected) -> bool:
+    same = (found.kind, value_of(found), found.page) == (expected.kind, expected.value, expected.page)
+    return same and found.start < expected.end and expected.start < found.end
