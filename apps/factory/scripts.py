@@ -1,0 +1,242 @@
+"""Scripts: Markdown that tells a video, scene by scene.
+
+    # Title                      the title card; a paragraph below it is spoken there
+    ## Scene                     each becomes a segment
+    A paragraph.                 narration, spoken and shown as captions
+    - a point                    appears while it is spoken
+    ![what it shows](name)       a picture that was handed in by that name
+    ```python                    code, shown as it is
+
+Whatever else Markdown has is refused with its line, and so is what would not fit on a slide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+LONGEST, MOST_SCENES, MOST_WORDS = 100_000, 60, 150
+MOST_POINTS, LONGEST_POINT, LONGEST_TITLE = 6, 120, 120
+CODE_LINES, CODE_COLUMNS = 16, 72
+PICTURE = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something in a script that no video can be made of: a code that stays, the line, and what to do."""
+
+    code: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.message}"
+
+
+class ScriptInvalid(Exception):
+    """The script has faults; all of them are told at once."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("; ".join(map(str, faults)))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One segment of the video: what is said, and what is shown meanwhile."""
+
+    title: str
+    narration: str
+    points: tuple[str, ...] = ()
+    picture: str | None = None
+    code: str | None = None
+    opening: bool = False
+    """Whether it is the title card."""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"points": list(self.points)}
+
+    @staticmethod
+    def from_json(found: dict[str, Any]) -> Scene:
+        return Scene(**{**found, "points": tuple(found["points"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    title: str
+    scenes: tuple[Scene, ...]
+
+
+@dataclass
+class _Draft:
+    """A scene while it is read."""
+
+    title: str
+    line: int
+    opening: bool = False
+    narration: list[str] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
+    picture: str | None = None
+    code: str | None = None
+
+
+def parse(text: str, *, pictures: Collection[str] = ()) -> Script:
+    """The script that a text is, or ScriptInvalid with every fault. `pictures` are the names that it may show."""
+    if len(text) > LONGEST:
+        raise ScriptInvalid([Fault(code="script_too_long", line=1, message=f"a script has at most {LONGEST:,} letters")])
+    reader = _Reader(pictures)
+    reader.read(MarkdownIt("commonmark").parse(text))
+    if reader.faults:
+        raise ScriptInvalid(sorted(reader.faults, key=lambda fault: fault.line))
+    return Script(title=reader.drafts[0].title, scenes=tuple(map(_scene, reader.drafts)))
+
+
+def _scene(draft: _Draft) -> Scene:
+    return Scene(
+        title=draft.title,
+        narration=" ".join(draft.narration) or draft.title,
+        points=tuple(draft.points),
+        picture=draft.picture,
+        code=draft.code,
+        opening=draft.opening,
+    )
+
+
+class _Reader:
+    """Goes through the blocks of a text, and keeps scenes and faults."""
+
+    def __init__(self, pictures: Collection[str]) -> None:
+        self.drafts: list[_Draft] = []
+        self.faults: list[Fault] = []
+        self._pictures = pictures
+
+    def read(self, tokens: Sequence[Token]) -> None:
+        for first, block in _blocks(tokens):
+            line = first.map[0] + 1 if first.map else 1
+            self._kinds().get(first.type, self._unknown)(block, line)
+        if not self.drafts:
+            self._fault("title_missing", 1, "a script begins with its title: # Title")
+        elif len(self.drafts) == 1:
+            self._fault("scene_missing", self.drafts[0].line, "a script has at least one scene: ## Scene")
+        if len(self.drafts) > MOST_SCENES + 1:
+            self._fault("too_many_scenes", self.drafts[MOST_SCENES].line, f"a script has at most {MOST_SCENES} scenes")
+        for draft in self.drafts:
+            self._check(draft)
+
+    def _kinds(self) -> dict[str, Callable[[Sequence[Token], int], None]]:
+        return {
+            "heading_open": self._heading,
+            "paragraph_open": self._paragraph,
+            "bullet_list_open": self._points,
+            "fence": self._code,
+            "hr": lambda block, line: None,
+        }
+
+    def _heading(self, block: Sequence[Token], line: int) -> None:
+        title, level = _plain(block), block[0].tag
+        if not title:
+            return self._fault("title_empty", line, "a heading needs words")
+        if len(title) > LONGEST_TITLE:
+            return self._fault("title_too_long", line, f"a title has at most {LONGEST_TITLE} letters")
+        if level == "h1" and self.drafts:
+            return self._fault("title_twice", line, "a script has one title (#); its scenes begin with ##")
+        if level == "h2" and not self.drafts:
+            return self._fault("title_missing", line, "a script begins with its title (#), then come its scenes (##)")
+        if level not in ("h1", "h2"):
+            return self._fault("heading_unknown", line, "headings are # (the title) and ## (a scene)")
+        self.drafts.append(_Draft(title=title, line=line, opening=level == "h1"))
+        return None
+
+    def _paragraph(self, block: Sequence[Token], line: int) -> None:
+        draft = self._draft(line)
+        inline = block[1].children or []
+        images = [token for token in inline if token.type == "image"]
+        if not images:
+            draft.narration.append(_plain(block))
+        elif len(images) > 1 or any(token.type == "text" and token.content.strip() for token in inline):
+            self._fault("picture_in_text", line, "a picture stands in a paragraph of its own")
+        else:
+            self._picture(draft, str(images[0].attrs.get("src", "")), line)
+
+    def _picture(self, draft: _Draft, name: str, line: int) -> None:
+        if draft.opening:
+            return self._fault("title_card_full", line, "the title card has words only; put the picture in a scene")
+        if draft.picture is not None:
+            return self._fault("picture_twice", line, "a scene shows one picture")
+        if not PICTURE.fullmatch(name) or name not in self._pictures:
+            there = ", ".join(sorted(self._pictures)) or "none yet"
+            return self._fault("picture_unknown", line, f"there is no picture {name[:60]!r}; there are: {there}")
+        draft.picture = name
+        return None
+
+    def _points(self, block: Sequence[Token], line: int) -> None:
+        draft = self._draft(line)
+        if draft.opening:
+            return self._fault("title_card_full", line, "the title card has words only; put the points in a scene")
+        if any(token.type.endswith("list_open") for token in block[1:]):
+            return self._fault("points_nested", line, "points have no points of their own")
+        for token in block:
+            if token.type == "inline":
+                point, at = _plain([token]), (token.map or [line - 1])[0] + 1
+                if len(point) > LONGEST_POINT:
+                    self._fault("point_too_long", at, f"a point has at most {LONGEST_POINT} letters")
+                draft.points.append(point)
+        return None
+
+    def _code(self, block: Sequence[Token], line: int) -> None:
+        draft, code = self._draft(line), block[0].content.rstrip().expandtabs(4)
+        if draft.opening:
+            return self._fault("title_card_full", line, "the title card has words only; put the code in a scene")
+        if draft.code is not None:
+            return self._fault("code_twice", line, "a scene shows one piece of code")
+        lines = code.split("\n")
+        if len(lines) > CODE_LINES or max(map(len, lines)) > CODE_COLUMNS:
+            self._fault("code_too_long", line, f"code has at most {CODE_LINES} lines of {CODE_COLUMNS} letters")
+        draft.code = code
+        return None
+
+    def _unknown(self, block: Sequence[Token], line: int) -> None:
+        what = block[0].type.removesuffix("_open").replace("_", " ")
+        self._fault("part_unknown", line, f"a script has no {what}; it has narration, points (-), pictures and code")
+
+    def _draft(self, line: int) -> _Draft:
+        if not self.drafts:
+            self._fault("title_missing", line, "a script begins with its title: # Title")
+            self.drafts.append(_Draft(title="?", line=line, opening=True))
+        return self.drafts[-1]
+
+    def _check(self, draft: _Draft) -> None:
+        words = sum(len(part.split()) for part in draft.narration)
+        if not words and not draft.opening:
+            self._fault("narration_missing", draft.line, f"scene {draft.title!r} says nothing: give it a paragraph")
+        if words > MOST_WORDS:
+            self._fault("scene_too_long", draft.line, f"a scene has at most {MOST_WORDS} words, this one {words}")
+        if len(draft.points) > MOST_POINTS:
+            self._fault("too_many_points", draft.line, f"a scene has at most {MOST_POINTS} points")
+        shown = [what for what in (draft.points, draft.picture, draft.code) if what]
+        if draft.picture and draft.code or len(shown) > 2:
+            self._fault("scene_full", draft.line, "a scene shows points with a picture or with code, not all of them")
+
+    def _fault(self, code: str, line: int, message: str) -> None:
+        self.faults.append(Fault(code=code, line=line, message=message))
+
+
+def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]:
+    """The blocks that stand at the top, each with all that is in it."""
+    begin = 0
+    for end, token in enumerate(tokens):
+        if token.level == 0 and token.nesting <= 0:
+            yield tokens[begin], tokens[begin : end + 1]
+            begin = end + 1
+
+
+def _plain(tokens: Sequence[Token]) -> str:
+    """The words in them, without marks; whatever could not be spoken or drawn becomes a blank."""
+    inline = [child for token in tokens for child in token.children or []]
+    text = "".join(" " if child.type.endswith("break") else child.content for child in inline if child.type != "image")
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
