@@ -11,11 +11,12 @@ database's constraints have the last word: an article has one link, and a count 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from sqlalchemy import case, func, insert, select, text, update
+from sqlalchemy import bindparam, case, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -32,8 +33,24 @@ WRITTEN = 200  # articles that one transaction writes
 TRIES = 20  # times in a row that others may get in between without anything of ours being written
 TELLING = 50  # articles of an event, the earliest, from which its title and sentence are taken
 
-INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 COLLATION = {"sqlite": "BINARY", "postgresql": "C"}  # the order of Python's strings
+
+GROW = (
+    update(Cluster.__table__)  # type: ignore[arg-type]  # it is a Table
+    .where(Cluster.id == bindparam("cluster"))
+    .values(
+        article_count=Cluster.article_count + bindparam("more"),
+        first_at=case((Cluster.first_at > bindparam("earliest"), bindparam("earliest")), else_=Cluster.first_at),
+        last_at=case((Cluster.last_at < bindparam("latest"), bindparam("latest")), else_=Cluster.last_at),
+        updated_at=bindparam("now"),
+    )
+)
+TELL = (
+    update(Cluster.__table__)  # type: ignore[arg-type]
+    .where(Cluster.id == bindparam("cluster"))
+    .values(title=bindparam("headline"), summary=bindparam("sentence"))
+)
 
 
 class Interfered(Exception):
@@ -48,6 +65,15 @@ class Scene:
     known: list[tuple[Report, int]]
     ids: dict[str, int]
     newest_link: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """That an article, published at that time, belongs to an event."""
+
+    cluster_id: int
+    article_id: int
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -112,24 +138,25 @@ def read(writers: Sessions, window: timedelta) -> Scene:
 
 def write(writers: Sessions, scene: Scene, placed: Sequence[Placed], *, now: datetime) -> Iterator[Counts]:
     """Write the places down, some in each transaction; tells after each commit what was written."""
-    newest, begun = scene.newest_link, dict[int, int]()
+    newest, clusters = scene.newest_link, dict[int, int]()
     for start in range(0, len(placed), WRITTEN):
-        part, before = placed[start : start + WRITTEN], len(begun)
+        part = placed[start : start + WRITTEN]
         with writers.begin() as session:
             take_turn(session)
             if newest_link(session) != newest:
                 raise Interfered
-            touched = set[int]()
-            for one in part:
-                id = one.cluster if one.cluster > 0 else begun.get(one.cluster)
-                if id is None:
-                    id = begun[one.cluster] = begin(session, one.report, now=now)
-                if not attach(session, id, scene.ids[one.report.key], at=one.report.at, now=now):
-                    raise Interfered
-                touched.add(id)
-            describe(session, touched)
+            first = {
+                one.cluster: one.report for one in reversed(part) if one.cluster < 0 and one.cluster not in clusters
+            }
+            clusters |= begin(session, first, now=now)
+            links = [
+                Link(clusters.get(one.cluster, one.cluster), scene.ids[one.report.key], one.report.at) for one in part
+            ]
+            if attach(session, links, now=now) < len(links):
+                raise Interfered
+            describe(session, {link.cluster_id for link in links})
             newest = newest_link(session)
-        yield Counts(articles=len(part), begun=len(begun) - before)
+        yield Counts(articles=len(part), begun=len(first))
 
 
 def take_turn(session: Session) -> None:
@@ -142,33 +169,34 @@ def newest_link(session: Session) -> int:
     return session.scalar(select(func.max(ClusterArticle.id))) or 0
 
 
-def begin(session: Session, report: Report, *, now: datetime) -> int:
-    """An event without articles, as yet."""
-    values = {"title": report.title, "summary": "", "article_count": 0}
-    times = {"first_at": report.at, "last_at": report.at, "updated_at": now}
-    id = session.scalar(insert(Cluster).values(**values, **times).returning(Cluster.id))
-    assert id is not None
-    return id
+def begin(session: Session, first: Mapping[int, Report], *, now: datetime) -> dict[int, int]:
+    """Events without articles, as yet: the id of each."""
+    if not first:
+        return {}
+    rows = [
+        {"title": report.title, "article_count": 0, "first_at": report.at, "last_at": report.at, "updated_at": now}
+        for report in first.values()
+    ]
+    ids = session.scalars(insert(Cluster).returning(Cluster.id, sort_by_parameter_order=True), rows)
+    return dict(zip(first, ids, strict=True))
 
 
-def attach(session: Session, cluster_id: int, article_id: int, *, at: datetime, now: datetime) -> bool:
-    """Link an article to an event and count it, or do nothing if it has an event already; tells which."""
-    link = {"cluster_id": cluster_id, "raw_article_id": article_id, "linked_at": now}
-    statement = INSERT[session.get_bind().dialect.name](ClusterArticle).values(**link).on_conflict_do_nothing()
-    if session.scalar(statement.returning(ClusterArticle.id)) is None:
-        return False
-    session.execute(
-        update(Cluster)
-        .where(Cluster.id == cluster_id)
-        .values(
-            article_count=Cluster.article_count + 1,
-            first_at=case((Cluster.first_at > at, at), else_=Cluster.first_at),
-            last_at=case((Cluster.last_at < at, at), else_=Cluster.last_at),
-            updated_at=now,
-        )
-        .execution_options(synchronize_session=False)
-    )
-    return True
+def attach(session: Session, links: Sequence[Link], *, now: datetime) -> int:
+    """Link articles to events and count those, and only those, that had no event before; tells how many."""
+    rows = [{"cluster_id": link.cluster_id, "raw_article_id": link.article_id, "linked_at": now} for link in links]
+    statement = INSERT[session.get_bind().dialect.name](ClusterArticle).values(rows).on_conflict_do_nothing()
+    inserted = set(session.scalars(statement.returning(ClusterArticle.raw_article_id)))
+    times = defaultdict[int, list[datetime]](list)
+    for link in links:
+        if link.article_id in inserted:
+            times[link.cluster_id].append(link.at)
+    grown = [
+        {"cluster": cluster_id, "more": len(found), "earliest": min(found), "latest": max(found), "now": now}
+        for cluster_id, found in sorted(times.items())
+    ]
+    if grown:
+        session.connection().execute(GROW, grown)
+    return len(inserted)
 
 
 def describe(session: Session, cluster_ids: Iterable[int]) -> None:
@@ -181,7 +209,9 @@ def describe(session: Session, cluster_ids: Iterable[int]) -> None:
     members = defaultdict[int, list[Report]](list)
     for row in rows:
         members[row.cluster_id].append(Report(row.url, row.published_at, row.title, row.summary))
-    for id, reports in sorted(members.items()):
+    told = []
+    for cluster_id, reports in sorted(members.items()):
         telling = sorted(reports, key=lambda report: (report.at, report.key))[:TELLING]
-        values = {"title": summaries.headline(telling), "summary": summaries.sentence(telling)}
-        session.execute(update(Cluster).where(Cluster.id == id).values(**values))
+        headline, sentence = summaries.headline(telling), summaries.sentence(telling)
+        told.append({"cluster": cluster_id, "headline": headline, "sentence": sentence})
+    session.connection().execute(TELL, told)

@@ -3,8 +3,8 @@
     WordLlama   256 numbers from a small model whose weights come in a wheel
     Spelling    the words and the letters of a text, where the wheel is missing or not wanted
 
-Neither asks the network for anything: the model is read from the files of the wheel, and the package's own loader, which
-would ask, is never run.
+Neither asks the network for anything: the model is read from the files of the wheel, and the package's own loader,
+which would ask, is never run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
@@ -66,7 +67,7 @@ class WordLlama:
 
 
 class Spelling:
-    """Words, pairs of words and runs of five letters, each hashed to one of the columns; rare letters count like rare words."""
+    """Words, pairs of words and runs of five letters, each hashed to a column, without stop words."""
 
     name = "text"
     COLUMNS = 1024
@@ -103,14 +104,13 @@ def _pieces(words: list[str]) -> list[tuple[str, float]]:
         padded = f" {word} "
         runs = [padded[start : start + 5] for start in range(max(1, len(padded) - 4))]
         found += [(run, 1.0 / len(runs) ** 0.5) for run in runs]
-    found += [(f"{one} {two}", 0.5) for one, two in zip(words, words[1:], strict=False)]
+    found += [(f"{one} {two}", 0.5) for one, two in pairwise(words)]
     return found
 
 
 def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = vectors / np.where(lengths > 0, lengths, 1)
-    return unit
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def _file(name: str) -> Path:

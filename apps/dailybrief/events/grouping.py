@@ -3,8 +3,8 @@
 Each article is compared with the articles around it that have been placed already. How likely two of them report one
 event is a sum of four things (`Rule`): how near their vectors are, how many rare words they share, how many names they
 share, and how far apart they were published. A word is rare if few articles of the last days have it, so the name of a
-town weighs more than `flood` in a week of floods. An article joins the event whose likest articles are likely enough, or
-begins one.
+town weighs more than `flood` in a week of floods. An article joins the event whose likest articles are likely enough,
+or begins one.
 
 How far the result depends on the order in which articles come in:
 
