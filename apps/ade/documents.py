@@ -1,0 +1,93 @@
+"""Documents: spreadsheets that someone has uploaded, kept by the digest of their bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import desc, select
+from sqlalchemy.orm import Session
+
+from apps.ade.database import new_id
+from apps.ade.tables import Content, Document
+
+PIECE = 1_000_000
+CSV = "text/csv"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+"""What text of Unicode may begin with."""
+
+
+def kind_of(head: bytes) -> str | None:
+    """What a file is by its first bytes: a workbook, or text; anything else is not taken."""
+    if head.startswith(b"PK\x03\x04"):
+        return XLSX
+    if head.startswith(MARKS):
+        return CSV
+    # Text has line breaks and tabs, and no other character below the blank.
+    return CSV if head.strip() and not any(byte < 32 and byte not in b"\t\n\r\x0c\x1a" for byte in head) else None
+
+
+def add(
+    session: Session, workspace_id: str, *, name: str, media_type: str, size: int, sha256: str, path: Path
+) -> Document:
+    """Keep a file; its bytes are kept once, however often it is sent."""
+    if session.get(Content, (sha256, 0)) is None:
+        for number, piece in enumerate(_pieces(path)):
+            session.add(Content(sha256=sha256, number=number, piece=piece))
+            session.flush()
+            session.expunge_all()
+    document = Document(
+        id=new_id(),
+        workspace_id=workspace_id,
+        name=name or "document",
+        media_type=media_type,
+        size=size,
+        sha256=sha256,
+        created_at=datetime.now(UTC),
+    )
+    session.add(document)
+    session.flush()
+    return document
+
+
+def in_workspace(session: Session, workspace_id: str, document_id: str) -> Document | None:
+    """A document, if this workspace has it."""
+    found = session.get(Document, document_id)
+    return found if found is not None and found.workspace_id == workspace_id else None
+
+
+def listed(session: Session, workspace_id: str, *, limit: int) -> list[Document]:
+    """The newest first."""
+    wanted = select(Document).where(Document.workspace_id == workspace_id).order_by(desc(Document.id)).limit(limit)
+    return list(session.scalars(wanted))
+
+
+def content(session: Session, document: Document) -> Iterator[bytes]:
+    """Its bytes, a piece at a time; ValueError if they are not what was uploaded."""
+    digest, number = hashlib.sha256(), 0
+    while True:
+        piece = session.scalar(select(Content.piece).where(Content.sha256 == document.sha256, Content.number == number))
+        if piece is None:
+            break
+        digest.update(piece)
+        yield piece
+        number += 1
+    if digest.hexdigest() != document.sha256:
+        raise ValueError(f"document {document.id} is not what was uploaded")
+
+
+def write_to(session: Session, document: Document, path: Path) -> None:
+    with path.open("xb") as file:
+        for piece in content(session, document):
+            file.write(piece)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        piece = file.read(PIECE)
+        yield piece  # an empty file has one, too
+        while piece := file.read(PIECE):
+            yield piece

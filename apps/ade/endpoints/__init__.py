@@ -1,0 +1,1 @@
+"""Endpoints: the addresses of ade, one file for each noun; a program gets JSON there, a browser a page."""

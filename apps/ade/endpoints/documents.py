@@ -1,0 +1,132 @@
+"""/documents: spreadsheets to be normalised."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
+from sqlalchemy import desc, select
+from starlette.concurrency import run_in_threadpool
+
+from apps.ade import configurations, documents
+from apps.ade.endpoints import shapes
+from apps.ade.endpoints.shapes import USUAL, Document, Documents, Id, Limit
+from apps.ade.engine import database, given
+from apps.ade.tables import Document as Row
+from apps.ade.tables import Workspace
+from holdfast.web import Problem, Site, Upload, Who, takes, wants_page
+
+FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                    "required": ["file"],
+                }
+            }
+        },
+    }
+}
+
+
+def router(site: Site) -> APIRouter:
+    pages = site.resource(tags=["documents"])
+
+    @pages.get("/documents", name="ade.documents", response_model=Documents, summary="The newest documents")
+    def list_documents(
+        request: Request,
+        who: Annotated[Who, Depends(site.viewer)],
+        workspace_id: Id | None = None,
+        limit: Limit = USUAL,
+    ) -> Any:
+        with database.read() as session:
+            wanted = select(Row).order_by(desc(Row.id)).limit(limit)
+            if workspace_id is not None:
+                wanted = wanted.where(Row.workspace_id == workspace_id)
+            rows = list(session.scalars(wanted))
+            if not wants_page(request):
+                return Documents(documents=[shapes.document(request, row) for row in rows])
+            workspaces = session.scalars(select(Workspace).order_by(Workspace.name)).all()
+            return site.render(
+                request,
+                who,
+                "ade_documents.html",
+                documents=rows,
+                workspaces=workspaces,
+                configurations=configurations.listed(session),
+            )
+
+    @pages.post(
+        "/workspaces/{workspace_id}/documents",
+        name="ade.upload",
+        status_code=201,
+        response_model=Document,
+        openapi_extra=FORM,
+        summary="Upload a CSV or XLSX file",
+    )
+    @takes(given.max_document_bytes + 100_000)
+    async def upload_document(request: Request, workspace_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
+        """Told by its content, not its name. The same bytes are kept once."""
+        most = given.max_document_bytes
+        async with site.uploads.receive(request, accepts=documents.kind_of, most_bytes=most) as received:
+            if not received.files:
+                raise Problem("file_missing", "a form with a file is wanted", status=422)
+            row = await run_in_threadpool(_add, workspace_id, received.files[0])
+        if wants_page(request):
+            return RedirectResponse(request.url_for("ade.documents").path, 303)
+        return shapes.document(request, row)
+
+    @pages.get("/documents/{document_id}", name="ade.document", summary="One document")
+    def get_document(request: Request, document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Document:
+        return shapes.document(request, _found(document_id))
+
+    @pages.get(
+        "/documents/{document_id}/content",
+        name="ade.content",
+        response_class=Response,
+        responses={200: {"content": {"application/octet-stream": {}}, "description": "Its bytes."}},
+        summary="The file as it was uploaded",
+    )
+    def download_document(document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        row = _found(document_id)
+        headers = {
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(row.name, safe='')}",
+            "Content-Length": str(row.size),
+            "ETag": f'"{row.sha256}"',
+        }
+        return StreamingResponse(_pieces(row), headers=headers, media_type="application/octet-stream")
+
+    return pages
+
+
+def _add(workspace_id: str, file: Upload) -> Row:
+    with database.write() as session:
+        if session.get(Workspace, workspace_id) is None:
+            raise Problem("workspace_not_found", f"there is no workspace {workspace_id}", status=404)
+        return documents.add(
+            session,
+            workspace_id,
+            name=file.name,
+            media_type=file.media_type,
+            size=file.size,
+            sha256=file.sha256,
+            path=file.path,
+        )
+
+
+def _found(document_id: str) -> Row:
+    with database.read() as session:
+        row = session.get(Row, document_id)
+        if row is None:
+            raise Problem("document_not_found", f"there is no document {document_id}", status=404)
+        return row
+
+
+def _pieces(row: Row) -> Iterator[bytes]:
+    with database.read() as session:
+        yield from documents.content(session, row)

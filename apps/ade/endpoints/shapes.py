@@ -1,0 +1,264 @@
+"""Shapes: what the API says and takes. Names here are promises; what is asked with an unknown name is refused."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from apps.ade import configurations, runs
+from apps.ade.runs import BuildStatus, BuildView, RunStatus, RunView
+from apps.ade.tables import Build as BuildRow
+from apps.ade.tables import Configuration as ConfigurationRow
+from apps.ade.tables import Document as DocumentRow
+from apps.ade.tables import Version as VersionRow
+from apps.ade.tables import Workspace as WorkspaceRow
+
+MOST, USUAL = 200, 50
+Id = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-zA-Z]+$")]
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True, pattern=r"^[^\x00-\x1f\x7f]*$")
+]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
+Files = Annotated[
+    dict[str, str],
+    Field(description="Path → text. `ade.toml` is one of them.", examples=[{"ade.toml": "…", "rules.py": "…"}]),
+]
+
+
+class Ask(BaseModel):
+    """What the API takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Shape(BaseModel):
+    """What the API says."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+class NewWorkspace(Ask):
+    name: Name
+
+
+class Workspace(Shape):
+    id: str
+    name: str
+    created_at: datetime
+
+
+class Workspaces(Shape):
+    workspaces: list[Workspace]
+
+
+class Document(Shape):
+    """A spreadsheet that was uploaded."""
+
+    id: str
+    workspace_id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    created_at: datetime
+    content_url: str
+
+
+class Documents(Shape):
+    documents: list[Document]
+
+
+class NewConfiguration(Ask):
+    name: Name
+    files: Files
+
+
+class NewVersion(Ask):
+    files: Files
+
+
+class Configuration(Shape):
+    """A user's rules; `version` counts how often they were saved."""
+
+    id: str
+    workspace_id: str
+    name: str
+    version: int
+    created_at: datetime
+
+
+class Configurations(Shape):
+    configurations: list[Configuration]
+
+
+class ConfigurationFiles(Configuration):
+    """A configuration with the files of one version."""
+
+    files: Files
+    saved_at: datetime
+    fingerprint: str = Field(description="What a build for these files is known by.")
+
+
+class Build(Shape):
+    """A prepared environment for one fingerprint of a configuration."""
+
+    id: str
+    configuration_id: str
+    configuration_version: int
+    fingerprint: str
+    status: BuildStatus
+    message: str | None = Field(description="Why it failed, or was cancelled.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    waiting_runs: int
+    url: str
+    events_url: str = Field(description="Its log as it is written: an event stream.")
+
+
+class Builds(Shape):
+    builds: list[Build]
+
+
+class NewRun(Ask):
+    input_document_id: Id
+
+
+class Summary(Shape):
+    """What the engine has counted."""
+
+    tables: int | None
+    rows_read: int | None
+    rows_written: int | None
+    rows_rejected: int | None
+    seconds: float | None
+
+
+class Run(Shape):
+    """One execution of the engine for one document. While its build is not ready it is queued, and `build` says why."""
+
+    id: str
+    workspace_id: str
+    configuration_id: str
+    configuration_version: int
+    input_document_id: str
+    build_id: str
+    status: RunStatus
+    message: str | None = Field(description="Why it failed, or was cancelled.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    build: Build
+    summary: Summary | None
+    url: str
+    events_url: str = Field(description="Its log and what happens to it, as it happens: an event stream.")
+    outputs_url: str
+
+
+class Runs(Shape):
+    runs: list[Run]
+    next: str | None = Field(description="Go on by ?before=; null at the end.")
+
+
+class Output(Shape):
+    name: str
+    size: int
+    sha256: str
+    url: str
+
+
+class Outputs(Shape):
+    run_id: str
+    outputs: list[Output]
+
+
+class Sheet(Shape):
+    """The first rows of a sheet, as text; the first of them is the header."""
+
+    name: str
+    rows: list[list[str]]
+    more: bool
+
+
+class Preview(Shape):
+    sheets: list[Sheet]
+
+
+class LogLine(Shape):
+    at: datetime | None
+    level: str
+    message: str
+
+
+class Log(Shape):
+    lines: list[LogLine]
+    next: str
+
+
+def workspace(row: WorkspaceRow) -> Workspace:
+    return Workspace.model_validate(row)
+
+
+def document(request: Request, row: DocumentRow) -> Document:
+    fields = {name: getattr(row, name) for name in Document.model_fields if name != "content_url"}
+    return Document(**fields, content_url=request.url_for("ade.content", document_id=row.id).path)
+
+
+def configuration(row: ConfigurationRow) -> Configuration:
+    return Configuration.model_validate(row)
+
+
+def configuration_files(row: ConfigurationRow, version: VersionRow, *, engine: str) -> ConfigurationFiles:
+    return ConfigurationFiles(
+        **Configuration.model_validate(row).model_dump(exclude={"version"}),
+        version=version.number,
+        files=configurations.files_of(version),
+        saved_at=version.created_at,
+        fingerprint=configurations.fingerprint(version, engine=engine),
+    )
+
+
+def build(request: Request, view: BuildView) -> Build:
+    row: BuildRow = view.row
+    return Build(
+        id=row.id,
+        configuration_id=row.configuration_id,
+        configuration_version=row.version,
+        fingerprint=row.fingerprint,
+        status=view.status,
+        message=runs.reason(view.message),
+        created_at=row.created_at,
+        started_at=view.started_at,
+        finished_at=view.finished_at,
+        waiting_runs=view.waiting,
+        url=request.url_for("ade.build", build_id=row.id).path,
+        events_url=request.url_for("ade.build_events", build_id=row.id).path,
+    )
+
+
+def run(request: Request, view: RunView) -> Run:
+    return Run(
+        id=view.row.id,
+        workspace_id=view.row.workspace_id,
+        configuration_id=view.row.configuration_id,
+        configuration_version=view.row.version,
+        input_document_id=view.row.input_document_id,
+        build_id=view.row.build_id,
+        status=view.status,
+        message=runs.reason(view.message),
+        created_at=view.created_at,
+        started_at=view.started_at,
+        finished_at=view.finished_at,
+        build=build(request, view.build),
+        summary=summary(view),
+        url=request.url_for("ade.run", run_id=view.row.id).path,
+        events_url=request.url_for("ade.run_events", run_id=view.row.id).path,
+        outputs_url=request.url_for("ade.outputs", run_id=view.row.id).path,
+    )
+
+
+def summary(view: RunView) -> Summary | None:
+    result: Any = json.loads(view.snapshot.result) if view.snapshot.result else None
+    return Summary(**result) if isinstance(result, dict) else None

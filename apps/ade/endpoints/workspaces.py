@@ -1,0 +1,38 @@
+"""/workspaces: what documents and configurations belong to."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from apps.ade.database import new_id
+from apps.ade.endpoints import shapes
+from apps.ade.endpoints.shapes import NewWorkspace, Workspace, Workspaces
+from apps.ade.engine import database
+from apps.ade.tables import Workspace as Row
+from holdfast.web import Problem, Site, Who
+
+
+def router(site: Site) -> APIRouter:
+    workspaces = site.resource(tags=["workspaces"])
+
+    @workspaces.get("/workspaces", name="ade.workspaces", summary="All workspaces")
+    def list_workspaces(who: Annotated[Who, Depends(site.viewer)]) -> Workspaces:
+        with database.read() as session:
+            found = session.scalars(select(Row).order_by(Row.name)).all()
+            return Workspaces(workspaces=[shapes.workspace(each) for each in found])
+
+    @workspaces.post("/workspaces", status_code=201, summary="A new workspace")
+    def create_workspace(asked: NewWorkspace, who: Annotated[Who, Depends(site.operator)]) -> Workspace:
+        try:
+            with database.write() as session:
+                row = Row(id=new_id(), name=asked.name, created_at=datetime.now(UTC))
+                session.add(row)
+        except IntegrityError:
+            raise Problem("workspace_exists", f"there is a workspace {asked.name!r} already", status=409) from None
+        return shapes.workspace(row)
+
+    return workspaces

@@ -1,0 +1,153 @@
+"""Environments: on this host, what builds have made; each in a folder called by the run that made it.
+
+    .making-NAME ──install, check──▶ rename to NAME ──▶ NAME/complete        only what is marked complete is used
+
+Killed at any moment, a making leaves a folder that is not complete; the next one of that name begins anew. Who uses an
+environment holds a shared lock on it, who makes or removes one an exclusive lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from apps.ade import configurations, installing, places, process
+from apps.ade.configurations import Files
+from apps.ade.installing import Tell
+
+MARK = "complete"
+MAKING = ".making-"
+
+
+class BuildFailed(Exception):
+    """There is no environment, and why."""
+
+
+class Environments:
+    """The environments in one folder of this host."""
+
+    def __init__(self, folder: Path, *, limits: process.Limits, grace: timedelta) -> None:
+        self._folder, self._limits, self._grace = folder, limits, grace
+
+    def path(self, name: str) -> Path:
+        return self._folder / name
+
+    def is_ready(self, name: str) -> bool:
+        return (self.path(name) / MARK).exists()
+
+    def make(self, name: str, files: Files, *, tell: Tell) -> None:
+        """Have this environment, made now unless it is there already; BuildFailed if it can't be made."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with places.held(self._lock(name)):
+            if self.is_ready(name):
+                tell("it is there already, complete")
+                return
+            self._make(name, files, tell)
+
+    @contextlib.contextmanager
+    def used(self, name: str, files: Files, *, tell: Tell) -> Iterator[Path]:
+        """An environment, which no one removes meanwhile. One that this host does not have is made here again."""
+        while True:
+            if not self.is_ready(name):
+                tell("this host does not have the environment: it is made again")
+                self.make(name, files, tell=tell)
+            with places.held(self._lock(name), shared=True):
+                if self.is_ready(name):
+                    os.utime(self.path(name) / MARK)  # it was used just now
+                    yield self.path(name)
+                    return
+
+    def collect(self, *, needed: Callable[[], Collection[str]], unused_for: timedelta) -> list[str]:
+        """Remove what no run needs or has used for so long, and what was left half-made."""
+        there = {path.name.removeprefix(MAKING) for path in self._folder.glob("*") if path.is_dir()}
+        old = sorted(name for name in there if not name.startswith(".") and self._is_old(name, unused_for))
+        kept = needed() if old else ()
+        removed = []
+        for name in old:
+            if name in kept:
+                continue
+            with places.held(self._lock(name), wait=False) as ours:
+                if ours and self._is_old(name, unused_for):
+                    self._remove(name)
+                    self._lock(name).unlink(missing_ok=True)
+                    removed.append(name)
+        return removed
+
+    def _make(self, name: str, files: Files, tell: Tell) -> None:
+        making = self._folder / f"{MAKING}{name}"
+        self._remove(name)
+        try:
+            installing.install(making, configurations.dependencies(files), tell=tell)
+            self._check(making, files, tell)
+        except (installing.InstallFailed, configurations.BadConfiguration, OSError) as error:
+            places.remove(making)
+            raise BuildFailed(str(error)) from error
+        except BaseException:
+            places.remove(making)
+            raise
+        making.rename(self.path(name))
+        self._mark(name)
+        tell("the environment is complete")
+
+    def _check(self, making: Path, files: Files, tell: Tell) -> None:
+        """See that the engine starts in it, and loads the configuration."""
+        with places.workplace(self._folder.parent / "checks", making.name.removeprefix(MAKING)) as place:
+            configurations.write_to(files, place)
+            said: list[bytes] = []
+            command: list[str | Path] = [
+                installing.python_of(making),
+                "-I",
+                "-m",
+                "ade_engine",
+                "check",
+                "--config",
+                place,
+            ]
+            try:
+                ended = process.execute(
+                    command, folder=place, reads=[making], limits=self._limits, grace=self._grace, on_line=said.append
+                )
+            except process.TookTooLong as error:
+                raise BuildFailed(f"the configuration did not load: {error}") from None
+        if ended.code:
+            raise BuildFailed(f"the configuration did not load: {_reason(said) or ended.last_words or ended.code}")
+        tell("the engine starts in it and loads the configuration")
+
+    def _mark(self, name: str) -> None:
+        """From here on it is used: what it says is on the disk before its mark is."""
+        os.sync()
+        with (self.path(name) / MARK).open("x") as file:
+            file.write(f"{time.time():.0f}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        places.sync(self.path(name))
+        places.sync(self._folder)
+
+    def _remove(self, name: str) -> None:
+        (self.path(name) / MARK).unlink(missing_ok=True)
+        places.remove(self.path(name))
+        places.remove(self._folder / f"{MAKING}{name}")
+
+    def _is_old(self, name: str, unused_for: timedelta) -> bool:
+        """Whether no one has used it for so long; one that was left half-made is, at once."""
+        try:
+            return time.time() - (self.path(name) / MARK).stat().st_mtime >= unused_for.total_seconds()
+        except FileNotFoundError:
+            return True
+
+    def _lock(self, name: str) -> Path:
+        return self._folder / f"{name}.lock"
+
+
+def _reason(said: list[bytes]) -> str | None:
+    """What `check` says is wrong: the last line that it printed, as JSON."""
+    try:
+        told = json.loads(said[-1])
+        return f"{told['message']} ({told['code']})"
+    except (IndexError, ValueError, TypeError, KeyError):
+        return None

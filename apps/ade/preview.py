@@ -1,0 +1,39 @@
+"""Preview: the first rows of each sheet of a workbook, as JSON. A script that an environment's own Python runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date, datetime, time
+from typing import Any
+
+ROWS, COLUMNS, CHARACTERS = 50, 40, 200
+
+
+def main(workbook: str, target: str) -> None:
+    from openpyxl import load_workbook
+
+    book = load_workbook(workbook, read_only=True, data_only=True)
+    sheets = [_sheet(sheet) for sheet in book.worksheets]
+    with open(target, "x", encoding="utf-8") as file:
+        json.dump({"sheets": sheets}, file)
+
+
+def _sheet(sheet: Any) -> dict[str, Any]:
+    rows = [
+        [_text(value) for value in row] for row in sheet.iter_rows(max_row=ROWS + 2, max_col=COLUMNS, values_only=True)
+    ]
+    return {"name": sheet.title, "rows": rows[: ROWS + 1], "more": len(rows) > ROWS + 1}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime) and value.time() == time():
+        value = value.date()
+    text = value.isoformat() if isinstance(value, date | time) else str(value)
+    return text[:CHARACTERS]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

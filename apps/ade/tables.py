@@ -1,0 +1,128 @@
+"""Tables: what ade itself remembers. How far a build or a run is, the engine knows: no state is kept twice.
+
+workspaces ─┬─ documents ── contents           a document's bytes by their digest, in pieces
+            └─ configurations ── versions      the files of a configuration, each version as it was saved
+                      └── builds               one for each (configuration, fingerprint)
+                             └── runs          one document, one configuration, one build; its id is the engine's
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    TypeDecorator,
+    Unicode,
+    UnicodeText,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class Instant(TypeDecorator[datetime]):
+    """A time in UTC, with its zone: SQLite and SQL Server keep it without."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+ID = String(40)
+DIGEST = String(64)
+
+
+class Base(DeclarativeBase):
+    """All of ade's tables."""
+
+
+class Workspace(Base):
+    __tablename__ = "ade_workspaces"
+
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    name: Mapped[str] = mapped_column(Unicode(200), unique=True)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+
+
+class Content(Base):
+    """A piece of a document's bytes; whoever has the same bytes shares them."""
+
+    __tablename__ = "ade_contents"
+
+    sha256: Mapped[str] = mapped_column(DIGEST, primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    piece: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class Document(Base):
+    __tablename__ = "ade_documents"
+
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(ForeignKey(Workspace.id), index=True)
+    name: Mapped[str] = mapped_column(Unicode(255))
+    media_type: Mapped[str] = mapped_column(String(100))
+    size: Mapped[int] = mapped_column(Integer)
+    sha256: Mapped[str] = mapped_column(DIGEST)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+
+
+class Configuration(Base):
+    __tablename__ = "ade_configurations"
+    __table_args__ = (UniqueConstraint("workspace_id", "name"),)
+
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(ForeignKey(Workspace.id), index=True)
+    name: Mapped[str] = mapped_column(Unicode(200))
+    version: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+
+
+class Version(Base):
+    """The files of a configuration as they were saved: JSON, path → text."""
+
+    __tablename__ = "ade_versions"
+
+    configuration_id: Mapped[str] = mapped_column(ForeignKey(Configuration.id), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    digest: Mapped[str] = mapped_column(DIGEST)
+    files: Mapped[str] = mapped_column(UnicodeText)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+
+
+class Build(Base):
+    """An environment that runs of a configuration need; `version` is one that has its files."""
+
+    __tablename__ = "ade_builds"
+    __table_args__ = (UniqueConstraint("configuration_id", "fingerprint"),)
+
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    configuration_id: Mapped[str] = mapped_column(ForeignKey(Configuration.id))
+    version: Mapped[int] = mapped_column(Integer)
+    fingerprint: Mapped[str] = mapped_column(DIGEST)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+
+
+class Run(Base):
+    """One execution of the engine for one document, with one configuration and one build."""
+
+    __tablename__ = "ade_runs"
+    __table_args__ = (Index("ix_ade_runs_configuration", "configuration_id", "id"),)
+
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(ForeignKey(Workspace.id))
+    configuration_id: Mapped[str] = mapped_column(ForeignKey(Configuration.id))
+    version: Mapped[int] = mapped_column(Integer)
+    input_document_id: Mapped[str] = mapped_column(ForeignKey(Document.id))
+    build_id: Mapped[str] = mapped_column(ForeignKey(Build.id), index=True)
+    created_at: Mapped[datetime] = mapped_column(Instant)
