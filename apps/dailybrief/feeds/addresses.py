@@ -15,6 +15,8 @@ from typing import Final
 
 import httpx
 
+from apps.dailybrief.feeds.urls import BadUrl, canonical_host
+
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Iterable[str]]
 """The addresses of a host, as text. The port is for the system's resolver, which wants one."""
@@ -77,10 +79,12 @@ class Reach:
         """What can be told from the address alone; or Refused."""
         if url.scheme not in ("http", "https"):
             raise Refused("bad_scheme", f"only http and https are fetched, not {url.scheme or 'nothing'}")
-        if not url.host:
-            raise Refused("bad_url", "the address has no host")
         if url.userinfo:
             raise Refused("credentials_in_url", "an address must not carry a user name or a password")
+        try:
+            canonical_host(url.host)
+        except BadUrl as error:
+            raise Refused(error.code, str(error)) from None
         port = url.port if url.port is not None else {"http": 80, "https": 443}[url.scheme]
         self._check_port(port)
 

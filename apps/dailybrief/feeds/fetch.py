@@ -8,7 +8,6 @@ ask a host ──▶ 200                        Fetched
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from apps.dailybrief.feeds.addresses import Reach, Refused
 from apps.dailybrief.feeds.bodies import BadBody
 from apps.dailybrief.feeds.hosts import Hosts
 from apps.dailybrief.feeds.limits import Limits
-from apps.dailybrief.feeds.network import Patience, Transport
+from apps.dailybrief.feeds.network import Insecure, Patience, Transport
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -79,11 +78,12 @@ class Fetcher:
             return self._follow(httpx.URL(url), _headers(self._limits, etag, last_modified))
         except (Refused, BadBody) as error:
             return Failed(code=error.code, message=str(error))
-        except (httpcore.TimeoutException, httpx.TimeoutException):
+        except httpcore.TimeoutException:
             return Failed(code="timed_out", message="it took too long")
-        except (httpcore.ConnectError, httpx.ConnectError) as error:
-            secure = isinstance(error.__cause__, ssl.SSLError)
-            return Failed(code="insecure" if secure else "unreachable", message=str(error) or "no connection")
+        except Insecure as error:
+            return Failed(code="insecure", message=f"it is not who it should be: {error}")
+        except httpcore.ConnectError as error:
+            return Failed(code="unreachable", message=str(error) or "no connection")
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
             return Failed(code="bad_url", message=f"it is not an address: {error}")
         except (httpcore.NetworkError, httpcore.ProtocolError, httpx.TransportError) as error:

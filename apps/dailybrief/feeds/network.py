@@ -23,6 +23,10 @@ class Stopped(Exception):
     """The fetch was told to end."""
 
 
+class Insecure(httpcore.ConnectError):
+    """The other side could not show that it is who we asked for."""
+
+
 class Patience:
     """How long one exchange may go on: until its time is up, or until `stop` is set."""
 
@@ -150,7 +154,10 @@ class _Stream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         seconds = _within(timeout, self._patience.left, httpcore.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds), self._patience)
+        try:
+            return _Stream(self._stream.start_tls(ssl_context, server_hostname, seconds), self._patience)
+        except httpcore.ConnectError as error:
+            raise Insecure(str(error)) if isinstance(error.__cause__, ssl.SSLError) else error from None
 
     def close(self) -> None:
         self._stream.close()

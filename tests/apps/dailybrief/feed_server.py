@@ -1,0 +1,296 @@
+"""A server of feeds, good and bad, on loopback: what is at `/KIND/NUMBER` is told by the kind.
+
+A good feed has five articles of its own and one that all feeds have, each with a counter of visitors in its address.
+The server remembers who asked for what, how many asked a host at once, and how much it has sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import socket
+import struct
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+OWN = 5
+PUBLISHED = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=5)
+SHARED = "https://wire.example/shared?id=7"
+LARGE = 50_000_000
+
+
+class FeedServer:
+    """Feeds at `url(kind, number)`; `seen` are the requests, as (host, path, headers)."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, dict[str, str]]] = []
+        self.sent: Counter[str] = Counter()
+        self.most_at_once: Counter[str] = Counter()
+        self.edition = 1
+        """Good feeds have other articles, and other validators, in each edition."""
+        self.released = threading.Event()
+        """Until it is set, who asks for `silent` waits."""
+        self._at_once: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        handler = type("Handler", (_Handler,), {"feeds": self})
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self.port = self._server.server_port
+
+    def url(self, kind: str, number: int = 0, *, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}/{kind}/{number}"
+
+    def asked(self, kind: str) -> list[dict[str, str]]:
+        """The headers of each request for feeds of a kind."""
+        return [headers for _, path, headers in self.seen if path.split("/")[1] == kind]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[FeedServer]:
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.released.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+    @contextlib.contextmanager
+    def request(self, host: str, path: str, headers: dict[str, str]) -> Iterator[None]:
+        with self._lock:
+            self.seen.append((host, path, headers))
+            self._at_once[host] += 1
+            self.most_at_once[host] = max(self.most_at_once[host], self._at_once[host])
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once[host] -= 1
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 200
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who hangs up has a reason."""
+
+
+def addresses(kind: str, number: int, edition: int = 1) -> list[str]:
+    """Where the articles of a good feed are: what is stored for them."""
+    return [f"https://{kind}-{number}.example/{edition}/{article}" for article in range(OWN)] + [SHARED]
+
+
+def rss(kind: str, number: int, edition: int = 1) -> str:
+    items = "".join(
+        f"<item><guid isPermaLink='false'>{kind}-{number}-{edition}-{place}</guid>"
+        f"<title>Tide {place} &amp;amp; wind of {kind}</title>"
+        f"<link>{address.replace('&', '&amp;')}{'&amp;' if '?' in address else '?'}utm_source={kind}{number}</link>"
+        f"<description>&lt;p&gt;Naïve café {place}&lt;/p&gt;&lt;script&gt;alert(1)&lt;/script&gt;</description>"
+        f"<pubDate>{format_datetime(PUBLISHED - timedelta(minutes=place))}</pubDate></item>"
+        for place, address in enumerate(addresses(kind, number, edition))
+    )
+    return f"<rss version='2.0'><channel><title>{kind} {number}</title><link>/</link>{items}</channel></rss>"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+    feeds: FeedServer
+
+    def do_GET(self) -> None:
+        host = self.headers["Host"]
+        kind, number = self.path.strip("/").split("/")
+        with self.feeds.request(host, self.path, {key.lower(): value for key, value in self.headers.items()}):
+            KINDS[kind](self, kind, int(number))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+    def answer(self, body: bytes, *, status: int = 200, length: int | None = None, **headers: str) -> None:
+        self.send_response(status)
+        for key, value in {"Content-Type": "application/rss+xml", **headers}.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def redirect(self, target: str, status: int = 302) -> None:
+        self.answer(b"", status=status, Location=target)
+
+
+Kind = Callable[[_Handler, str, int], None]
+
+
+def good(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(rss(kind, number, handler.feeds.edition).encode())
+
+
+def conditional(handler: _Handler, kind: str, number: int) -> None:
+    edition = handler.feeds.edition
+    etag = f'W/"{number}-{edition}-é"'.encode().decode("latin-1")
+    modified = format_datetime(PUBLISHED + timedelta(minutes=edition), usegmt=True)
+    wanted = handler.headers
+    if wanted["If-None-Match"] == etag and wanted["If-Modified-Since"] == modified:
+        handler.answer(b"", status=304)
+    else:
+        handler.answer(rss(kind, number, edition).encode(), ETag=etag, Last_Modified=modified)
+
+
+def zipped(handler: _Handler, kind: str, number: int) -> None:
+    body = rss(kind, number, handler.feeds.edition).encode()
+    half = len(body) // 2
+    members = gzip.compress(body[:half]) + gzip.compress(body[half:])
+    # One in three with a label, one without, one with a label and nothing behind it.
+    label = {} if number % 3 == 1 else {"Content_Encoding": "gzip"}
+    handler.answer(body if number % 3 == 2 else members, **label)
+
+
+def deflated(handler: _Handler, kind: str, number: int) -> None:
+    body = rss(kind, number, handler.feeds.edition).encode()
+    raw = zlib.compressobj(wbits=-15)
+    packed = raw.compress(body) + raw.flush() if number % 2 else zlib.compress(body)
+    handler.answer(packed, Content_Encoding="deflate")
+
+
+def encoded(handler: _Handler, kind: str, number: int) -> None:
+    """What it is, and what the document and the server say that it is."""
+    real, declared, said = ENCODINGS[number % len(ENCODINGS)]
+    text = f'<?xml version="1.0" encoding="{declared}"?>' + rss(kind, number, handler.feeds.edition)
+    handler.answer(text.encode(real), Content_Type=f"text/xml; charset={said}" if said else "text/xml")
+
+
+ENCODINGS = [
+    ("utf-8", "iso-8859-1", ""),
+    ("utf-8", "utf-8", "us-ascii"),
+    ("cp1252", "utf-8", ""),
+    ("iso-8859-1", "iso-8859-1", "utf-8"),
+    ("utf-16", "utf-16", ""),
+    ("utf-8-sig", "windows-1251", "windows-1251"),
+    ("utf-16-le", "utf-16", "utf-16le"),
+    ("cp1252", "no-such-encoding", "punycode"),
+]
+
+
+def moved(handler: _Handler, kind: str, number: int) -> None:
+    """Three redirects of three kinds, the last to another host."""
+    if number < 1000:
+        handler.redirect(f"/{kind}/{number + 1000}", status=301)
+    elif number < 2000:
+        handler.redirect(f"../{kind}/{number + 1000}", status=308)
+    elif number < 3000:
+        handler.redirect(handler.feeds.url(kind, number + 1000, host=f"moved-{number % 10}.test"), status=303)
+    else:
+        good(handler, kind, number - 3000)
+
+
+def broken_xml(handler: _Handler, kind: str, number: int) -> None:
+    """A feed that ends too early, with an ampersand and a control character that must not be there."""
+    text = rss(kind, number, handler.feeds.edition).replace("Tide", "Tide & \x0bebb")
+    handler.answer(text.removesuffix("</channel></rss>").encode())
+
+
+def loop(handler: _Handler, kind: str, number: int) -> None:
+    handler.redirect(f"/{kind}/{(number + 1) % 2}")
+
+
+def endless(handler: _Handler, kind: str, number: int) -> None:
+    handler.redirect(f"/{kind}/{number + 1}")
+
+
+def failing(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(b"<rss>", status=(500, 503, 404, 410, 429)[number % 5])
+
+
+def garbage(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(bytes((number * 7 + place * place) % 256 for place in range(2000)))
+
+
+def page(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(b"<!doctype html><html><head><title>Hi</title></head><body><p>A page</body></html>")
+
+
+def empty(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(b"")
+
+
+def large(handler: _Handler, kind: str, number: int) -> None:
+    """Fifty megabytes; one in two says so before."""
+    if number % 2:
+        handler.answer(b"", length=LARGE)
+        return
+    handler.send_response(200)
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    for _ in range(0, LARGE, 100_000):
+        handler.wfile.write(b"<item>" + b" " * 99_994)
+        handler.feeds.sent[kind] += 100_000
+
+
+def bomb(handler: _Handler, kind: str, number: int) -> None:
+    """Fifty megabytes in fifty kilobytes."""
+    handler.answer(BOMB, Content_Encoding="gzip")
+
+
+BOMB = gzip.compress(b"<rss version='2.0'><channel>" + b" " * LARGE)
+
+
+def cut_off(handler: _Handler, kind: str, number: int) -> None:
+    body = rss(kind, number).encode()
+    handler.answer(body[:500], length=len(body))
+
+
+def torn_zip(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(gzip.compress(rss(kind, number).encode())[:-20], Content_Encoding="gzip")
+
+
+def unasked(handler: _Handler, kind: str, number: int) -> None:
+    handler.answer(b"\x0b\x02\x80brotli\x03", Content_Encoding="br")
+
+
+def hung_up(handler: _Handler, kind: str, number: int) -> None:
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.close_connection = True
+    handler.connection.close()
+
+
+def not_http(handler: _Handler, kind: str, number: int) -> None:
+    handler.wfile.write(b"220 mail.example ESMTP\r\n")
+    handler.close_connection = True
+
+
+def slow(handler: _Handler, kind: str, number: int) -> None:
+    """A byte now and then, in the head or in the body: no single wait is long."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if number % 2 else b""))
+    for _ in range(600):
+        handler.wfile.write(b"X")
+        if handler.feeds.released.wait(0.05):
+            return
+
+
+def silent(handler: _Handler, kind: str, number: int) -> None:
+    handler.feeds.released.wait(30)
+
+
+def laughing(handler: _Handler, kind: str, number: int) -> None:
+    """An entity of entities of entities; and one that is a file."""
+    lines = "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 12))
+    head = f"<!DOCTYPE rss [<!ENTITY l0 'ha'><!ENTITY file SYSTEM 'file:///etc/passwd'>{lines}]>"
+    handler.answer((head + rss(kind, number).replace("Tide", "Tide &l11;&file;")).encode())
+
+
+def tower(handler: _Handler, kind: str, number: int) -> None:
+    """Elements in elements, which keep feedparser busy for minutes."""
+    handler.answer(b"<rss version='2.0'><channel>" + b"<a>" * 300_000)
+
+
+GOOD = (good, conditional, zipped, deflated, encoded, moved, broken_xml, laughing)
+BAD = (failing, garbage, page, empty, large, bomb, cut_off, torn_zip, unasked, hung_up, not_http, loop, endless, tower)
+LATE = (slow, silent)
+KINDS: dict[str, Kind] = {kind.__name__: kind for kind in (*GOOD, *BAD, *LATE)}

@@ -1,0 +1,348 @@
+"""Where requests may go: nothing that a user, a redirect or a name server says leads to what only we can reach."""
+
+from __future__ import annotations
+
+import http.server
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from apps.dailybrief.feeds import network
+from apps.dailybrief.feeds.addresses import PORTS, Reach
+from apps.dailybrief.feeds.fetch import Answer, Failed, Fetched, Fetcher
+from apps.dailybrief.feeds.limits import Limits
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.apps.dailybrief.feed_server import FeedServer
+
+LIMITS = Limits(
+    fetch_timeout=timedelta(seconds=10), connect_timeout=timedelta(seconds=5), host_pause=timedelta(seconds=0)
+)
+
+FORBIDDEN = [
+    "127.0.0.1",
+    "127.255.255.254",
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.1.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "168.63.129.16",
+    "192.0.0.8",
+    "192.0.2.1",
+    "192.88.99.1",
+    "198.18.0.1",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:8.8.8.8",
+    "::ffff:0:127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::808:808",
+    "64:ff9b:1::7f00:1",
+    "100::1",
+    "2001::1",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd12:3456::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+]
+PUBLIC = ["8.8.8.8", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450:4001::200e"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FeedServer]:
+    with FeedServer().running() as running:
+        yield running
+
+
+def fetch(server: FeedServer, url: str, *answers: str, allow_private: bool = False) -> Answer:
+    """With a name server that gives these answers, and every port allowed: only addresses are judged."""
+    ports = PORTS | {server.port}
+    reach = Reach(allow_private=allow_private, ports=ports, resolver=lambda host, port: answers or [host])
+    return Fetcher(LIMITS, reach=reach).fetch(url)
+
+
+@pytest.mark.parametrize("address", FORBIDDEN)
+def test_an_address_that_is_not_of_the_public_web_is_not_reached(server: FeedServer, address: str) -> None:
+    before = len(server.seen)
+    answer = fetch(server, server.url("good", host="feeds.example"), address)
+    assert isinstance(answer, Failed)
+    assert answer.code == "forbidden_address"
+    assert str(ipaddress.ip_address(address)) in answer.message
+    assert len(server.seen) == before
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_an_address_of_the_public_web_is(address: str) -> None:
+    assert Reach().allows(ipaddress.ip_address(address))
+
+
+def test_private_addresses_can_be_allowed_and_nothing_beyond() -> None:
+    reach = Reach(allow_private=True)
+    assert all(reach.allows(ipaddress.ip_address(text)) for text in ("127.0.0.1", "10.0.0.1", "::1", "fe80::1"))
+    for text in ("0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "ff02::1"):
+        assert not reach.allows(ipaddress.ip_address(text))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "localhost", "[::1]", "[::ffff:127.0.0.1]"],
+)
+def test_this_machine_is_not_reached_by_any_of_its_names(server: FeedServer, host: str) -> None:
+    """By the system's own resolver, which knows them."""
+    before = len(server.seen)
+    reach = Reach(ports=PORTS | {server.port})
+    answer = Fetcher(LIMITS, reach=reach).fetch(f"http://{host}:{server.port}/good/0")
+    assert isinstance(answer, Failed)
+    # A system without IPv6 does not know those, and one spelling is no address for httpx.
+    assert answer.code in ("forbidden_address", "unreachable" if ":" in host else "bad_url")
+    assert len(server.seen) == before
+
+
+def test_one_forbidden_address_among_good_ones_is_enough(server: FeedServer) -> None:
+    before = len(server.seen)
+    answer = fetch(server, server.url("good", host="feeds.example"), "93.184.216.34", "127.0.0.1")
+    assert isinstance(answer, Failed)
+    assert answer.code == "forbidden_address"
+    assert len(server.seen) == before
+
+
+def test_a_redirect_to_a_forbidden_address_is_not_followed(server: FeedServer) -> None:
+    """The first host is reached; the second, on the same server, is not."""
+    with FeedServer().running() as inside:
+        outside = Redirecting(inside.url("good"))
+        with outside.running() as port:
+            # What the check sees as public leads to loopback here, or nothing could be redirected in a test.
+            reach = Lenient(PORTS | {port, inside.port}, allowed=port)
+            answer = Fetcher(LIMITS, reach=reach).fetch(f"http://127.0.0.1:{port}/feed")
+        assert isinstance(answer, Failed)
+        assert answer.code == "forbidden_address"
+        assert outside.asked == 1
+        assert inside.seen == []
+
+
+def test_a_redirect_to_another_scheme_or_with_a_password_is_not_followed(server: FeedServer) -> None:
+    for target, code in [
+        ("file:///etc/passwd", "bad_scheme"),
+        ("gopher://127.0.0.1:70/", "bad_scheme"),
+        ("http://me:secret@127.0.0.1/", "credentials_in_url"),
+        ("http://127.0.0.1:22/", "forbidden_port"),
+        ("http://[::1/", "bad_response"),
+    ]:
+        outside = Redirecting(target)
+        with outside.running() as port:
+            answer = Fetcher(LIMITS, reach=Lenient(PORTS | {port}, allowed=port)).fetch(f"http://127.0.0.1:{port}/")
+        assert isinstance(answer, Failed)
+        assert (answer.code, outside.asked) == (code, 1)
+
+
+def test_a_name_server_that_changes_its_mind_is_asked_only_once(server: FeedServer) -> None:
+    """Good for the check, bad for the connection: there is no second question between them."""
+    answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"]])
+    asked: list[str] = []
+
+    def resolver(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return next(answers)
+
+    before = len(server.seen)
+    quick = Limits(connect_timeout=timedelta(seconds=0.2), host_pause=timedelta(0))
+    reach = Reach(ports=PORTS | {server.port}, resolver=resolver)
+    answer = Fetcher(quick, reach=reach).fetch(server.url("good", host="feeds.example"))
+    assert isinstance(answer, Failed)
+    assert answer.code in ("timed_out", "unreachable")
+    assert asked == ["feeds.example"]
+    assert len(server.seen) == before
+
+
+def test_the_host_is_named_though_the_connection_goes_to_an_address(server: FeedServer) -> None:
+    answer = fetch(server, server.url("good", host="feeds.example"), "127.0.0.1", allow_private=True)
+    assert isinstance(answer, Fetched)
+    assert server.seen[-1][0] == f"feeds.example:{server.port}"
+
+
+def test_the_next_address_is_tried_if_one_does_not_answer(server: FeedServer) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as closed:
+        closed.close()
+    answer = fetch(server, server.url("good", host="feeds.example"), "127.0.0.2", "127.0.0.1", allow_private=True)
+    assert isinstance(answer, Fetched)
+
+
+@pytest.mark.parametrize("port", [1, 22, 25, 6379, 11211, 5432])
+def test_ports_of_other_services_are_refused(port: int) -> None:
+    answer = Fetcher(LIMITS, reach=Reach(resolver=never)).fetch(f"http://feeds.example:{port}/")
+    assert isinstance(answer, Failed)
+    assert answer.code == "forbidden_port"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("ftp://feeds.example/", "bad_scheme"),
+        ("file:///etc/passwd", "bad_scheme"),
+        ("/etc/passwd", "bad_scheme"),
+        ("", "bad_scheme"),
+        ("http://user@feeds.example/", "credentials_in_url"),
+        ("http://", "bad_url"),
+        ("http://feeds.example:99999/", "forbidden_port"),
+        ("http://fe eds.example/", "bad_url"),
+        ("http://feeds.example/\x00", "bad_url"),
+    ],
+)
+def test_an_address_that_is_wrong_in_itself_is_not_even_resolved(url: str, code: str) -> None:
+    answer = Fetcher(LIMITS, reach=Reach(resolver=never)).fetch(url)
+    assert isinstance(answer, Failed)
+    assert answer.code == code
+
+
+def test_a_name_without_an_address_and_a_name_server_that_is_silent_are_failures() -> None:
+    silence = threading.Event()
+
+    def unknown(host: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    def silent(host: str, port: int) -> list[str]:
+        silence.wait(30)
+        return []
+
+    quick = Limits(connect_timeout=timedelta(seconds=0.2))
+    found = [
+        Fetcher(quick, reach=Reach(resolver=resolver)).fetch("http://feeds.example/")
+        for resolver in (unknown, silent, lambda host, port: [])
+    ]
+    silence.set()
+    assert [answer.code for answer in found if isinstance(answer, Failed)] == [
+        "unreachable",
+        "timed_out",
+        "unreachable",
+    ]
+
+
+def test_the_certificate_must_be_that_of_the_name_not_of_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = self_signed(tmp_path, "feeds.example")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    network._certificates.cache_clear()
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.load_cert_chain(certificate)
+    named: list[str | None] = []
+    secure.sni_callback = lambda _, name, __: named.append(name)
+    try:
+        with Redirecting(None, context=secure).running() as port:
+            reach = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
+            good = Fetcher(LIMITS, reach=reach).fetch(f"https://feeds.example:{port}/")
+            wrong = Fetcher(LIMITS, reach=reach).fetch(f"https://other.example:{port}/")
+    finally:
+        network._certificates.cache_clear()
+    assert isinstance(good, Fetched)
+    assert isinstance(wrong, Failed)
+    assert wrong.code == "insecure"
+    assert named == ["feeds.example", "other.example"]
+
+
+def never(host: str, port: int) -> list[str]:
+    raise AssertionError(f"{host} was resolved")
+
+
+class Lenient(Reach):
+    """Takes one server on loopback for a public one."""
+
+    def __init__(self, ports: frozenset[int], *, allowed: int) -> None:
+        super().__init__(ports=ports)
+        object.__setattr__(self, "allowed", allowed)
+
+    def resolve(self, host: str, port: int) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+        if port == getattr(self, "allowed", None):
+            return [ipaddress.ip_address(host)]
+        return super().resolve(host, port)
+
+
+class Redirecting:
+    """A server that sends everybody elsewhere, or says that all is well."""
+
+    def __init__(self, target: str | None, *, context: ssl.SSLContext | None = None) -> None:
+        self.asked = 0
+        self._target = target
+        self._context = context
+
+    def running(self) -> _Running:
+        return _Running(self)
+
+
+class _Running:
+    def __init__(self, told: Redirecting) -> None:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                told.asked += 1
+                self.send_response(302 if told._target else 200)
+                self.send_header("Content-Length", "0")
+                if told._target:
+                    self.send_header("Location", told._target)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Quiet."""
+
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Who does not trust us hangs up."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        if told._context is not None:
+            self._server.socket = told._context.wrap_socket(self._server.socket, server_side=True)
+
+    def __enter__(self) -> int:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self._server.server_port
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def self_signed(folder: Path, name: str) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return file
