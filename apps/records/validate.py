@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 
 from apps.records.finding.found import Found
@@ -38,8 +37,8 @@ CALLED = {
 PAIRS = (("start_date", "end_date"), ("invoice_date", "due_date"), ("birth_date", "start_date"))
 
 
-def validate(kind: str, fields: Sequence[Found], *, today: date) -> list[Finding]:
-    """All that is missing, wrong or contradictory."""
+def validate(kind: str, fields: Sequence[Found], *, today: str) -> list[Finding]:
+    """All that is missing, wrong or contradictory; `today` is an ISO date."""
     return [*_missing(kind, fields), *_checksums(fields), *_dates(fields, today), *_sums(kind, fields)]
 
 
@@ -60,10 +59,10 @@ def _checksums(fields: Sequence[Found]) -> Iterator[Finding]:
             )
 
 
-def _dates(fields: Sequence[Found], today: date) -> Iterator[Finding]:
+def _dates(fields: Sequence[Found], today: str) -> Iterator[Finding]:
     dates = [one for one in fields if one.kind == "date"]
     for one in dates:
-        if one.name in ("birth_date", "incident_date") and one.value > today.isoformat():
+        if one.name in ("birth_date", "incident_date") and one.value > today:
             yield Finding(code=f"{one.name}_in_future", message=f"{one.text} (page {one.page}) is yet to come")
         if one.confidence <= 0.5:
             yield Finding(

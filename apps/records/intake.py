@@ -1,0 +1,73 @@
+"""Intake: a file becomes a document with its first run, and a document gets another run. Each is one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from apps.records.engine import blobs, database, hf, process
+from apps.records.kinds import Kind, kind_of
+from apps.records.tables import Document, ProcessingRun
+
+
+class NotTaken(Exception):
+    """A file that is of none of the kinds that are read here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A document and the run that was asked for."""
+
+    document_id: str
+    run_id: str
+    number: int
+
+
+def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
+    """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known.
+
+    The file comes first: a document without one would be worse than a file without a document, which is collected later.
+    """
+    kind: Kind | None = kind_of(path)
+    if kind is None:
+        raise NotTaken(f"{name!r} is neither PDF, DOCX, EML nor text")
+    size = path.stat().st_size
+    blobs.put(path, sha256)
+    now = hf.clock.now()
+    with database.write() as session:
+        document_id = new_id(now)
+        session.add(
+            Document(id=document_id, name=name, kind=kind, size=size, sha256=sha256, created_at=now, created_by=by)
+        )
+        session.flush()
+        blobs.put(path, sha256)  # nothing, unless it was collected in the meantime
+        return _ask(session, document_id, now=now, by=by)
+
+
+def again(document_id: str, *, by: str) -> Taken | None:
+    """One more run of a document, whatever its others do; None if there is no such document."""
+    now = hf.clock.now()
+    with database.write() as session:
+        # On PostgreSQL the row's lock does what SQLite's one write lock does: numbers are given one after the other.
+        if session.get(Document, document_id, with_for_update=True) is None:
+            return None
+        return _ask(session, document_id, now=now, by=by)
+
+
+def _ask(session: Session, document_id: str, *, now: datetime, by: str) -> Taken:
+    last = session.scalar(select(func.max(ProcessingRun.number)).where(ProcessingRun.document_id == document_id)) or 0
+    run = process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id)
+    session.add(
+        ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by)
+    )
+    return Taken(document_id=document_id, run_id=run.id, number=last + 1)
+
+
+def new_id(now: datetime) -> str:
+    """An id that no one can guess; later ones sort after earlier ones."""
+    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
