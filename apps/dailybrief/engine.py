@@ -31,7 +31,7 @@ def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.feeds import ingest
 
     _require_slot(ctx)
-    return ingest(writers, settings)
+    return ingest(writers, settings, check=ctx.check)
 
 
 def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:

@@ -32,6 +32,12 @@ def _seconds(value: Any) -> Any:
         return value
 
 
+def _names(value: Any) -> Any:
+    """Names between commas."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
 
 
@@ -57,6 +63,10 @@ class Settings(BaseModel):
         "fail", description="Whether a worker that starts also fails what was left running by one that no one knows."
     )
     coalesce: bool = Field(True, description="Of several slots that were missed only the latest runs.")
+
+    allowed_hosts: Names = Field(
+        (), description="Names that the site goes by besides those of this machine's loopback."
+    )
 
     allow_private_addresses: bool = Field(
         False,

@@ -1,0 +1,15 @@
+"""Gunicorn's configuration of k2dailybrief-web: `gunicorn -c python:apps.dailybrief.gunicorn_config`."""
+
+from __future__ import annotations
+
+import os
+
+wsgi_app = "apps.dailybrief.web:app"
+worker_class = "apps.dailybrief.gunicorn_worker.StreamingWorker"
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
+bind = os.environ.get("DAILYBRIEF_BIND", "127.0.0.1:8710")
+graceful_timeout = 10
+timeout = 60
+preload_app = False  # a connection to a database does not survive a fork
+proc_name = "k2dailybrief-web"
+accesslog = None

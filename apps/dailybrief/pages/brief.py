@@ -1,0 +1,57 @@
+"""/: today's brief, as it stands now."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
+from sqlalchemy import func, select
+
+from apps.dailybrief import stories
+from apps.dailybrief.database import Sessions
+from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import Edition, Feed
+from holdfast.web import Site, Who, wants_page
+
+
+def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
+    pages = site.resource("", tags=["brief"])
+
+    @pages.get("/", name="brief")
+    def brief(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """The events of today, most important first: by how many sources report them and how fresh they are."""
+        now = site.hf.clock.now()
+        day = stories.day_of(now, settings.zone)
+        with readers() as session:
+            found = stories.today(session, now=now, zone=settings.zone, most=settings.brief_events)
+            edition = session.scalar(select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone))
+            published = day.isoformat() if edition is not None else None
+            if not wants_page(request):
+                return JSONResponse(
+                    {
+                        "day": day.isoformat(),
+                        "as_of": now.isoformat(),
+                        "edition": published,
+                        "events": [stories.told(story) for story in found],
+                    }
+                )
+            fetched_at = session.scalar(select(func.max(Feed.last_success_at)))
+            feeds = session.scalar(select(func.count()).select_from(Feed).where(Feed.removed_at.is_(None)))
+            failing = session.scalar(
+                select(func.count()).select_from(Feed).where(Feed.removed_at.is_(None), Feed.error.is_not(None))
+            )
+            return site.render(
+                request,
+                who,
+                "brief.html",
+                day=day,
+                stories=found,
+                published=published,
+                fetched_at=fetched_at,
+                feeds=feeds,
+                failing=failing,
+                articles=sum(len(story.articles) for story in found),
+                sources={source for story in found for source in story.sources},
+            )
+
+    return pages

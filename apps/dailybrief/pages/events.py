@@ -1,0 +1,32 @@
+"""/events/ID: one event: its sentence, its timeline, and every article that reports it."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.responses import JSONResponse
+
+from apps.dailybrief import stories
+from apps.dailybrief.database import Sessions
+from holdfast.web import Problem, Site, Who, wants_page
+
+LARGEST = 2**31 - 1
+
+
+def router(site: Site, *, readers: Sessions) -> APIRouter:
+    pages = site.resource("/events", tags=["events"])
+
+    @pages.get("/{event_id}", name="event")
+    def event(
+        request: Request, event_id: Annotated[int, Path(ge=1, le=LARGEST)], who: Annotated[Who, Depends(site.viewer)]
+    ) -> Response:
+        """One event with its articles, the earliest first."""
+        with readers() as session:
+            story = stories.get(session, event_id)
+            if story is None:
+                raise Problem("event_not_found", f"there is no event {event_id}", status=404)
+            if not wants_page(request):
+                return JSONResponse(stories.told(story))
+            return site.render(request, who, "event.html", story=story)
+
+    return pages

@@ -1,0 +1,110 @@
+"""/feeds: what is read, how the last fetch went; add one, remove one."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from apps.dailybrief import catalogue
+from apps.dailybrief.catalogue import Listed
+from apps.dailybrief.database import Sessions
+from apps.dailybrief.feeds.adding import BadAddress
+from apps.dailybrief.settings import Settings
+from holdfast.web import Problem, Site, Who, wants_page
+
+LONGEST = 2000
+
+
+class NewFeed(BaseModel):
+    """What a program sends to add a feed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = Field(min_length=1, max_length=LONGEST)
+
+
+def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settings) -> APIRouter:
+    pages = site.resource("/feeds", tags=["feeds"])
+
+    def added(url: str, now: datetime) -> tuple[dict[str, Any], bool]:
+        with writers.begin() as session:
+            try:
+                feed, new = catalogue.add(session, url, settings, now=now)
+            except BadAddress as error:
+                raise Problem(error.code, str(error), status=422) from None
+            return told(Listed(feed=feed, articles=0)), new
+
+    def removed(feed_id: int, now: datetime) -> None:
+        with writers.begin() as session:
+            try:
+                catalogue.remove(session, feed_id, now=now)
+            except catalogue.UnknownFeed as error:
+                raise Problem(error.code, str(error), status=404) from None
+
+    @pages.get("", name="feeds")
+    def feeds(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """Every feed that is read, with its last fetch and its error."""
+        with readers() as session:
+            found = catalogue.listed(session)
+            if not wants_page(request):
+                return JSONResponse({"feeds": [told(one) for one in found]})
+            return site.render(request, who, "feeds.html", feeds=found, refused=None, url_given="")
+
+    @pages.post("", name="feeds.add", status_code=201)
+    def add(request: Request, body: NewFeed, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        """Read one more feed; 200 instead of 201 if it is read already."""
+        feed, new = added(body.url, site.hf.clock.now())
+        return JSONResponse(feed, status_code=201 if new else 200)
+
+    @pages.post("/add", name="feeds.form", include_in_schema=False)
+    def add_by_form(
+        request: Request,
+        who: Annotated[Who, Depends(site.operator)],
+        url: Annotated[str, Form(max_length=LONGEST)] = "",
+    ) -> Response:
+        try:
+            added(url.strip(), site.hf.clock.now())
+        except Problem as problem:
+            with readers() as session:
+                found = catalogue.listed(session)
+                page = site.render(request, who, "feeds.html", feeds=found, refused=str(problem), url_given=url)
+            page.status_code = problem.status
+            return page
+        return RedirectResponse(request.url_for("feeds").path, 303)
+
+    @pages.post("/{feed_id}/remove", name="feeds.remove.form", include_in_schema=False)
+    def remove_by_form(request: Request, feed_id: int, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        removed(feed_id, site.hf.clock.now())
+        return RedirectResponse(request.url_for("feeds").path, 303)
+
+    @pages.delete("/{feed_id}", name="feeds.remove", status_code=204)
+    def remove(feed_id: int, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        """Read it no more; its articles stay."""
+        removed(feed_id, site.hf.clock.now())
+        return Response(status_code=204)
+
+    return pages
+
+
+def told(one: Listed) -> dict[str, Any]:
+    feed = one.feed
+
+    def instant(at: datetime | None) -> str | None:
+        return at.isoformat() if at is not None else None
+
+    return {
+        "id": feed.id,
+        "url": feed.url,
+        "title": feed.title,
+        "articles": one.articles,
+        "added_at": instant(feed.added_at),
+        "last_fetch_at": instant(feed.last_fetch_at),
+        "last_success_at": instant(feed.last_success_at),
+        "last_status": feed.last_status,
+        "failures": feed.failures or 0,
+        "error_code": feed.error_code,
+        "error": feed.error,
+    }
