@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
 from holdfast.errors import InvalidSetting
-from holdfast.worker.worker import Worker
+from holdfast.worker.worker import Role, Worker
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, Request
@@ -27,12 +27,14 @@ class Holdfast(engine.Holdfast):
         concurrency: int | None = None,
         exclusive: str | None = None,
         drain: bool = False,
+        role: Role = "both",
     ) -> Worker:
         """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`.
 
-        Not told its queues, it serves those of the settings, and those of the application's builds.
+        Not told its queues, it serves those of the settings, and those of the application's builds. It orchestrates,
+        too, unless its role says otherwise.
         """
-        return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain)
+        return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:

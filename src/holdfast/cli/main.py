@@ -27,7 +27,7 @@ from holdfast.cli.serve import serve
 from holdfast.cli.submit import submit
 from holdfast.cli.tokens import tokens
 from holdfast.cli.top import top
-from holdfast.cli.worker import worker
+from holdfast.cli.worker import orchestrator, worker
 from holdfast.cli.workers import workers
 from holdfast.errors import HoldfastError
 from holdfast.version import VERSION
@@ -118,6 +118,7 @@ def main(debug: bool, url: str | None, token: str | None) -> None:
 for each in (
     serve,
     worker,
+    orchestrator,
     workers,
     submit,
     top,

@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli import exits, screen, targets
 from holdfast.engine import Holdfast
-from holdfast.worker.worker import Worker
+from holdfast.worker.worker import Role, Worker
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -26,9 +26,16 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once.  [default: the setting, 8]")
 @click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
 @click.option("--drain", is_flag=True, help="Stop when there is nothing left to do.")
+@click.option("--no-orchestrator", is_flag=True, help="Leave what waits and what was lost to other processes.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
 def worker(
-    app: str, queues: str | None, concurrency: int | None, exclusive: str | None, drain: bool, log_level: str
+    app: str,
+    queues: str | None,
+    concurrency: int | None,
+    exclusive: str | None,
+    drain: bool,
+    no_orchestrator: bool,
+    log_level: str,
 ) -> int:
     """Run what is queued.
 
@@ -41,13 +48,32 @@ def worker(
     holdfast worker app:hf -q mail,default -c 16
     holdfast worker app:hf --exclusive nightly
     holdfast worker app:hf --drain               work off the queue, then stop
+    holdfast worker app:hf --no-orchestrator     only claim and complete; see `holdfast orchestrator`
     """
     names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
     if names == []:
         raise click.BadParameter("name at least one queue", param_hint="--queues")
     with targets.application(app) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
-        return _work(hf, Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain))
+        role: Role = "worker" if no_orchestrator else "both"
+        return _work(hf, Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role))
+
+
+@click.command()
+@targets.target_argument("app")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
+def orchestrator(app: str, log_level: str) -> int:
+    """Move what waits and take over what was lost, and run nothing.
+
+    Every worker does that, too, unless it is started with --no-orchestrator. Schedules need the application's code, so
+    APP is the one that the workers have. Any number may run. SIGTERM or Ctrl-C stops it.
+
+    \b
+    holdfast orchestrator app:hf
+    """
+    with targets.application(app) as hf:
+        log_to_stderr(log_level, kept=hf.settings.log_level)
+        return _work(hf, Worker(hf, role="orchestrator"))
 
 
 def _work(hf: Holdfast, working: Worker) -> int:
@@ -74,6 +100,9 @@ def _work(hf: Holdfast, working: Worker) -> int:
 def _announce(hf: Holdfast, working: Worker) -> None:
     jobs = hf.jobs.names()
     place = targets.place(hf)
+    if not working.claims:
+        screen.note(f"orchestrator {working.id} serves {place}; it runs nothing itself")
+        return
     screen.note(
         f"worker {working.id} serves {', '.join(working.queues)} with {working.concurrency} places on {place}; "
         f"jobs: {', '.join(jobs) or 'none'}"

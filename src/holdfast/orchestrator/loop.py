@@ -25,7 +25,10 @@ ROUNDS = 100
 
 
 class Orchestrator:
-    """Moves waiting runs on and takes over lost ones. It never executes work; any number may run."""
+    """Moves waiting runs on and takes over lost ones. It never executes work; any number may run.
+
+    One that does not move (`moves=False`) only looks, for the worker that it belongs to.
+    """
 
     def __init__(
         self,
@@ -38,10 +41,12 @@ class Orchestrator:
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
         timetable: Timetable | None = None,
         chore: Callable[[], None] = lambda: None,
+        moves: bool = True,
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
         self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
         self._timetable = timetable or Timetable(store, {})
+        self._moves = moves
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
         self._needs_exist = True
@@ -51,6 +56,8 @@ class Orchestrator:
 
     def heard(self, rung: set[str], ended: list[str]) -> None:
         """A transaction was committed somewhere."""
+        if not self._moves:
+            return
         if ended and self._needs_exist:
             with self._ended_lock:
                 self._ended.update(ended)
@@ -65,7 +72,7 @@ class Orchestrator:
         """Do all there is to do now; how many seconds until there may be more."""
         pulse = self._pulse()
         for _ in range(ROUNDS):
-            if not self._round(pulse):
+            if not self._moves or not self._round(pulse):
                 break
             pulse = self._pulse()
         self._on_pulse(pulse)
@@ -154,7 +161,7 @@ class Orchestrator:
 
     def _until_next(self, pulse: Pulse) -> float:
         wait = self._settings.tick
-        for due_at in (pulse.due_at, self._timetable.next_at()):
+        for due_at in (pulse.due_at, self._timetable.next_at()) if self._moves else ():
             if due_at is not None:
                 wait = min(wait, max(due_at - self._clock.now(), timedelta(milliseconds=1)))
         return wait.total_seconds()

@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 from holdfast import workers
 from holdfast.build_jobs import BuildJob
@@ -39,6 +39,8 @@ from holdfast.worker.watch import Watch
 log = logging.getLogger("holdfast.worker")
 
 Ended = Literal["drained", "handed_back"]
+Role = Literal["both", "worker", "orchestrator"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Worker:
@@ -50,6 +52,8 @@ class Worker:
     unknown      of a worker with such a name: 'fail' ends at the start what a worker left running that no one knows any
                  more, too, whatever its name was; 'leave' lets the orchestrator find it
     drain        stop by itself when there is nothing left to do
+    role         'worker' leaves it to others to move what waits and to take over what was lost; 'orchestrator' does
+                 only that and claims nothing; 'both' is the default
     """
 
     def __init__(
@@ -61,16 +65,19 @@ class Worker:
         exclusive: str | None = None,
         unknown: Literal["leave", "fail"] = "leave",
         drain: bool = False,
+        role: Role = "both",
     ) -> None:
-        self.hf, self.exclusive, self.unknown, self.drain = hf, exclusive, unknown, drain
+        self.hf, self.exclusive, self.unknown, self.drain, self.role = hf, exclusive, unknown, drain, role
         self.drained = False
-        self.queues = _queues(hf) if queues is None else _named(queues)
-        self.served = [*([] if OPERATIONS in self.queues else [OPERATIONS]), *self.queues]
+        self.claims, self.orchestrates = role != "orchestrator", role != "worker"
+        _check_role(self, queues, concurrency)
+        self.queues = [] if not self.claims else _queues(hf) if queues is None else _named(queues)
+        self.served = [*([] if OPERATIONS in self.queues or not self.claims else [OPERATIONS]), *self.queues]
         """What operators ask for in bulk goes to a queue that every worker serves, before its own."""
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
-        self.concurrency = concurrency or hf.settings.concurrency
-        self.id = hf.ids.holder(exclusive or "worker")
+        self.concurrency = (concurrency or hf.settings.concurrency) if self.claims else 0
+        self.id = hf.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
         self.hand = Hand()
         self._stopping = threading.Event()
         self._stopped = threading.Event()
@@ -82,7 +89,8 @@ class Worker:
         hf = self.hf
         store = hf.store
         self._lock = locks.take(hf, self)
-        logbook.unserved(hf, self.queues)
+        if self.claims:
+            logbook.unserved(hf, self.queues)
         self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
         self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
         self._cycle = Cycle(
@@ -116,6 +124,7 @@ class Worker:
             on_pulse=self._on_pulse,
             chore=self._chore,
             timetable=self._timetable,
+            moves=self.orchestrates,
         )
         self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
         self._run_log = RunLog(
@@ -202,12 +211,14 @@ class Worker:
         if not rung.isdisjoint(("cancels", "drains", "")):
             self._orchestrator.bell.ring()
         self._orchestrator.heard(rung, ended)
-        if ended:
+        if ended and self.orchestrates:
             self._tallier.ended()
 
     def _chore(self) -> None:
         """What is done between two ticks."""
         self.hf.counting.flush(self.hf.store)
+        if not self.orchestrates:
+            return
         self._retainer.tick()
         self._tallier.tick()
         self._sampler.tick()
@@ -268,6 +279,16 @@ class Worker:
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
         self._lock.release()
+
+
+def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:
+    """A role that is none, or that contradicts what else was said, is refused."""
+    if worker.role not in ROLES:
+        raise InvalidPolicy(f"role is one of {', '.join(ROLES)}, not {worker.role!r}")
+    if worker.hf.settings.solo and worker.role != "both":
+        raise InvalidPolicy("solo is one process alone: it works and orchestrates")
+    if not worker.claims and (queues is not None or concurrency is not None or worker.drain):
+        raise InvalidPolicy("an orchestrator claims nothing: it takes no queues, no concurrency and no drain")
 
 
 def _named(queues: Sequence[str]) -> list[str]:

@@ -1,0 +1,62 @@
+"""Orchestrator and worker apart: each does its own part only, and together they do all of it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.contract.patience import PATIENCE, until
+
+from holdfast import Holdfast, InvalidPolicy, Worker, workers
+from holdfast.testing import Manual
+
+
+@pytest.mark.contract("L2", "L6")
+def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work(url: str) -> None:
+    with Holdfast(url, tick=0.05, lease=1) as hf:
+        film = hf.pipeline("film")
+
+        @film.stage()
+        def script() -> list[int]:
+            return [1, 2]
+
+        @film.stage(after=script, each="number")
+        def audio(number: int) -> int:
+            return number * 10
+
+        @film.stage(after=audio)
+        def render(segments: list[int]) -> int:
+            return sum(segments)
+
+        @hf.job(name="other")
+        def other() -> None: ...
+
+        def states() -> list[str]:
+            return [stage.state for stage in hf.pipelines.show(run.id).stages]
+
+        run = film.submit()
+        with Worker(hf, role="orchestrator") as orchestrator:
+            [found] = hf.read(workers.live)
+            assert (found.id, list(found.queues), found.concurrency) == (orchestrator.id, [], 0)
+            assert ":orchestrator:" in found.id
+            lost = Manual(hf).worker("lost").claim()
+            assert [one.lease.run_id for one in lost] == [hf.pipelines.show(run.id).stages[0].run_id]
+            until(lambda: states()[0] == "READY")
+        with Worker(hf, role="worker"):
+            until(lambda: states()[0] == "DONE")
+            for _ in range(5):  # it works on, and looks around meanwhile
+                other.submit().result(timeout=PATIENCE)
+            assert states() == ["DONE", "NEW", "NEW"]
+            with Worker(hf, role="orchestrator"):
+                assert run.result(timeout=PATIENCE) == 30
+        assert run.snapshot.takeovers == 0
+        assert hf.verify() == []
+
+
+def test_a_role_that_contradicts_itself_is_refused(url: str) -> None:
+    with Holdfast(url) as hf:
+        for wrong in ({"queues": ["mail"]}, {"concurrency": 2}, {"drain": True}):
+            with pytest.raises(InvalidPolicy, match="an orchestrator claims nothing"):
+                Worker(hf, role="orchestrator", **wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidPolicy, match="role is one of both, worker, orchestrator"):
+            hf.worker(role="boss")  # type: ignore[arg-type]
+    with Holdfast(url, solo=True) as hf, pytest.raises(InvalidPolicy, match="solo is one process alone"):
+        hf.worker(role="worker")
