@@ -165,6 +165,29 @@ def test_pages_that_have_the_root_stand_before_the_dashboard_which_stands_apart(
             Site(hf, at="holdfast/")
 
 
+def test_what_a_site_does_at_its_start_is_done_before_the_first_request(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url) as hf:
+        site = Site(hf, token=TOKEN, at="/holdfast")
+        done: list[str] = []
+        own = site.resource()
+
+        @own.get("/done")
+        def all_done() -> list[str]:
+            return done
+
+        @site.on_start
+        def make_tables() -> None:
+            done.append("tables")
+
+        @site.on_start
+        def load() -> None:
+            done.append("samples")
+
+        site.include(own)
+        served = server(hf, app=create_app(site))
+        assert [served.client("viewer").get("/done").json() for _ in range(2)] == [["tables", "samples"]] * 2
+
+
 def test_without_the_web_extra_the_router_says_what_to_install(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from holdfast.version import VERSION
@@ -26,6 +27,8 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        for function in site.starts:
+            await run_in_threadpool(function)
         yield
         site.streams.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -21,6 +21,7 @@ from holdfast.web.streams import Streams
 from holdfast.web.uploads import Uploads
 
 HERE = Path(__file__).parent
+F = TypeVar("F", bound=Callable[[], object])
 
 
 class Site:
@@ -29,6 +30,7 @@ class Site:
     viewer, operator, admin   dependencies that give a `Who`, or refuse
     resource                  a router whose routes are closed, bounded and hardened like ours
     include                   adds such a router to what `create_app` and `holdfast serve` serve
+    on_start                  what is called once before the first request
     render                    a page in the common frame
     streams                   events as they happen
     uploads                   files that someone sends, within limits
@@ -57,6 +59,7 @@ class Site:
             raise ValueError(f"at={at!r} is no path: it begins with a slash and ends without one")
         self.hf, self.title, self.at = hf, title, at
         self.own: list[APIRouter] = []
+        self.starts: list[Callable[[], object]] = []
         fixed = hf.settings.token
         self.access = Access(hf, token=token or (fixed.get_secret_value() if fixed else None), custom=access)
         self.viewer: Callable[[Request], Awaitable[Who]] = self.access.need("viewer")
@@ -98,6 +101,14 @@ class Site:
     def document(self) -> dict[str, Any]:
         """What is included, as OpenAPI 3.1; `create_app` serves it at /openapi.json."""
         return openapi.document_of(self)
+
+    def on_start(self, function: F) -> F:
+        """Decorate a function that `create_app` calls once, in a thread, before it takes the first request.
+
+        What it raises keeps the application from starting.
+        """
+        self.starts.append(function)
+        return function
 
     def router(self) -> APIRouter:
         """The API under /api and the dashboard beside it; mounts under any prefix."""
