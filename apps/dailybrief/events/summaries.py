@@ -12,6 +12,8 @@ from apps.dailybrief.events.grouping import Report
 from apps.dailybrief.events.texts import Words, sentences
 
 SHORTEST, LONGEST = 30, 300  # characters of a sentence that can stand alone
+MOMENTS = 8  # of a timeline, at most
+NEW = 0.4  # which share of a title's words must not have been told yet
 
 
 def headline(reports: Sequence[Report]) -> str:
@@ -32,6 +34,18 @@ def sentence(reports: Sequence[Report]) -> str:
         if SHORTEST <= len(one) <= LONGEST
     ]
     return _best(found, _common(ordered)) if found else headline(reports)
+
+
+def moments(reports: Sequence[Report]) -> list[Report]:
+    """The articles whose titles brought something new, the earliest first: no copies, and not too many."""
+    found, told = list[Report](), frozenset[str]()
+    for report in sorted(reports, key=lambda report: (report.at, report.key)):
+        marks = _marks(report.title, "")
+        if len(marks - told) > NEW * len(marks):
+            found.append(report)
+            told |= marks
+    # The first and the latest say how it began and how it stands.
+    return found if len(found) <= MOMENTS else [*found[: MOMENTS - 2], *found[-2:]]
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

@@ -1,0 +1,64 @@
+"""Retention: delete what is old, unless an edition refers to it.
+
+Only tables in PURGE_ALLOWED are touched, in one transaction. An event goes as a whole, with its articles, when nothing
+has happened to it since the cut-off; so the count of an event that stays is never wrong. What an edition refers to is
+spared by the conditions below, and by foreign keys and triggers should they ever be wrong: then nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, CursorResult, delete, exists, select
+from sqlalchemy.orm import Session
+
+from apps.dailybrief.database import Sessions
+from apps.dailybrief.events.clustering import take_turn
+from apps.dailybrief.logs import tell
+from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import PURGE_ALLOWED, Cluster, ClusterArticle, EditionArticle, RawArticle, Table
+
+
+class NotPurgeable(Exception):
+    """That table is not in PURGE_ALLOWED; nothing was deleted."""
+
+    code = "not_purgeable"
+
+
+def clean(writers: Sessions, settings: Settings, *, now: datetime) -> dict[str, int]:
+    """Delete what was published, fetched and linked before `now` - `retain_articles`; tells how many rows of what.
+
+    clean(writers, settings, now=scheduled_for)
+    # {"rows": 912, "cluster_articles": 420, "clusters": 71, "raw_articles": 421}
+    """
+    before = now - settings.retain_articles
+    with writers.begin() as session:
+        take_turn(session)
+        old = (
+            select(Cluster.id)
+            .where(Cluster.last_at < before, Cluster.updated_at < before)
+            .where(~exists().where(EditionArticle.cluster_id == Cluster.id))
+        )
+        deleted = {
+            "cluster_articles": purge(session, ClusterArticle, ClusterArticle.cluster_id.in_(old)),
+            "clusters": purge(session, Cluster, Cluster.id.in_(old)),
+            "raw_articles": purge(
+                session,
+                RawArticle,
+                (RawArticle.published_at < before)
+                & (RawArticle.fetched_at < before)
+                & ~exists().where(ClusterArticle.raw_article_id == RawArticle.id)
+                & ~exists().where(EditionArticle.raw_article_id == RawArticle.id),
+            ),
+        }
+    tell("retention_deleted", before=before, **deleted)
+    return {"rows": sum(deleted.values())} | deleted
+
+
+def purge(session: Session, table: type[Table], condition: ColumnElement[bool]) -> int:
+    """Delete the rows for which that holds, if the table allows it; tells how many."""
+    if table.__tablename__ not in PURGE_ALLOWED:
+        raise NotPurgeable(f"rows of {table.__tablename__} are never purged")
+    statement = delete(table).where(condition).execution_options(synchronize_session=False)
+    return cast("CursorResult[Any]", session.execute(statement)).rowcount
