@@ -43,11 +43,11 @@ def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
-    """Delete what is old and no edition refers to."""
+    """Delete what is old and no edition refers to. A slot that is still to come makes nothing older than it is."""
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)
-    return clean(writers, settings, now=scheduled_for)
+    return clean(writers, settings, now=min(scheduled_for, hf.clock.now()))
 
 
 def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:

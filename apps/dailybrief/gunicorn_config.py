@@ -13,3 +13,4 @@ timeout = 60
 preload_app = False  # a connection to a database does not survive a fork
 proc_name = "k2dailybrief-web"
 accesslog = None
+control_socket_disable = True  # signals will do

@@ -47,14 +47,6 @@ def of_ids(session: Session, cluster_ids: Sequence[int]) -> list[Story]:
     return [by_id[each] for each in cluster_ids if each in by_id]
 
 
-def today(session: Session, *, now: datetime, zone: ZoneInfo, most: int) -> list[Story]:
-    """The events of which something was published today, the most important first."""
-    begin, end = span_of(day_of(now, zone), zone)
-    wanted = select(Cluster).where(Cluster.last_at >= begin, Cluster.first_at < end)
-    found = _with_articles(session, session.scalars(wanted).all())
-    return sorted(found, key=lambda story: (-len(story.sources), -story.cluster.last_at.timestamp()))[:most]
-
-
 def _with_articles(session: Session, clusters: Sequence[Cluster]) -> list[Story]:
     linked = (
         select(ClusterArticle.cluster_id, RawArticle)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import func, select
 
-from apps.dailybrief import stories
+from apps.dailybrief import editions, stories
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, Feed
@@ -23,7 +23,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
         now = site.hf.clock.now()
         day = stories.day_of(now, settings.zone)
         with readers() as session:
-            found = stories.today(session, now=now, zone=settings.zone, most=settings.brief_events)
+            found = editions.today(session, settings, now=now)
             edition = session.scalar(select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone))
             published = day.isoformat() if edition is not None else None
             if not wants_page(request):
