@@ -43,6 +43,11 @@ def main() -> None:
     os.execv(program[0], program)
 
 
+def abi() -> int:
+    """How much of Landlock the system knows; none below one."""
+    return int(libc.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)) if sys.platform == "linux" else 0
+
+
 def _limit(which: int, most: int) -> None:
     _, hard = resource.getrlimit(which)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -51,12 +56,12 @@ def _limit(which: int, most: int) -> None:
 
 def _confine(*, reads: list[str], writes: list[str]) -> None:
     """Landlock: from here on only these can be reached. Where the system does not know it, the bounds above must do."""
-    abi = libc.syscall(CREATE_RULESET, None, 0, VERSION_FLAG)
-    if abi < 1:
+    known = abi()
+    if known < 1:
         return
-    handled = FILES_OF_ABI[min(abi, 5)]
-    rules = struct.pack("QQQ", handled, NETWORK if abi >= 4 else 0, SCOPES if abi >= 6 else 0)
-    ruleset = _asked(libc.syscall(CREATE_RULESET, rules, 24 if abi >= 6 else 16 if abi >= 4 else 8, 0))
+    handled = FILES_OF_ABI[min(known, 5)]
+    rules = struct.pack("QQQ", handled, NETWORK if known >= 4 else 0, SCOPES if known >= 6 else 0)
+    ruleset = _asked(libc.syscall(CREATE_RULESET, rules, 24 if known >= 6 else 16 if known >= 4 else 8, 0))
     for path in reads:
         _allow(ruleset, path, READ & handled)
     for path in writes:

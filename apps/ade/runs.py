@@ -35,6 +35,7 @@ OF_BUILD: dict[str, BuildStatus] = {
     "cancelled": "cancelled",
     "stale": "cancelled",
 }
+BUILD_FAILED, GIVEN_UP = "build failed: ", "GiveUp: "
 FILTERS = {"failed": ("failed", "timed_out")}
 
 
@@ -211,4 +212,8 @@ def reason(error: str | None) -> str | None:
     """Why something failed, in its own words: without the names of our errors, and without a trace."""
     if error is None:
         return None
-    return error
+    prefix = BUILD_FAILED if error.startswith(BUILD_FAILED) else ""
+    _, given_up, words = error.rpartition(GIVEN_UP)
+    if given_up:
+        return prefix + words.strip()
+    return error.strip().splitlines()[-1] if error.startswith("Traceback") else error.strip()
