@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from apps.dailybrief.feeds.network import SLICE, Stopped
+from apps.dailybrief.feeds.stopping import SLICE, Stopped
 
 
 class Hosts:

@@ -23,9 +23,9 @@ from apps.dailybrief.database import Sessions
 from apps.dailybrief.feeds.addresses import Reach
 from apps.dailybrief.feeds.fetch import Failed, Fetched, Fetcher, NotModified
 from apps.dailybrief.feeds.limits import Limits
-from apps.dailybrief.feeds.network import SLICE, Stopped
 from apps.dailybrief.feeds.parse import BadFeed
 from apps.dailybrief.feeds.reading import Readers
+from apps.dailybrief.feeds.stopping import SLICE, Stopped
 from apps.dailybrief.feeds.storing import Known, Read, Reading, Stored, due, store
 
 READERS = 2

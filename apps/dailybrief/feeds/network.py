@@ -15,12 +15,7 @@ import httpcore
 import httpx
 
 from apps.dailybrief.feeds.addresses import Address, Reach
-
-SLICE = 0.25  # seconds after which a connection that waits looks whether it was stopped
-
-
-class Stopped(Exception):
-    """The fetch was told to end."""
+from apps.dailybrief.feeds.stopping import SLICE, Stopped
 
 
 class Insecure(httpcore.ConnectError):

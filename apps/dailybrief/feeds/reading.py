@@ -15,13 +15,14 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import Base64Bytes, BaseModel, TypeAdapter
 
 from apps.dailybrief.feeds.parse import BadFeed, Parsed, parse
+from apps.dailybrief.feeds.stopping import Stopped
 
 ROOT = Path(__file__).parents[3]
 MOST_MEMORY = 1_500_000_000
@@ -52,8 +53,9 @@ class Readers:
 
     def __init__(self, count: int, *, seconds: float) -> None:
         self._seconds = seconds
-        self._idle: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
-        self._all: list[subprocess.Popen[bytes]] = []
+        self._idle: queue.LifoQueue[_Reader | None] = queue.LifoQueue()
+        self._lock = threading.Lock()
+        self._alive: set[_Reader] = set()
         self._closed = False
         for _ in range(count):
             self._idle.put(None)
@@ -61,8 +63,7 @@ class Readers:
     def parse(self, body: bytes, *, url: str, content_type: str, at: datetime, at_most: int) -> Parsed:
         """As `parse.parse`, elsewhere; BadFeed also if it takes too much."""
         told = Order.model_construct(body=body, url=url, content_type=content_type, at=at, at_most=at_most)
-        with self._reader() as reader:
-            line = _ask(reader, told.model_dump_json().encode() + b"\n")
+        line = self._ask(told.model_dump_json().encode() + b"\n")
         if not line.endswith(b"\n"):
             raise BadFeed("too_complex", "reading it takes more time or memory than a feed may")
         answer = ANSWER.validate_json(line)
@@ -72,45 +73,70 @@ class Readers:
 
     def close(self) -> None:
         """End all readers, also those at work."""
-        self._closed = True
-        for reader in self._all:
-            reader.kill()
-            reader.wait()
+        with self._lock:
+            self._closed = True
+            for reader in self._alive:
+                reader.end()
+            self._alive.clear()
 
-    @contextlib.contextmanager
-    def _reader(self) -> Iterator[subprocess.Popen[bytes]]:
+    def _ask(self, told: bytes) -> bytes:
+        """What a reader answers; less than a line if it did not survive, and then its place is free."""
         reader = self._idle.get()
-        if reader is None or reader.poll() is not None:
-            reader = self._start()
         try:
-            yield reader
+            if reader is None:
+                reader = self._start()
+            line = reader.ask(told)
+            if not line.endswith(b"\n"):
+                self._bury(reader)
+                reader = None
+            return line
         finally:
             self._idle.put(reader)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        reader = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(self._seconds)],
+    def _start(self) -> _Reader:
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            reader = _Reader(self._seconds)
+            self._alive.add(reader)
+            return reader
+
+    def _bury(self, reader: _Reader) -> None:
+        with self._lock:
+            if self._closed:
+                raise Stopped
+            self._alive.remove(reader)
+        reader.end()
+
+
+class _Reader:
+    def __init__(self, seconds: float) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
             start_new_session=True,
         )
-        self._all.append(reader)
-        if self._closed:
-            reader.kill()
-        return reader
 
+    def ask(self, told: bytes) -> bytes:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(told)
+            self._process.stdin.flush()
+            return self._process.stdout.readline()
+        except (OSError, ValueError):  # it has ended, or we have closed it
+            return b""
 
-def _ask(reader: subprocess.Popen[bytes], told: bytes) -> bytes:
-    assert reader.stdin is not None
-    assert reader.stdout is not None
-    try:
-        reader.stdin.write(told)
-        reader.stdin.flush()
-        return reader.stdout.readline()
-    except (BrokenPipeError, ValueError):
-        return b""
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _main(seconds: float) -> None:

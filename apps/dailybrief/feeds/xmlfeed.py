@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from calendar import timegm
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,13 +14,15 @@ import feedparser
 
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
 
+FIRST_ELEMENT = re.compile(r"<\w")
+
 
 def read(text: str, *, url: str) -> Document:
     """The document at `url`; or BadFeed."""
     # Bytes in a stream: of a string feedparser would think that it may be an address or the name of a file. It is told
     # what we know of the encoding, and need not clean the HTML, which is done later for all formats alike.
     found = feedparser.parse(
-        io.BytesIO(text.encode()),
+        io.BytesIO(_from_first_element(text).encode()),
         response_headers={"content-type": "application/xml; charset=utf-8", "content-location": url},
         resolve_relative_uris=False,
         sanitize_html=False,
@@ -34,6 +37,12 @@ def read(text: str, *, url: str) -> Document:
         link=_text(found.feed, "link"),
         entries=tuple(_entry(entry, url) for entry in found.entries),
     )
+
+
+def _from_first_element(text: str) -> str:
+    """Without what comes before it: there, and only there, a document may declare entities."""
+    found = FIRST_ELEMENT.search(text)
+    return text[found.start() :] if found else text
 
 
 def _entry(entry: dict[str, Any], url: str) -> Entry:

@@ -160,8 +160,8 @@ def test_a_redirect_to_another_scheme_or_with_a_password_is_not_followed(server:
 
 
 def test_a_name_server_that_changes_its_mind_is_asked_only_once(server: FeedServer) -> None:
-    """Good for the check, bad for the connection: there is no second question between them."""
-    answers = iter([["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"]])
+    """One answer for the check, another for the connection: there is no second question between them."""
+    answers = iter([["127.0.0.2"], ["127.0.0.1"], ["127.0.0.1"]])  # the server is at the second
     asked: list[str] = []
 
     def resolver(host: str, port: int) -> list[str]:
@@ -169,11 +169,11 @@ def test_a_name_server_that_changes_its_mind_is_asked_only_once(server: FeedServ
         return next(answers)
 
     before = len(server.seen)
-    quick = Limits(connect_timeout=timedelta(seconds=0.2), host_pause=timedelta(0))
-    reach = Reach(ports=PORTS | {server.port}, resolver=resolver)
-    answer = Fetcher(quick, reach=reach).fetch(server.url("good", host="feeds.example"))
+    answer = Fetcher(LIMITS, reach=Reach(allow_private=True, resolver=resolver)).fetch(
+        server.url("good", host="feeds.example")
+    )
     assert isinstance(answer, Failed)
-    assert answer.code in ("timed_out", "unreachable")
+    assert answer.code == "unreachable"
     assert asked == ["feeds.example"]
     assert len(server.seen) == before
 
@@ -185,8 +185,6 @@ def test_the_host_is_named_though_the_connection_goes_to_an_address(server: Feed
 
 
 def test_the_next_address_is_tried_if_one_does_not_answer(server: FeedServer) -> None:
-    with socket.create_server(("127.0.0.2", 0)) as closed:
-        closed.close()
     answer = fetch(server, server.url("good", host="feeds.example"), "127.0.0.2", "127.0.0.1", allow_private=True)
     assert isinstance(answer, Fetched)
 
@@ -228,10 +226,13 @@ def test_a_name_without_an_address_and_a_name_server_that_is_silent_are_failures
         silence.wait(30)
         return []
 
+    def nothing(host: str, port: int) -> list[str]:
+        return []
+
     quick = Limits(connect_timeout=timedelta(seconds=0.2))
     found = [
         Fetcher(quick, reach=Reach(resolver=resolver)).fetch("http://feeds.example/")
-        for resolver in (unknown, silent, lambda host, port: [])
+        for resolver in (unknown, silent, nothing)
     ]
     silence.set()
     assert [answer.code for answer in found if isinstance(answer, Failed)] == [

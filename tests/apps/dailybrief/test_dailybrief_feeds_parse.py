@@ -1,0 +1,344 @@
+"""Parsing: every format, also broken and mislabelled, to articles that are safe to store and to show."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from apps.dailybrief.feeds.decoding import decode
+from apps.dailybrief.feeds.markup import harmless, plain
+from apps.dailybrief.feeds.parse import Article, BadFeed, Parsed, parse
+from apps.dailybrief.feeds.reading import Readers
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from tests.apps.dailybrief.feed_server import ENCODINGS, rss
+
+URL = "https://news.example/feeds/all.xml"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def read(document: str | bytes, *, content_type: str = "", at_most: int = 100, url: str = URL) -> Parsed:
+    body = document if isinstance(document, bytes) else document.encode()
+    return parse(body, url=url, content_type=content_type, at=NOW, at_most=at_most)
+
+
+def items(*inner: str) -> str:
+    listed = "".join(f"<item>{item}</item>" for item in inner)
+    return f"<rss version='2.0'><channel><title>News</title>{listed}</channel></rss>"
+
+
+def only(*inner: str) -> Article:
+    [article] = read(items(*inner)).articles
+    return article
+
+
+RSS_090 = """<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    xmlns="http://my.netscape.com/rdf/simple/0.9/"><channel><title>News</title><link>https://news.example/</link></channel>
+    <item><title>Ferry back</title><link>https://news.example/ferry</link></item></rdf:RDF>"""
+RSS_091 = """<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN"
+    "http://my.netscape.com/publish/formats/rss-0.91.dtd"><rss version="0.91"><channel><title>News</title>
+    <link>https://news.example/</link><item><title>Ferry back</title><link>https://news.example/ferry</link></item>
+    </channel></rss>"""
+RSS_10 = """<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel rdf:about="https://news.example/">
+    <title>News</title><link>https://news.example/</link></channel><item rdf:about="https://news.example/ferry">
+    <title>Ferry back</title><link>https://news.example/ferry</link><dc:date>2026-02-28T10:00:00Z</dc:date>
+    <dc:creator>Ada</dc:creator></item></rdf:RDF>"""
+RSS_20 = """<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><title>News</title>
+    <link>https://news.example/</link><item><title>Ferry back</title><link>https://news.example/ferry</link>
+    <author>ada@news.example (Ada)</author><pubDate>Sat, 28 Feb 2026 11:00:00 +0100</pubDate>
+    <content:encoded><![CDATA[<p>It sails.</p>]]></content:encoded></item></channel></rss>"""
+ATOM_03 = """<feed version="0.3" xmlns="http://purl.org/atom/ns#"><title>News</title><link rel="alternate"
+    href="https://news.example/" type="text/html"/><entry><title>Ferry back</title><link rel="alternate"
+    href="https://news.example/ferry" type="text/html"/><id>tag:1</id><issued>2026-02-28T10:00:00Z</issued>
+    <author><name>Ada</name></author></entry></feed>"""
+ATOM_10 = """<feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://news.example/">
+    <title type="html">&lt;b&gt;News&lt;/b&gt;</title><link href="."/><entry>
+    <title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">Ferry <em>back</em></div></title>
+    <link href="ferry"/><id>tag:1</id><published>2026-02-28T10:00:00Z</published>
+    <updated>2026-03-01T00:00:00Z</updated><author><name>Ada</name></author>
+    <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>It sails.</p></div></content></entry></feed>"""
+JSON_11 = json.dumps(
+    {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "News",
+        "home_page_url": "https://news.example/",
+        "items": [
+            {
+                "id": 7,
+                "url": "/ferry",
+                "title": "Ferry back",
+                "content_html": "<p>It sails.</p>",
+                "date_published": "2026-02-28T11:00:00+01:00",
+                "authors": [{"name": "Ada"}],
+            },
+            "no item",
+        ],
+    }
+)
+
+
+@pytest.mark.contract("J16")
+@pytest.mark.parametrize(
+    ("document", "dated"),
+    [(RSS_090, 0), (RSS_091, 0), (RSS_10, 1), (RSS_20, 1), (ATOM_03, 1), (ATOM_10, 1), (JSON_11, 1)],
+    ids=["rss 0.90", "rss 0.91", "rss 1.0", "rss 2.0", "atom 0.3", "atom 1.0", "json 1.1"],
+)
+def test_every_format_says_the_same(document: str, dated: int) -> None:
+    parsed = read(document)
+    assert (parsed.title, parsed.site_url, parsed.unusable) == ("News", "https://news.example/", 0)
+    [article] = parsed.articles
+    assert (article.url, article.title, article.source) == ("https://news.example/ferry", "Ferry back", "News")
+    if dated:
+        assert article.published_at == datetime(2026, 2, 28, 10, tzinfo=UTC)
+        assert article.author is not None
+        assert "Ada" in article.author
+    if "It sails" in document:
+        assert article.content_html.removeprefix("<div>") == "<p>It sails.</p>"
+        assert article.summary == "It sails."
+
+
+@pytest.mark.parametrize(("real", "declared", "said"), ENCODINGS)
+def test_an_encoding_that_is_declared_wrongly_does_not_spoil_the_text(real: str, declared: str, said: str) -> None:
+    document = f'<?xml version="1.0" encoding="{declared}"?>' + rss("encoded", 1)
+    parsed = read(document.encode(real), content_type=f"text/xml; charset={said}" if said else "")
+    assert {article.summary[:10] for article in parsed.articles} == {"Naïve café"}
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("Ночь", "koi8-r"), ("夜の海", "shift_jis"), ("夜の海", "iso-2022-jp"), ("夜海", "gb2312"), ("밤", "euc-kr")],
+)
+def test_an_encoding_that_is_declared_rightly_is_believed(text: str, encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'.encode()
+    assert decode(head + text.encode(encoding)) == text
+    assert decode(text.encode(encoding), content_type=f"text/xml; charset={encoding}") == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    some.binary(max_size=200), some.sampled_from(["", "charset=utf-16", "charset=zip", "charset=idna", "charset=hz"])
+)
+def test_all_bytes_can_be_decoded_to_something_a_database_takes(body: bytes, content_type: str) -> None:
+    text = decode(body, content_type=content_type)
+    assert "\x00" not in text
+    text.encode()  # no halves of characters
+
+
+def test_relative_links_begin_where_the_feed_was_found() -> None:
+    assert only("<title>A</title><link>../a?utm_source=x</link>").url == "https://news.example/a"
+    atom = read(ATOM_10, url="https://elsewhere.example/x")
+    assert atom.articles[0].url == "https://news.example/ferry"  # unless it says where
+    text = only("<title>A</title><description>&lt;a href='b'&gt;b&lt;/a&gt;</description>").content_html
+    assert 'href="https://news.example/feeds/b"' in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "url"),
+    [
+        ("<guid>https://news.example/g</guid>", "https://news.example/g"),
+        ("<guid isPermaLink='false'>https://news.example/g</guid>", "https://news.example/g"),
+        ("<link>javascript:alert(1)</link><guid>https://news.example/g</guid>", "https://news.example/g"),
+        ("<enclosure url='https://news.example/a.mp3' type='audio/mpeg' length='1'/>", "https://news.example/a.mp3"),
+    ],
+)
+def test_an_article_without_a_link_is_known_by_what_comes_nearest(entry: str, url: str) -> None:
+    assert only(f"<title>A</title>{entry}").url == url
+
+
+@pytest.mark.parametrize(
+    "entry", ["", "<guid isPermaLink='false'>17</guid>", "<guid>urn:x:17</guid>", "<link>mailto:a@b.example</link>"]
+)
+def test_an_article_without_any_address_gets_one_that_stays(entry: str) -> None:
+    first, again = only(f"<title>A</title>{entry}"), only(f"<title>A</title>{entry}")
+    other = only(f"<title>B</title>{entry.replace('17', '18')}")
+    assert first.url == again.url != other.url
+    assert first.url.startswith(f"{URL}#")
+
+
+@pytest.mark.parametrize(
+    ("date", "meant"),
+    [
+        ("<pubDate>Sat, 28 Feb 2026 10:00:00 GMT</pubDate>", datetime(2026, 2, 28, 10, tzinfo=UTC)),
+        ("<pubDate>Sat, 28 Feb 2026 10:00:00 -0500</pubDate>", datetime(2026, 2, 28, 15, tzinfo=UTC)),
+        ("", NOW),
+        ("<pubDate>yesterday</pubDate>", NOW),
+        ("<pubDate>Thu, 01 Jan 1970 00:00:00 GMT</pubDate>", NOW),
+        ("<pubDate>Sun, 01 Mar 2099 00:00:00 GMT</pubDate>", NOW),
+        ("<pubDate>9999999999999</pubDate>", NOW),
+        ("<pubDate>0000-00-00T00:00:00Z</pubDate>", NOW),
+    ],
+)
+def test_a_date_is_believed_if_it_is_credible_and_never_in_the_future(date: str, meant: datetime) -> None:
+    assert only(f"<title>A</title><link>/a</link>{date}").published_at == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Salt &amp; pepper", "Salt & pepper"),
+        ("Salt &amp;amp; pepper", "Salt & pepper"),
+        ("&lt;b&gt;Bold&lt;/b&gt; news", "Bold news"),
+        ("<![CDATA[<i>Slanted</i> news]]>", "Slanted news"),
+        ("2 &lt; 3 &amp; 4 > 3", "2 < 3 & 4 > 3"),
+        ("x\n\n  y", "x y"),
+        ("&lt;script&gt;alert(1)&lt;/script&gt;Calm", "Calm"),
+    ],
+)
+def test_a_title_is_plain_text(written: str, meant: str) -> None:
+    assert only(f"<title>{written}</title><link>/a</link>").title == meant
+
+
+def test_an_entry_without_a_title_is_called_by_its_first_words_and_an_empty_one_is_left_out() -> None:
+    parsed = read(
+        items("<description>Only words here</description>", "<link>/empty</link>", "<title>&lt;p/&gt;</title>")
+    )
+    assert [article.title for article in parsed.articles] == ["Only words here"]
+    assert parsed.unusable == 2
+
+
+def test_who_passes_on_an_article_is_not_its_source() -> None:
+    assert only("<title>A</title><link>/a</link><source url='https://wire.example/'>Wire</source>").source == "Wire"
+
+
+def test_the_newest_articles_are_taken_and_each_once() -> None:
+    entries = [f"<title>{n}</title><link>/{n}</link><pubDate>{n:02} Jan 2026 00:00 GMT</pubDate>" for n in range(1, 10)]
+    parsed = read(items(*entries, entries[-1].replace("/9", "/9?utm_campaign=again")), at_most=3)
+    assert [article.title for article in parsed.articles] == ["9", "8", "7"]
+    assert parsed.unusable == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        ("", "not_a_feed"),
+        (" \n ", "not_a_feed"),
+        ("<!doctype html><html><body><p>A page</body></html>", "not_a_feed"),
+        ("plain words", "not_a_feed"),
+        ("{}", "not_a_feed"),
+        ("{", "unreadable"),
+        ("{" + '"a":[' * 100_000, "unreadable"),
+        ("<rss version='2.0'><channel><title>cut", "unreadable"),
+        (bytes(range(256)) * 10, "not_a_feed"),
+    ],
+)
+def test_what_is_no_feed_is_told_so(document: str | bytes, code: str) -> None:
+    with pytest.raises(BadFeed) as refused:
+        read(document)
+    assert refused.value.code == code
+
+
+def test_a_feed_without_articles_is_a_feed() -> None:
+    assert read(items()).articles == ()
+
+
+def test_a_broken_feed_is_read_as_far_as_it_goes() -> None:
+    document = items("<title>A & B</title><link>/a</link>", "<title>C\x0b</title><link>/c</link>")
+    parsed = read(document.removesuffix("</channel></rss>"))
+    assert [article.title for article in parsed.articles] == ["A & B", "C"]
+
+
+def test_entities_are_not_expanded_and_files_are_not_read() -> None:
+    lines = "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 12))
+    for head in (
+        f"<!DOCTYPE rss [<!ENTITY l0 'ha'>{lines}]>",
+        "<!DOCTYPE rss [<!ENTITY l11 SYSTEM 'file:///etc/passwd'>]>",
+        "<!DOCTYPE rss SYSTEM 'http://127.0.0.1:9/x.dtd' [<!ENTITY % all SYSTEM 'http://127.0.0.1:9/y'> %all;]>",
+        f"<!DOCTYPE rss [<!ENTITY l11 '{'x' * 100_000}'>]>",
+    ):
+        parsed = read(head + items("<title>A&l11;&l11;</title><link>/a</link><description>&l11;</description>" * 1))
+        text = "".join(article.title + article.summary + article.content_html for article in parsed.articles)
+        assert len(text) < 500_000
+        assert "haha" not in text
+        assert "root:" not in text
+
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href='JaVa&#10;Script:alert(1)'>x</a>",
+    "<a href='data:text/html,<script>alert(1)</script>'>x</a>",
+    "<iframe src='https://evil.example'></iframe>",
+    "<svg><script>alert(1)</script></svg>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)></style></mglyph></table></mtext></math>",
+    "<p style='background:url(javascript:alert(1))' onclick='alert(1)' class='frame'>x</p>",
+    "<form action='https://evil.example'><input name=password></form>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example'><base href='https://evil.example'>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'></noscript>",
+    "<textarea><img src=x onerror=alert(1)></textarea>",
+    "<object data='x'></object><embed src='x'><link rel=stylesheet href='https://evil.example'>",
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_that_runs_loads_or_styles_is_left(attack: str) -> None:
+    escaped = attack.replace("&", "&amp;").replace("<", "&lt;")
+    article = only(f"<title>{escaped} t</title><link>/a</link><description>{escaped}</description>")
+    for text in (article.content_html, harmless(article.content_html, base=URL)):
+        for word in ("<script", "<img", "<iframe", "<svg", "<form", "<meta", "<base", "<style", "<object", "<link"):
+            assert word not in text.lower()
+        for word in ("onerror=", "onclick=", "style=", "class=", 'href="javascript', 'href="data'):
+            assert word not in text.lower()
+    assert "<" not in article.title
+
+
+def test_links_stay_and_lead_away_safely() -> None:
+    text = harmless("<p>See <a href='/x' target=_self>here</a> and <em>there</em>.", base="https://news.example/a/b")
+    link = '<a href="https://news.example/x" rel="noopener noreferrer nofollow">here</a>'
+    assert text == f"<p>See {link} and <em>there</em>.</p>"
+
+
+@settings(max_examples=200, deadline=None)
+@given(some.text(max_size=200))
+def test_plain_text_has_one_line_no_controls_and_a_bound(text: str) -> None:
+    found = plain(text, at_most=50)
+    assert len(found) <= 50
+    assert found == found.strip()
+    assert "\n" not in found
+    assert "\x00" not in found
+
+
+@settings(max_examples=60, deadline=None)
+@given(some.text(alphabet="<>/&;'\"= abrsitemlnkoc!-[]?#\x00\ud800", max_size=120))
+def test_whatever_comes_is_a_feed_or_told_not_to_be(rubbish: str) -> None:
+    document = items(f"<title>{rubbish}</title><link>/a</link>").encode("utf-8", "surrogatepass")
+    try:
+        parsed = read(document)
+    except BadFeed:
+        return
+    for article in parsed.articles:
+        f"{article.title}{article.summary}{article.content_html}{article.guid}{article.url}".encode()
+        assert "\x00" not in article.title + article.summary + article.content_html + (article.guid or "")
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    found = Readers(1, seconds=0.7)
+    yield found
+    found.close()
+
+
+def told(readers: Readers, body: bytes) -> Parsed:
+    return readers.parse(body, url=URL, content_type="", at=NOW, at_most=10)
+
+
+def test_a_reader_answers_as_if_it_were_here(readers: Readers) -> None:
+    assert told(readers, RSS_20.encode()) == read(RSS_20, at_most=10)
+    with pytest.raises(BadFeed) as refused:
+        told(readers, b"words")
+    assert refused.value.code == "not_a_feed"
+
+
+def test_a_document_that_would_keep_a_parser_busy_for_minutes_is_given_up_and_the_next_is_read(
+    readers: Readers,
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(BadFeed) as refused:
+        told(readers, b"<rss version='2.0'><channel>" + b"<a>" * 300_000)
+    assert refused.value.code == "too_complex"
+    assert timedelta(seconds=time.monotonic() - began) < timedelta(seconds=50)
+    assert told(readers, RSS_20.encode()).articles
