@@ -112,6 +112,15 @@ class Context(ABC):
         an async function: then await what this returns.
         """
 
+    @abstractmethod
+    def finish(self, result: Any = None, *, connection: Any) -> None:
+        """End this run well in a transaction of yours: its outcome and your rows are committed together, or neither is.
+
+        `connection` is what `using(connection=…)` takes. Commit, then return: nothing can be written for the run any
+        more, and what the function returns is ignored. LeaseLost if the run is no longer ours: then roll back. One
+        that returns without having committed has failed.
+        """
+
     @overload
     def segments(self, values: Mapping[str, T]) -> dict[str, T]: ...  # type: ignore[overload-overlap]
     @overload

@@ -135,6 +135,12 @@ class LeaseLost(HoldfastError):
     code = "lease_lost"
 
 
+class NotCommitted(HoldfastError):
+    """A job ended in a transaction of its own (`ctx.finish`) that was not committed."""
+
+    code = "not_committed"
+
+
 class Cancelled(HoldfastError):
     """The run was asked to stop; raise it from a job that has seen `ctx.cancelled`."""
 

@@ -35,6 +35,7 @@ KINDS = {
     "RUN_TIMED_OUT": "the run was over its window and was stopped",
     "RUN_CANCELLED": "the run was cancelled",
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
+    "RUN_PUT_OFF": "the run asked to be tried later, before it had tried anything; no attempt was used up",
     "RUN_WAITS": "the run waits for runs that it has submitted, and holds no worker meanwhile; no attempt was used up",
     "RUN_HANDED_BACK": "a worker that shut down gave the run back; no attempt was used up",
     "RUN_TAKEN_OVER": "the run's worker went silent; the run was taken from it",

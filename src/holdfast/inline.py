@@ -89,6 +89,9 @@ class InlineContext(Context):
                 raise answer
         return answers
 
+    def finish(self, result: Any = None, *, connection: Any) -> None:
+        return None  # there is no run whose end could be written
+
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._kept, name, content)
 

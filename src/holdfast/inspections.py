@@ -114,10 +114,11 @@ def story(tx: Transaction, run_id: str) -> list[Event]:
 
 
 def _moment(run: Snapshot, event: Event) -> tuple[datetime, int, int]:
-    """By time; in one instant, attempt by attempt."""
+    """By time; in one instant, attempt by attempt. Nothing comes before the submission: a claim that began to look
+    before it and found it all the same bears the earlier time."""
     order = _ORDER.get(event.kind, 5)
     attempt = run.attempt if event.attempt is None else event.attempt
-    return event.happened_at or run.created_at, attempt if order else 0, order
+    return max(event.happened_at or run.created_at, run.created_at), attempt if order else 0, order
 
 
 _ORDER = {
@@ -126,6 +127,7 @@ _ORDER = {
     "STEP_STARTED": 2,
     "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
     "RUN_RETRIED": 6,
+    "RUN_PUT_OFF": 6,
     "RUN_HANDED_BACK": 6,
     "RUN_WAITS": 6,
 }

@@ -28,7 +28,7 @@ from holdfast.store.transaction import Row, Transaction
 Recorded: TypeAlias = deque[tuple[int, Event]]
 Halves: TypeAlias = deque[tuple[dict[str, int], Event]]
 
-ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER")
+ENDS_AN_ATTEMPT = ("RUN_RETRIED", "RUN_PUT_OFF", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER")
 
 
 @dataclass(frozen=True, kw_only=True)

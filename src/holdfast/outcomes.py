@@ -59,6 +59,8 @@ class TryLater:
     error: str
     after: timedelta
     key_order: KeyOrder = "due"
+    counts: bool = True
+    """Whether it uses up one of the run's tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None
         [
             Event(
                 run_id=lease.run_id,
-                kind="RUN_RETRIED",
+                kind="RUN_RETRIED" if wait.counts else "RUN_PUT_OFF",
                 attempt=lease.attempt,
                 data={"error": wait.error, "due_at": (tx.now + wait.after).isoformat(), **_when(lease)},
             )
@@ -162,7 +164,14 @@ def _try_later(tx: Transaction, later: Sequence[tuple[Lease, TryLater]]) -> None
     holds.open_those_of(tx, [lease.ticket for lease, wait in later if wait.key_order == "due"])
     waits.put(
         tx,
-        [Wait(ticket=lease.ticket, due_at=tx.now + wait.after, because=gist(wait.error)) for lease, wait in later],
+        [
+            Wait(
+                ticket=lease.ticket if wait.counts else lease.ticket.changed(tries=lease.ticket.tries - 1),
+                due_at=tx.now + wait.after,
+                because=gist(wait.error),
+            )
+            for lease, wait in later
+        ],
     )
 
 

@@ -73,14 +73,16 @@ class Retry:
 
 
 class TryAgain(Exception):
-    """Raise it from a job to be run again after a while; it counts as a failed attempt.
+    """Raise it from a job to be run again after a while; it counts as a failed attempt, unless `counts` is False.
 
-    `after` overrides the job's own delay: an HTTP 429 passes its Retry-After on.
+    `after` overrides the job's own delay: an HTTP 429 passes its Retry-After on. One that does not count is for a run
+    that has not tried anything: what it needs is known to be away. It may be put off as often as it takes.
     """
 
-    def __init__(self, reason: str, *, after: timedelta | float | None = None) -> None:
+    def __init__(self, reason: str, *, after: timedelta | float | None = None, counts: bool = True) -> None:
         super().__init__(reason)
         self.after = None if after is None else _duration(after)
+        self.counts = counts
 
 
 FAILURE_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,59}")

@@ -119,7 +119,8 @@ def test_a_bulk_that_is_lost_goes_on_where_it_was(
     worker = manual.worker("lost", queues=["operations"])
     [claim] = worker.claim()
     job = hf.jobs[bulks.AGAIN]
-    context = RunContext(claim, _Desk(hf, claim), retry=job.options.policy.retry, max_result_bytes=10_000, first=True)
+    retry = job.options.policy.retry
+    context = RunContext(claim, _Desk(hf, claim), job=job, retry=retry, max_result_bytes=10_000, first=True)
     with pytest.raises(KeyboardInterrupt):
         job.fn(ctx=context, filter={"state": "failed"})
     clock.advance(hf.settings.lease * 2)

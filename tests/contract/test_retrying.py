@@ -119,6 +119,46 @@ def test_try_again_says_when_and_counts_as_an_attempt(hf: Holdfast, manual: Manu
     assert (failing.refresh().state, failing.snapshot.tries) == ("failed", 2)
 
 
+@pytest.mark.contract("X4")
+def test_what_has_not_tried_anything_is_put_off_and_uses_up_no_attempt(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    away = True
+
+    @hf.job(name="call", max_attempts=1, on_shutdown="hand_back")
+    def call() -> str:
+        if away:
+            raise TryAgain("the service is known to be away", after=60, counts=False)
+        return "called"
+
+    run = call.submit()
+    for _ in range(3):
+        manual.run_all()
+        snapshot = hf.snapshot(run.id)
+        assert (snapshot.state, snapshot.tries) == ("queued", 0)
+        assert "known to be away" in run.why().reasons[0]
+        clock.advance(61)
+    away = False
+    manual.run_all()
+    assert run.result(timeout=1) == "called"
+    assert hf.snapshot(run.id).tries == 1
+    kinds = [event.kind for event in hf.story(run.id)]
+    assert kinds.count("RUN_PUT_OFF") == 3
+    assert kinds.count("RUN_STARTED") == 4
+
+
+def test_a_slots_run_is_not_put_off(hf: Holdfast, manual: Manual) -> None:
+    """It has one start, whatever it says."""
+
+    @hf.job(name="call", on_shutdown="fail")
+    def call() -> None:
+        raise TryAgain("later", after=60, counts=False)
+
+    run = call.submit()
+    manual.run_all()
+    assert hf.snapshot(run.id).state == "failed"
+
+
 def test_a_job_gives_up_with_a_failure_type_of_its_own(hf: Holdfast, manual: Manual) -> None:
     """Neither the step nor the run is tried again, whatever their policies allow."""
     tried: list[str] = []

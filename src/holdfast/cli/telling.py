@@ -12,6 +12,7 @@ from holdfast.events import Event
 
 _KINDS = {
     "RUN_RETRIED": "yellow",
+    "RUN_PUT_OFF": "yellow",
     "RUN_WAITS": "yellow",
     "RUN_HANDED_BACK": "yellow",
     "RUN_TAKEN_OVER": "red",

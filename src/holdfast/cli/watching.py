@@ -15,6 +15,7 @@ from holdfast.cli import screen, telling
 from holdfast.cli.follow import Follower
 from holdfast.engine import Holdfast
 from holdfast.events import Event
+from holdfast.news import ENDS_AN_ATTEMPT
 from holdfast.runs import Snapshot
 
 Tell = Callable[[Event], None]
@@ -70,7 +71,7 @@ class Bar:
         if event.kind == "RUN_STARTED":
             # What an earlier attempt had done is done anew, but for its steps.
             self._progress.update(self._task, state="running", far="", description="", completed=0, total=None)
-        elif event.kind in ("RUN_RETRIED", "RUN_WAITS", "RUN_HANDED_BACK", "RUN_TAKEN_OVER"):
+        elif event.kind in ENDS_AN_ATTEMPT:
             self._progress.update(self._task, state="queued", description="")
         self._progress.console.print(telling.line(event), soft_wrap=True)
 

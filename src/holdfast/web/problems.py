@@ -35,6 +35,7 @@ STATUS: Mapping[str, int] = {
     "artifact_corrupt": 409,
     "run_failed": 409,
     "lease_lost": 409,
+    "not_committed": 409,
     "cancelled": 409,
     "duplicate_step": 409,
     "job_exists": 409,

@@ -28,6 +28,7 @@ from holdfast import telemetry
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
 from holdfast.depots.base import Artifact, Depot
+from holdfast.errors import InvalidPolicy
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -78,6 +79,7 @@ def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
     context = RunContext(
         claim,
         desk,
+        job=job,
         retry=retry_of(job, claim),
         max_result_bytes=start["max_result_bytes"],
         first=claim.lease.attempt == 1,
@@ -172,6 +174,9 @@ class PipeDesk:
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         self._outbox.put({"tell": kind, "data": data})
+
+    def finish(self, result: str, connection: Any) -> None:
+        raise InvalidPolicy("a job in a process of its own can't end in its own transaction: use a thread or async")
 
     @cached_property
     def _depot(self) -> Depot:

@@ -12,6 +12,7 @@ from holdfast.leases import Lease
 from holdfast.store.transaction import Transaction
 
 Told: TypeAlias = tuple[list[tuple[Lease, Event]], list[Event]]
+BESIDES = 100  # events of a run that others may have written meanwhile
 MOST = 20_000  # a job that logs without end loses its oldest records, not the worker's memory
 
 
@@ -20,6 +21,7 @@ class Chronicle:
         self._holder = holder
         self._lock = threading.Lock()
         self._told: list[tuple[Lease, Event]] = []
+        self._taken: list[tuple[Lease, Event]] = []
         self._general: list[Event] = []
 
     def tell(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
@@ -39,14 +41,15 @@ class Chronicle:
 
     def take(self) -> Told:
         with self._lock:
-            told, self._told = self._told, []
+            self._taken, self._told = self._told, []
             general, self._general = self._general, []
-            return told, general
+            return self._taken, general
 
     def put_back(self, taken: Told) -> None:
         """The transaction that was to write these did not happen."""
         with self._lock:
             self._told[:0], self._general[:0] = taken
+            self._taken = []
 
     def write(self, tx: Transaction, taken: Told) -> None:
         """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
@@ -57,3 +60,15 @@ class Chronicle:
             else set()
         )
         events.record(tx, [event for lease, event in told if (lease.run_id, lease.attempt) in ours] + general)
+
+    def write_last(self, tx: Transaction, lease: Lease) -> None:
+        """Write what was told of a run whose lease this transaction has ended, and is not written yet.
+
+        It stays here, too: if the transaction is undone, it is written as always, else dropped. What was taken lately
+        may have been written; whoever did had the lease, so it is to be seen now.
+        """
+        with self._lock:
+            told = [event for held, event in self._taken + self._told if held is lease]
+        if told:
+            lately = [event for _, event in events.last(tx, lease.run_id, limit=len(told) + BESIDES)]
+            events.record(tx, [event for event in told if event not in lately])

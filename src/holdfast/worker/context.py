@@ -70,12 +70,19 @@ class Desk(Protocol):
         ...
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
+    def finish(self, result: str, connection: Any) -> None:
+        """Write that the run has succeeded, on the caller's connection; LeaseLost if it is not ours."""
+        ...
 
 
 class RunContext(Context):
-    def __init__(self, claim: Claim, desk: Desk, *, retry: Retry, max_result_bytes: int, first: bool) -> None:
-        self._claim = claim
+    def __init__(
+        self, claim: Claim, desk: Desk, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
+    ) -> None:
+        self._claim, self._job = claim, job
         self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
+        self.finishing = False
+        """Whether the run's end was written in a transaction of the job's own, be that committed or not."""
         self._remembered: dict[str, str] | None = {} if first else None
         self._used: set[str] = set()
         self._lock = threading.Lock()
@@ -175,6 +182,12 @@ class RunContext(Context):
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._desk, name, content)
+
+    def finish(self, result: Any = None, *, connection: Any) -> None:
+        self.check()
+        text = self._job.arguments.encode_result(result, max_bytes=self._max_result_bytes)
+        self.finishing = True
+        self._desk.finish(text, connection)
 
     def logged(self, record: logging.LogRecord) -> None:
         """Keep a log record with the run."""

@@ -10,12 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from holdfast import artifacts, children, leases, results, stages, steps
+from holdfast import artifacts, children, joins, leases, outcomes, results, stages, steps
 from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
 from holdfast.leases import Lease
+from holdfast.outcomes import Succeeded
 from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
@@ -109,6 +110,17 @@ class RunDesk:
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         data = self._hf.redactor.data(data)
         self._chronicle.tell(self._running.lease, kind, data, at=self._hf.clock.now())
+
+    def finish(self, result: str, connection: Any) -> None:
+        lease = self._running.lease
+        self._running.finishing = True
+
+        def write(tx: Transaction) -> None:
+            if outcomes.finish(tx, [(lease, Succeeded(result))], holder=lease.holder):
+                raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
+            self._chronicle.write_last(tx, lease)
+
+        joins.within(self._hf.store, connection, write)
 
     def recall(self, name: str) -> Artifact | None:
         return artifacts.recall(self._hf.store, self._hf.depot, self._running.claim, name)

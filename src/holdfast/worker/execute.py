@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,8 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
     """Call a plain function."""
     token = current.set(context)
     try:
-        return judge.success(job, job.fn(**_arguments(job, _filled(job, claim, context), context)))
+        value = job.fn(**_arguments(job, _filled(job, claim, context), context))
+        return judge.finished(job, claim) if context.finishing else judge.success(job, value)
     except BaseException as error:
         return judge.failure(job, claim, error)
     finally:
@@ -37,7 +39,8 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
             # Asked for now, off the event loop: what the function reads later must not make others wait.
             await asyncio.to_thread(getattr, context, "needed")
         args = await asyncio.to_thread(_filled, job, claim, context) if job.fills else claim.args
-        return judge.success(job, await work(**_arguments(job, args, context)))
+        value = await work(**_arguments(job, args, context))
+        return judge.finished(job, claim) if context.finishing else judge.success(job, value)
     except BaseException as error:
         return judge.failure(job, claim, error)
     finally:
@@ -74,6 +77,10 @@ class Judge:
         except errors.HoldfastError as error:
             return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
+    def finished(self, job: Job[..., Any], claim: Claim) -> Outcome:
+        """What a run comes to that has written its own end, where that is not to be seen."""
+        return self.failure(job, claim, errors.NotCommitted("the transaction of ctx.finish was not committed"))
+
     def failure(self, job: Job[..., Any], claim: Claim, error: BaseException) -> Outcome:
         if run_ids := children.waited_for(error):
             return WaitFor(run_ids, key_order=claim.policy.key_order)
@@ -85,6 +92,8 @@ class Judge:
             case GiveUp():
                 return Failed(error.failure_type, self._redactor.error(error))
         text = self._redactor.error(error)
+        if isinstance(error, TryAgain) and not error.counts and claim.policy.on_shutdown != "fail":
+            return replace(self.later(claim, text, after=error.after), counts=False)
         may_retry = claim.lease.ticket.tries < claim.policy.max_attempts
         if may_retry and (isinstance(error, TryAgain) or job.options.policy.retry.applies_to(error)):
             return self.later(claim, text, after=error.after if isinstance(error, TryAgain) else None)

@@ -83,8 +83,8 @@ class Heartbeat:
         return replace(running.lease, deadline_at=self._clock.now() + left)
 
     def _lost(self, running: Running) -> None:
-        # Its finish may have been committed while we asked: then it is not lost but done.
-        if not running.ended and running.stop("lost", "its lease was taken away"):
+        # Its finish may have been committed while we asked, by us or by the job itself: then it is not lost but done.
+        if not running.ended and not running.finishing and running.stop("lost", "its lease was taken away"):
             log.warning("run %s: lease lost, the work is stopped", running.lease.run_id)
 
     def _run(self) -> None:

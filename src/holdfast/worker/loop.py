@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerEx
 from holdfast.jobs import OPERATIONS
 from holdfast.leases import Claim
 from holdfast.orchestrator import promote
-from holdfast.outcomes import Failed, HandBack, Outcome
+from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded
 from holdfast.store.dialects.base import Unstorable
 from holdfast.store.transaction import Transaction
 from holdfast.wakeups import Bell
@@ -295,14 +295,24 @@ class Cycle:
     def _finished_runs(self, done: Sequence[tuple[Running, Outcome]], lost: set[str]) -> None:
         for running, outcome in done:
             self.hand.drop(running)
-            if running.lease.run_id in lost:
+            if running.lease.run_id in lost and (own := self._own_end(running)) is not None:
+                outcome = own
+            elif running.lease.run_id in lost:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
                 self.hf.counting.add("lease_lost")
-            else:
-                if isinstance(outcome, HandBack):
-                    self.handed_back += 1
-                logbook.ended(running, outcome)
-                self._hooks.ended(running, outcome)
+                continue
+            if isinstance(outcome, HandBack):
+                self.handed_back += 1
+            logbook.ended(running, outcome)
+            self._hooks.ended(running, outcome)
+
+    def _own_end(self, running: Running) -> Outcome | None:
+        """How a run ended that wrote its end itself, in a transaction of its own."""
+        if not running.finishing:
+            return None
+        found = self.hf.snapshot(running.lease.run_id)
+        ours = (found.state, found.attempt, found.holder) == ("succeeded", running.lease.attempt, self.id)
+        return Succeeded(found.result or "null") if ours else None
 
     def trouble(self, error: HoldfastError) -> None:
         """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""

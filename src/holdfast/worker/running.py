@@ -33,6 +33,8 @@ class Running:
     """How to reach the work itself; set by whatever executes it."""
     renewed: Callable[[], None] = lambda: None
     """Called when the lease was extended."""
+    finishing: bool = False
+    """Whether its end was written in a transaction of the job's own, of which only the job knows what became of it."""
     ended: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

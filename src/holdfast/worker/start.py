@@ -120,6 +120,7 @@ class Starter:
         context = RunContext(
             claim,
             desk,
+            job=running.job,
             retry=retry,
             max_result_bytes=self._hf.settings.max_result_bytes,
             first=first,

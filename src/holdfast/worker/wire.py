@@ -70,8 +70,8 @@ def outcome_to_wire(outcome: Outcome) -> Message:
             return {"is": "failed", "failure_type": failure_type, "error": error}
         case Cancelled(reason):
             return {"is": "cancelled", "reason": reason}
-        case TryLater(error, after):
-            return {"is": "later", "error": error, "after": after.total_seconds()}
+        case TryLater(error, after, counts=counts):
+            return {"is": "later", "error": error, "after": after.total_seconds(), "counts": counts}
         case WaitFor(run_ids):
             return {"is": "waits", "run_ids": list(run_ids)}
         case TimedOut() | HandBack() | Skipped():
@@ -89,7 +89,7 @@ def outcome_from_wire(told: Message, claim: Claim, redactor: Redactor) -> Outcom
             return Cancelled(redactor.text(told["reason"]))
         case "later":
             error, after = redactor.text(told["error"]), timedelta(seconds=told["after"])
-            return TryLater(error, after, key_order=claim.policy.key_order)
+            return TryLater(error, after, key_order=claim.policy.key_order, counts=told["counts"])
         case "waits":
             return WaitFor(tuple(told["run_ids"]), key_order=claim.policy.key_order)
     raise ValueError(f"unknown outcome {told['is']!r}")

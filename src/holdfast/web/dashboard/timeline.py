@@ -15,6 +15,7 @@ _ENDS = {
     "RUN_RETRIED": "failed, tried again",
     "RUN_TAKEN_OVER": "taken over",
     "RUN_HANDED_BACK": "handed back",
+    "RUN_PUT_OFF": "put off",
     "RUN_WAITS": "waits for its children",
 }
 
@@ -94,7 +95,7 @@ def _attempts(run: Snapshot, told: Sequence[Event], now: datetime) -> Iterator[t
     for event in told:
         if event.kind in _ENDS and "started_at" in event.data and event.happened_at is not None:
             start = datetime.fromisoformat(event.data["started_at"])
-            look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK") else "failed"
+            look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK", "RUN_PUT_OFF") else "failed"
             last = event.attempt
             yield event.attempt or 0, Bar(look=look, start=start, end=event.happened_at, says=_ENDS[event.kind])
     if run.started_at is not None and run.attempt != last:

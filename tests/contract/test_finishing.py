@@ -1,0 +1,188 @@
+"""Finishing in a transaction of the job's own: its rows and the run's outcome are committed together, or neither is."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pysqlite3.dbapi2 as pysqlite3
+import pytest
+import sqlalchemy
+from sqlalchemy.orm import Session
+
+from holdfast import Context, Holdfast, LeaseLost, Retry
+from holdfast.orchestrator import recover
+from holdfast.testing import FakeClock, Manual
+
+pytestmark = pytest.mark.contract("L5", "X3", "S2")
+
+Connect = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def here(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(f"{request.param}_url")
+    return found
+
+
+@pytest.fixture
+def connect(here: str) -> Connect:
+    """A connection of the caller's own to the database that the runs are in."""
+
+    @contextlib.contextmanager
+    def connecting() -> Iterator[Any]:
+        opened: Any = (
+            pysqlite3.connect(here.removeprefix("sqlite:///"), timeout=20)
+            if here.startswith("sqlite")
+            else psycopg.connect(here)
+        )
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+    return connecting
+
+
+@pytest.fixture
+def papers(connect: Connect) -> Callable[[], list[str]]:
+    """A table of the caller's own, and what is in it."""
+    with connect() as connection:
+        connection.execute("create table papers (name text)")
+        connection.commit()
+
+    def found() -> list[str]:
+        with connect() as connection:
+            return [name for (name,) in connection.execute("select name from papers order by name").fetchall()]
+
+    return found
+
+
+def test_a_runs_outcome_and_its_rows_are_committed_together(
+    here: str, connect: Connect, papers: Callable[[], list[str]]
+) -> None:
+    with Holdfast(here, tick=0.05) as hf:
+        failed: list[object] = []
+        hf.on_failure(lambda *told: failed.append(told))
+
+        @hf.job(name="write", key="name")
+        def write(ctx: Context, name: str) -> int:
+            ctx.log.info("writing %s", name)
+            with connect() as connection:
+                connection.execute(f"insert into papers values ('{name}')")
+                ctx.finish(len(name), connection=connection)
+                assert hf.snapshot(ctx.run.id).state == "running"  # as others see it, until it is committed
+                connection.commit()
+            assert hf.snapshot(ctx.run.id).state == "succeeded"
+            return -1
+
+        with hf.worker():
+            runs = [write.submit(name="first"), write.submit(name="first"), write.submit(name="second")]
+            assert [run.result(timeout=20) for run in runs] == [5, 5, 6]
+        assert papers() == ["first", "first", "second"]
+        assert failed == []
+        assert [event.kind for event in hf.story(runs[0].id)] == ["RUN_QUEUED", "RUN_STARTED", "LOG", "RUN_SUCCEEDED"]
+        assert hf.verify() == []
+
+
+def test_one_that_commits_nothing_has_failed_and_is_tried_again(
+    here: str, connect: Connect, papers: Callable[[], list[str]]
+) -> None:
+    with Holdfast(here, tick=0.05) as hf:
+
+        @hf.job(name="write", max_attempts=3, retry=Retry(delay=0.01, jitter=0))
+        def write(ctx: Context) -> None:
+            with connect() as connection:
+                connection.execute("insert into papers values ('it')")
+                ctx.log.info("try %d", ctx.run.tries)
+                ctx.finish(connection=connection)
+                match ctx.run.tries:
+                    case 1:
+                        connection.rollback()
+                    case 2:
+                        raise ConnectionError("the commit fell over")
+                    case _:
+                        connection.commit()
+                        raise ConnectionError("only the answer to the commit was lost")
+
+        with hf.worker():
+            run = write.submit()
+            assert run.result(timeout=20) is None
+        assert papers() == ["it"]
+        story = hf.story(run.id)
+        retried = [event.data["error"].strip().splitlines()[-1] for event in story if event.kind == "RUN_RETRIED"]
+        assert [said.split(":")[0].split(".")[-1] for said in retried] == ["NotCommitted", "ConnectionError"]
+        assert [event.data["message"] for event in story if event.kind == "LOG"] == ["try 1", "try 2", "try 3"]
+        assert hf.verify() == []
+
+
+def test_a_late_worker_changes_nothing(here: str, connect: Connect, papers: Callable[[], list[str]]) -> None:
+    """It lost its lease while it worked: neither its rows nor its outcome come to be."""
+    clock = FakeClock()
+    with Holdfast(here, clock=clock) as hf:
+
+        @hf.job(name="write", max_attempts=2)
+        def write(ctx: Context) -> str:
+            if ctx.attempt == 1:
+                clock.advance(hf.settings.lease * 2)
+                assert len(hf.do(lambda tx: recover.expired(tx, limit=10))) == 1
+                [again] = manual.worker("second").claim()
+                manual.worker("second").work(again)
+            with connect() as connection:
+                connection.execute(f"insert into papers values ('by attempt {ctx.attempt}')")
+                ctx.finish(f"attempt {ctx.attempt}", connection=connection)
+                connection.commit()
+            return ""
+
+        manual = Manual(hf)
+        run = write.submit()
+        [claim] = manual.worker("first").claim()
+        with pytest.raises(LeaseLost):
+            manual.worker("first").work(claim)
+        assert papers() == ["by attempt 2"]
+        assert run.result(timeout=1) == "attempt 2"
+        assert hf.verify() == []
+
+
+def test_a_session_of_sqlalchemys_will_do_and_a_run_that_needs_it_goes_on(here: str, papers: object) -> None:
+    module = {"module": pysqlite3} if here.startswith("sqlite") else {}
+    engine = sqlalchemy.create_engine(here.replace("postgresql:", "postgresql+psycopg:"), **module)
+    with Holdfast(here, tick=0.05) as hf:
+
+        @hf.job(name="write")
+        def write(ctx: Context) -> None:
+            with Session(engine) as session:
+                session.execute(sqlalchemy.text("insert into papers values ('it')"))
+                ctx.finish("written", connection=session)
+                session.commit()
+
+        @hf.job(name="read")
+        def read(ctx: Context) -> str:
+            return f"{ctx.needed[0]} and read"
+
+        with hf.worker():
+            first = write.submit()
+            assert read.using(after=[first]).submit().result(timeout=20) == "written and read"
+    engine.dispose()
+
+
+def test_the_heartbeat_does_not_take_what_ended_itself_for_lost(
+    here: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Holdfast(here, tick=0.05, lease=1) as hf:
+        lingering = threading.Event()
+
+        @hf.job(name="write")
+        def write(ctx: Context) -> None:
+            with connect() as connection:
+                ctx.finish(connection=connection)
+                connection.commit()
+            lingering.wait(0.7)  # longer than a renewal, shorter than the lease
+
+        with hf.worker():
+            write.submit().result(timeout=20)
+        assert "lost" not in caplog.text
+        assert "too late" not in caplog.text
