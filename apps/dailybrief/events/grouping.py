@@ -18,7 +18,7 @@ How far the result depends on the order in which articles come in:
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -157,6 +157,8 @@ class Grouping:
         # What shares every word and every name gains this much; who is further off can't be reached.
         out_of_reach = self._rule.threshold - self._rule.words - self._rule.names
         found = np.flatnonzero(self._placed[first : first + len(nearness)] & (likely > out_of_reach))
+        if len(found) > CANDIDATES:
+            found = found[likely[found] >= np.partition(likely[found], -CANDIDATES)[-CANDIDATES]]
         found = found[np.argsort(-likely[found], kind="stable")[:CANDIDATES]]
         return [(first + int(one), float(likely[one])) for one in found]
 
@@ -180,8 +182,7 @@ class Rarity:
     """How many of the articles that were added have a word, and how much it therefore weighs."""
 
     def __init__(self) -> None:
-        self._articles, self._having = 0, Counter[str]()
-        self._weights: dict[int, float] = {}  # of a word that so many articles have
+        self._having, self._weights = dict[str, int](), Weights()
 
     def add(self, words: Words) -> None:
         self._change(words, 1)
@@ -200,16 +201,25 @@ class Rarity:
         return words, weigh(common) / math.sqrt((weigh(one.names | common) + 1) * (weigh(two.names | common) + 1))
 
     def _change(self, words: Words, by: int) -> None:
-        self._articles += by
         for word in (*words.stems, *words.long):
-            self._having[word] += by
-        self._weights.clear()
+            self._having[word] = self._having.get(word, 0) + by
+        self._weights.begin(self._weights.articles + by)
 
     def _weigh(self, words: frozenset[str]) -> float:
+        weights, having = self._weights, self._having.get
         # `fsum` is exact: a plain sum depends on the order of a set, and that changes from process to process.
-        return math.fsum([self._weight(self._having.get(word, 0)) for word in words])
+        return math.fsum([weights[having(word, 0)] for word in words])
 
-    def _weight(self, having: int) -> float:
-        if (found := self._weights.get(having)) is None:
-            found = self._weights[having] = math.log(1 + (self._articles + 1) / (having + 0.5)) ** 2
+
+class Weights(dict[int, float]):
+    """The weight of a word that so many articles have, worked out when it is first asked for."""
+
+    articles = 0
+
+    def begin(self, articles: int) -> None:
+        self.articles = articles
+        self.clear()
+
+    def __missing__(self, having: int) -> float:
+        found = self[having] = math.log(1 + (self.articles + 1) / (having + 0.5)) ** 2
         return found
