@@ -1,0 +1,188 @@
+"""Engine: the factory's use of Holdfast, all of it: a pipeline of five stages, two of them split into segments.
+
+    script ──▶ audio (each scene) ──▶ visuals (each scene) ──▶ render ──▶ commit
+
+Whatever starts a program (the synthesiser, ffmpeg) runs in a process of its own: a timeout, a cancel, a lost lease or the
+death of the worker ends it with all that it started, before someone else can begin the same segment.
+
+    holdfast orchestrator apps.factory.engine:hf
+    holdfast worker apps.factory.engine:hf -q factory -c 1 --no-orchestrator
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from apps.factory import encoding, publishing, speech, tables, workshop
+from apps.factory.formats import Format
+from apps.factory.scripts import Scene
+from apps.factory.settings import settings
+from apps.factory.shelf import Product, Shelf
+from apps.factory.tables import Picture
+from holdfast import Context, GiveUp, Holdfast, Retry
+
+QUEUE = "factory"
+# A lost worker is to be missed soon, and on SQLite other processes are heard of by looking.
+HASTE = {"lease": 10, "tick": 0.25, "kill_grace": 2}
+
+hf = Holdfast(**{name: value for name, value in HASTE.items() if f"HOLDFAST_{name.upper()}" not in os.environ})  # type: ignore[arg-type]
+video = hf.pipeline("factory.video", queue=QUEUE)
+
+_policy: dict[str, Any] = {
+    "max_attempts": settings().attempts,
+    "retry": Retry(delay=settings().retry_delay),
+    "timeout": settings().timeout,
+    "on_timeout": "retry",
+    "max_takeovers": 50,  # a worker that is killed is no fault of the segment that it had
+}
+_apart: dict[str, Any] = {**_policy, "isolation": "process"}
+
+
+@video.stage(**_policy)
+def script(ctx: Context, scenes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The scenes, as segments. They were checked when the script was handed in."""
+    return ctx.segments([Scene.from_json(scene).as_json() for scene in scenes])
+
+
+@video.stage(after=script, each="scene", **_apart)
+def audio(ctx: Context, scene: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Speak a scene."""
+    spoken = _narration(scene, shape)
+    inputs = {"narration": spoken.scene.narration, "shape": shape, "synthesiser": speech.synthesiser()}
+    made = _shelf().provide(ctx, inputs, {"speech.wav": spoken.write_wave, "speech.json": spoken.write_told})
+    told = workshop.Told.from_json(made.paths["speech.json"].read_bytes())
+    return _result(made, milliseconds=told.milliseconds, synthesiser=told.synthesiser)
+
+
+@video.stage(after=audio, each="scene", **_apart)
+def visuals(ctx: Context, scene: dict[str, Any], audio: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Draw a scene to its sound, and encode it."""
+    film = _film(ctx, scene, audio, shape)
+    sound = {name: part["sha256"] for name, part in audio["parts"].items()}
+    inputs = {"scene": scene, "shape": shape, "sound": sound, "encoder": encoding.version()}
+    made = _shelf().provide(ctx, inputs, {"film.mp4": film.write, "thumbnail.jpg": film.write_thumbnail})
+    return _result(made)
+
+
+@video.stage(after=visuals, **_apart)
+def render(
+    ctx: Context,
+    script: list[dict[str, Any]],
+    audio: list[dict[str, Any]],
+    segments: list[dict[str, Any]],
+    shape: dict[str, Any],
+) -> dict[str, Any]:
+    """Check every segment, and join them to a video with captions, chapters and a poster."""
+    pieces = [_piece(ctx, *one, shape) for one in zip(script, audio, segments, strict=True)]
+    whole = workshop.Whole(pieces=pieces, shape=Format(**shape))
+    parts = [{name: part["sha256"] for name, part in one["parts"].items()} for one in (*audio, *segments)]
+    titles = [scene["title"] for scene in script]
+    made = _shelf().provide(
+        ctx,
+        {"parts": parts, "titles": titles, "shape": shape, "encoder": encoding.version()},
+        {
+            "video.mp4": whole.write_video,
+            "captions.srt": whole.write_captions,
+            "chapters.json": whole.write_chapters,
+            "poster.jpg": whole.write_poster,
+        },
+    )
+    return _result(made, milliseconds=whole.chapters[-1].ends, title=whole.title)
+
+
+@video.stage(after=render, **_apart)
+def commit(
+    ctx: Context, render: dict[str, Any], audio: list[dict[str, Any]], shape: dict[str, Any], video_id: str, edition: int
+) -> dict[str, Any]:
+    """Publish it: the files, then the manifest."""
+    files = {name: _shelf().fetch(ctx, part, _gone) for name, part in render["parts"].items()}
+    about = {
+        "video": video_id,
+        "edition": edition,
+        "title": render["title"],
+        "milliseconds": render["milliseconds"],
+        "segments": len(audio),
+        "shape": shape,
+        "synthesiser": sorted({one["synthesiser"] for one in audio}),
+        "encoder": encoding.version(),
+    }
+    return publishing.publish(folder_of(video_id, edition), files, about)
+
+
+def folder_of(video_id: str, edition: int) -> Path:
+    """Where an edition is published."""
+    return settings().output / video_id / str(edition)
+
+
+@cache
+def database() -> Engine:
+    return tables.connect(hf.settings.url)
+
+
+@cache
+def writers() -> sessionmaker[Session]:
+    return sessionmaker(database())
+
+
+@cache
+def readers() -> sessionmaker[Session]:
+    """Sessions that wait for nobody."""
+    return sessionmaker(database().execution_options(reading=True))
+
+
+def _shelf() -> Shelf:
+    return Shelf(hf, writers())
+
+
+def _result(product: Product, **more: Any) -> dict[str, Any]:
+    return {"parts": {name: part.as_json() for name, part in product.parts.items()}, "made": product.made, **more}
+
+
+def _narration(scene: Mapping[str, Any], shape: Mapping[str, Any]) -> workshop.Narration:
+    return workshop.Narration(scene=Scene.from_json(dict(scene)), shape=Format(**shape))
+
+
+def _film(ctx: Context, scene: dict[str, Any], audio: dict[str, Any], shape: dict[str, Any]) -> workshop.Film:
+    spoken = _narration(scene, shape)
+    wave = _shelf().fetch(ctx, audio["parts"]["speech.wav"], spoken.write_wave)
+    told = _shelf().fetch(ctx, audio["parts"]["speech.json"], spoken.write_told)
+    return workshop.Film(
+        scene=spoken.scene,
+        shape=spoken.shape,
+        told=workshop.Told.from_json(told.read_bytes()),
+        wave=wave,
+        picture=_picture(spoken.scene.picture),
+    )
+
+
+def _piece(
+    ctx: Context, scene: dict[str, Any], audio: dict[str, Any], seen: dict[str, Any], shape: dict[str, Any]
+) -> workshop.Piece:
+    film = _film(ctx, scene, audio, shape)
+    return workshop.Piece(
+        scene=film.scene,
+        told=film.told,
+        wave=film.wave,
+        film=_shelf().fetch(ctx, seen["parts"]["film.mp4"], film.write),
+    )
+
+
+def _picture(digest: str | None) -> bytes | None:
+    if digest is None:
+        return None
+    with readers()() as session:
+        found = session.scalar(select(Picture.content).where(Picture.sha256 == digest).limit(1))
+    if found is None:
+        raise GiveUp(f"the picture {digest[:12]}… is not there any more", failure_type="PICTURE_MISSING")
+    return found
+
+
+def _gone(path: Path) -> None:
+    raise OSError(f"{path.name}: what was rendered is damaged; render again")

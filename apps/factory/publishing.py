@@ -1,0 +1,68 @@
+"""Publishing: the last act. The files first, each whole or not at all; the manifest after them, so that whoever finds one
+finds all that it names."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+MANIFEST = "manifest.json"
+BLOCK = 1 << 20
+
+
+def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Put files and manifest into a folder; what is there and right stays. The same input gives the same folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told: dict[str, Any] = {}
+    for name, source in sorted(files.items()):
+        told[name] = {"size": source.stat().st_size, "sha256": digest(source)}
+        if not _is_there(folder / name, told[name]):
+            with open(source, "rb") as content, _new(folder / name) as file:
+                shutil.copyfileobj(content, file)
+    manifest = {**about, "files": told}
+    text = (json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+    with _new(folder / MANIFEST) as file:
+        file.write(text)
+    return manifest
+
+
+def digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        found = sha256()
+        while block := file.read(BLOCK):
+            found.update(block)
+        return found.hexdigest()
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """What was published there; None if nothing was, or not yet."""
+    try:
+        found: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _is_there(path: Path, told: Mapping[str, Any]) -> bool:
+    return path.is_file() and path.stat().st_size == told["size"] and digest(path) == told["sha256"]
+
+
+@contextmanager
+def _new(path: Path) -> Iterator[IO[bytes]]:
+    """A file that gets its name when it is whole and on the disk. What a killed process leaves is overwritten."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,30 @@
+-- One row for each edition of a video that is or was made. Of a split stage the lease is the one that ends first.
+-- A stage that a rerun has taken over from the job before it has no row of its own: it is done.
+create view jobs as
+select
+    p.id as job_id,
+    e.video_id,
+    e.number as edition,
+    p.state as job_state,
+    coalesce(max(case when g.stage = 'script' then g.state end), 'DONE') as script_state,
+    max(case when g.stage = 'script' then g.lease_owner end) as script_lease_owner,
+    max(case when g.stage = 'script' then g.lease_expires_at end) as script_lease_expires_at,
+    coalesce(max(case when g.stage = 'audio' then g.state end), 'DONE') as audio_state,
+    max(case when g.stage = 'audio' then g.lease_owner end) as audio_lease_owner,
+    max(case when g.stage = 'audio' then g.lease_expires_at end) as audio_lease_expires_at,
+    coalesce(max(case when g.stage = 'visuals' then g.state end), 'DONE') as visuals_state,
+    max(case when g.stage = 'visuals' then g.lease_owner end) as visuals_lease_owner,
+    max(case when g.stage = 'visuals' then g.lease_expires_at end) as visuals_lease_expires_at,
+    coalesce(max(case when g.stage = 'render' then g.state end), 'DONE') as render_state,
+    max(case when g.stage = 'render' then g.lease_owner end) as render_lease_owner,
+    max(case when g.stage = 'render' then g.lease_expires_at end) as render_lease_expires_at,
+    coalesce(max(case when g.stage = 'commit' then g.state end), 'DONE') as commit_state,
+    max(case when g.stage = 'commit' then g.lease_owner end) as commit_lease_owner,
+    max(case when g.stage = 'commit' then g.lease_expires_at end) as commit_lease_expires_at,
+    p.error as diagnostic,
+    p.created_at,
+    p.finished_at
+from editions as e
+inner join holdfast_run as p on p.id = e.run_id
+left join stages as g on g.job_id = p.id
+group by p.id, e.video_id, e.number, p.state, p.error, p.created_at, p.finished_at

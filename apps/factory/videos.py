@@ -1,0 +1,123 @@
+"""Videos: handing in a script, editing it, handing in pictures. Each is one transaction with the run that it starts."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import replace
+from hashlib import sha256
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from apps.factory import engine, scripts, slides, tables
+from apps.factory.formats import Format
+from apps.factory.scripts import Scene
+from apps.factory.tables import Edition, Picture, Video
+
+LARGEST_PICTURE = 3_000_000
+
+
+class VideoNotFound(Exception):
+    """There is no such video."""
+
+
+class EditedMeanwhile(Exception):
+    """Someone else has handed in an edition since; nothing was changed."""
+
+
+def prepare() -> None:
+    """Make the tables that are missing, the engine's first."""
+    engine.hf.start()
+    tables.prepare(engine.database())
+
+
+def create(text: str, shape: Format, *, video_id: str | None = None) -> Edition:
+    """A new video and its first edition, which is made as soon as a worker is free; or ScriptInvalid."""
+    with engine.writers().begin() as session:
+        scenes = _checked(session, text)
+        made_at = engine.hf.clock.now()
+        session.add(Video(id=video_id or _name(scenes[0].title), title=scenes[0].title, made_at=made_at))
+        [video] = session.new
+        session.flush()
+        assert isinstance(video, Video)
+        return _submitted(session, video.id, 1, text, scenes, shape)
+
+
+def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | None = None) -> Edition:
+    """The next edition of a video. Only what the edit has changed is made anew.
+
+    `after` is the edition that was edited; EditedMeanwhile if it is not the newest any more.
+    """
+    try:
+        with engine.writers().begin() as session:
+            video, newest = session.get(Video, video_id), _newest(session, video_id)
+            if video is None or newest is None:
+                raise VideoNotFound(f"there is no video {video_id!r}")
+            if after is not None and after != newest.number:
+                raise EditedMeanwhile(f"edition {newest.number} is newer than {after}; begin from that one")
+            scenes = _checked(session, text)
+            video.title = scenes[0].title
+            wanted = shape or Format(**newest.shape)
+            return _submitted(session, video_id, newest.number + 1, text, scenes, wanted)
+    except IntegrityError as error:
+        raise EditedMeanwhile("someone else has handed in an edition just now; look at it first") from error
+
+
+def add_picture(name: str, content: bytes) -> str:
+    """Keep a picture for scripts to show by this name; its SHA-256. PictureInvalid, and nothing is kept."""
+    if not scripts.PICTURE.fullmatch(name):
+        raise slides.PictureInvalid("a picture's name has small letters, digits, '-' and '_', at most 60")
+    if len(content) > LARGEST_PICTURE:
+        raise slides.PictureInvalid(f"a picture has at most {LARGEST_PICTURE:,} bytes")
+    slides.open_picture(content)
+    digest, now = sha256(content).hexdigest(), engine.hf.clock.now()
+    with engine.writers().begin() as session:
+        session.merge(Picture(name=name, sha256=digest, content=content, added_at=now))
+    return digest
+
+
+def pictures(session: Session) -> dict[str, str]:
+    """The pictures that scripts may show: name → SHA-256 of the newest."""
+    rows = session.execute(select(Picture.name, Picture.sha256).order_by(Picture.added_at))
+    return {name: digest for name, digest in rows}
+
+
+def _checked(session: Session, text: str) -> list[Scene]:
+    """The scenes of a script, their pictures by content: who replaces a picture changes no edition that there is."""
+    known = pictures(session)
+    found = scripts.parse(text, pictures=known.keys()).scenes
+    return [replace(scene, picture=known[scene.picture]) if scene.picture else scene for scene in found]
+
+
+def _newest(session: Session, video_id: str) -> Edition | None:
+    numbers = select(func.max(Edition.number)).where(Edition.video_id == video_id).scalar_subquery()
+    return session.scalar(select(Edition).where(Edition.video_id == video_id, Edition.number == numbers))
+
+
+def _submitted(
+    session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format
+) -> Edition:
+    chosen = shape.model_dump()
+    run = engine.video.using(connection=session, tags={"video": video_id, "edition": str(number)}).submit(
+        scenes=[scene.as_json() for scene in scenes], shape=chosen, video_id=video_id, edition=number
+    )
+    edition = Edition(
+        video_id=video_id,
+        number=number,
+        script=text,
+        shape=chosen,
+        run_id=run.id,
+        submitted_at=engine.hf.clock.now(),
+    )
+    session.add(edition)
+    session.flush()
+    session.expunge(edition)
+    return edition
+
+
+def _name(title: str) -> str:
+    """A name for addresses: what can be read of the title, and something that no other has."""
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
+    return f"{words or 'video'}-{secrets.token_hex(3)}"
