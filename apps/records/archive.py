@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from apps.records.finding.found import Found
 from apps.records.tables import Document, Field, Page, ProcessingRun
 
+HISTORY = 200  # runs of a document that are told of
+
 
 def documents(session: Session, *, limit: int, before: str | None = None) -> list[Document]:
     """The newest documents; ids sort by their age."""

@@ -57,7 +57,9 @@ class Database:
 
     def _engine(self, *, writes: bool) -> Engine:
         if not self._is_sqlite:
-            return create_engine(self._url, pool_size=READERS, max_overflow=0, pool_timeout=PATIENCE, pool_pre_ping=True)
+            return create_engine(
+                self._url, pool_size=READERS, max_overflow=0, pool_timeout=PATIENCE, pool_pre_ping=True
+            )
         engine = create_engine(
             self._url,
             module=pysqlite3.dbapi2,

@@ -31,7 +31,7 @@ class Taken:
 def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
     """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known.
 
-    The file comes first: a document without one would be worse than a file without a document, which is collected later.
+    The file comes first: a document without one would be worse than a file without a document, which is collected.
     """
     kind: Kind | None = kind_of(path)
     if kind is None:
@@ -62,9 +62,7 @@ def again(document_id: str, *, by: str) -> Taken | None:
 def _ask(session: Session, document_id: str, *, now: datetime, by: str) -> Taken:
     last = session.scalar(select(func.max(ProcessingRun.number)).where(ProcessingRun.document_id == document_id)) or 0
     run = process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id)
-    session.add(
-        ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by)
-    )
+    session.add(ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by))
     return Taken(document_id=document_id, run_id=run.id, number=last + 1)
 
 

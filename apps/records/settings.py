@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from apps.records.reading.limits import Limits
 
 PREFIX = "RECORDS_"
-FOLDER = "APP_FOLDER"
+FOLDER, SYSTEM = "APP_FOLDER", "APP_SITE"
 
 
 class InvalidSettings(Exception):
@@ -52,7 +52,9 @@ class Settings(BaseModel):
     max_pages: int = Field(500, ge=1, description="Most pages of a document.")
     max_characters: int = Field(2_000_000, ge=1, description="Most characters of a document's text.")
     max_unpacked: int = Field(100_000_000, ge=1, description="Most bytes that a DOCX may have unpacked.")
-    samples: bool = Field(False, description="Hand in the sample documents at the first start.")
+    samples: bool = Field(
+        False, description="Hand in the sample documents where there is none yet; `./run` does, unless this is set."
+    )
 
     @property
     def limits(self) -> Limits:
@@ -64,6 +66,8 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
     if environment.get(FOLDER):
         given.setdefault("folder", environment[FOLDER])
+    if environment.get(SYSTEM):
+        given.setdefault("samples", "true")
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

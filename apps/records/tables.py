@@ -2,8 +2,8 @@
 
     documents ──▶ processing_runs ──▶ pages, fields        rows are only ever added
 
-A processing run's state is the engine's: nothing here repeats it. Pages and fields belong to the run that found them, so
-that processing a document again leaves what was found before as it was.
+A processing run's state is the engine's: nothing here repeats it. Pages and fields belong to the run that found them:
+processing a document again leaves what was found before as it was.
 """
 
 from __future__ import annotations

@@ -97,12 +97,13 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
 
 def _found(text: str, match: re.Match[str], name: str, sure: float) -> Iterator[Found]:
     start, end = match.span("name")
-    # The cue for one may begin with another word that no one is called by: 'Herr Kollege Kunze'.
     parts = text[start:end].split(" ")
-    while parts and parts[0].lower() in NOT_NAMES:
-        start += len(parts.pop(0)) + 1
-    while parts and parts[-1].lower() in NOT_NAMES:
-        end -= len(parts.pop()) + 1
+    if sure in (SURE, LESS_SURE):
+        # After a title or a label comes a name, but another word may stand before or behind it: 'Herr Kollege Kunze'.
+        while parts and parts[0].lower() in NOT_NAMES:
+            start += len(parts.pop(0)) + 1
+        while parts and parts[-1].lower() in NOT_NAMES:
+            end -= len(parts.pop()) + 1
     said = text[start:end]
     if (
         len(parts) < (1 if sure in (SURE, LESS_SURE) else 2)

@@ -8,16 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from apps.records.kinds import Kind
-from apps.records.reading import mail, pdf, plain, word
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
 
-READERS: dict[Kind, Callable[[Path, Limits], Iterator[str]]] = {
-    "pdf": pdf.read,
-    "docx": word.read,
-    "eml": mail.read,
-    "txt": plain.read,
-}
 Progress = Callable[[int], None]
 
 
@@ -27,7 +20,7 @@ def read(path: Path, kind: Kind, *, limits: Limits | None = None, progress: Prog
     pages: list[str] = []
     characters = 0
     try:
-        for text in READERS[kind](path, limits):
+        for text in _reader(kind)(path, limits):
             if len(pages) == limits.pages:
                 raise Unreadable("TOO_LARGE", f"it has more than {limits.pages:,} pages")
             pages.append(tidy(text))
@@ -40,6 +33,20 @@ def read(path: Path, kind: Kind, *, limits: Limits | None = None, progress: Prog
     if not any(page.strip() for page in pages):
         raise Unreadable("EMPTY", "there is no text in it")
     return pages
+
+
+def _reader(kind: Kind) -> Callable[[Path, Limits], Iterator[str]]:
+    """What reads files of this kind; it is loaded when it is needed, because every run begins in a new process."""
+    match kind:
+        case "pdf":
+            from apps.records.reading.pdf import read
+        case "docx":
+            from apps.records.reading.word import read
+        case "eml":
+            from apps.records.reading.mail import read
+        case "txt":
+            from apps.records.reading.plain import read
+    return read
 
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b\ufeff\ufffe\uffff]|[\ud800-\udfff]")

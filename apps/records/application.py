@@ -1,0 +1,28 @@
+"""The archive of records, as the system knows it."""
+
+from __future__ import annotations
+
+from apps.application import Application, Process, Sight
+from apps.records.check import check
+
+application = Application(
+    name="records",
+    title="Records",
+    shows="Documents become data inside one process: drop a PDF, DOCX, EML or text and see what is found in it.",
+    queues=("records", "records.upkeep"),
+    processes=(
+        Process(
+            name="web",
+            module="holdfast",
+            arguments=("serve", "apps.records.web:site", "--worker", "--port", "{port}", "--log-level", "info"),
+            listens=True,
+            ready="/healthz",
+        ),
+    ),
+    page="/documents",
+    sights=(
+        Sight(what="A document's text with the fields found in it, and the steps of its run", path="/documents"),
+        Sight(what="Each run as the engine sees it: who holds it, and until when", path="/holdfast/runs"),
+    ),
+    check=check,
+)
