@@ -1,0 +1,163 @@
+"""The command line: `run`, `check` and `version`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+from ade_engine import __version__
+from ade_engine.errors import INTERNAL, LIMIT, EngineError, LimitExceeded
+from ade_engine.events import Events, Prints
+from ade_engine.guard import Guard, brief
+from ade_engine.limits import Limits
+from ade_engine.loading import load_rules, read_manifest
+from ade_engine.running import Order, run
+
+OUTPUTS = ("output.xlsx", "report.json")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; give the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="ade_engine", description="Turns messy spreadsheets into one normalised workbook."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("version", help="print the version")
+    checking = commands.add_parser("check", help="load a configuration and print its fields")
+    checking.add_argument("--config", type=Path, required=True)
+    running = commands.add_parser("run", help="normalise one document")
+    for name in ("--config", "--input", "--output"):
+        running.add_argument(name, type=Path, required=True)
+    running.add_argument("--events-fd", type=descriptor, default=1, metavar="N|-")
+    running.add_argument("--name", help="the document's name as people know it")
+    for name, default in Limits.names():
+        running.add_argument("--" + name.replace("_", "-"), type=whole, default=default, metavar="N")
+    given = parser.parse_args(arguments)
+    # What openpyxl warns of (unknown extensions, odd styles) is nothing that a user could mend.
+    warnings.simplefilter("ignore")
+    if given.command == "version":
+        sys.stdout.write(__version__ + "\n")
+        return 0
+    if given.command == "check":
+        return check(given.config)
+    limits = Limits(**{name: getattr(given, name) for name, _ in Limits.names()})
+    if given.output.is_dir() and any(given.output.iterdir()):
+        running.error(f"the folder {given.output} is not empty")
+    order = Order(
+        configuration=given.config,
+        input=given.input,
+        output=given.output,
+        name=given.name or given.input.name,
+        limits=limits,
+    )
+    try:
+        private = own(given.events_fd)
+    except OSError as error:
+        running.error(f"descriptor {given.events_fd} can't be used: {error.strerror}")
+    return tell(order, Events(private, most=max(2, limits.max_events)))
+
+
+def tell(order: Order, events: Events) -> int:
+    """Run the order; whatever happens, the last event says how it ended."""
+    started = monotonic()
+    prints = Prints(events)
+    sys.stdout = sys.stderr = prints
+    if order.limits.max_memory_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (order.limits.max_memory_bytes, order.limits.max_memory_bytes))
+    try:
+        counts = run(order, events)
+    except EngineError as error:
+        failure = error
+    except MemoryError:
+        failure = LimitExceeded("limit_memory", "the memory is used up")
+    except BrokenPipeError:
+        # Nobody listens any more: whoever started this run is gone.
+        return INTERNAL
+    except OSError as error:
+        failure = EngineError("internal_error", f"the outputs can't be written: {error.strerror or error}")
+    except Exception as error:
+        failure = EngineError("internal_error", brief(error), at=place_of(error))
+    else:
+        prints.close_line()
+        outputs = [{"name": name, "bytes": (order.output / name).stat().st_size} for name in OUTPUTS]
+        events.end(
+            "run.finished", **counts, outputs=outputs, seconds=round(monotonic() - started, 3), peak_memory_bytes=peak()
+        )
+        return 0
+    finally:
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    prints.close_line()
+    events.end("run.failed", code=failure.code, message=failure.message[:2000], details=failure.details)
+    return LIMIT if failure.code == "limit_memory" else failure.exit_code
+
+
+def check(folder: Path) -> int:
+    """Load a configuration; print what it is, or what is wrong with it."""
+    try:
+        manifest = read_manifest(folder)
+        guard = Guard(folder.resolve(), seconds=Limits().call_seconds)
+        real, sys.stdout = sys.stdout, sys.stderr
+        try:
+            with guard.watching():
+                rules = load_rules(guard.folder, guard, engine=__version__, wanted=manifest.engine)
+        finally:
+            sys.stdout = real
+    except EngineError as error:
+        sys.stdout.write(json.dumps({"code": error.code, "message": error.message, "details": error.details}) + "\n")
+        return error.exit_code
+    fields = [
+        {
+            "name": field.name,
+            "label": field.label,
+            "required": field.required,
+            "detectors": [step.name for step in field.detectors],
+        }
+        for field in rules.fields.values()
+    ]
+    found = {
+        "name": manifest.name,
+        "title": manifest.title,
+        "version": manifest.version,
+        "engine": __version__,
+        "fields": fields,
+    }
+    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+    return 0
+
+
+def own(number: int) -> int:
+    """A descriptor of our own for the events, which no child inherits; what is written to 1 goes to 2 from now on."""
+    private = os.dup(number)
+    os.set_inheritable(private, False)
+    if number > 2:
+        os.close(number)
+    os.dup2(2, 1)
+    return private
+
+
+def descriptor(text: str) -> int:
+    return 1 if text == "-" else whole(text)
+
+
+def whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def place_of(error: BaseException) -> str | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace and f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -1,0 +1,66 @@
+"""Column: what a detector sees of one column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ade_engine.dates import is_date
+from ade_engine.numbers import is_number
+from ade_engine.texts import normal
+from ade_engine.values import Value, letter
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column before anyone knows what it means.
+
+    header    what stands over it, without the unit: `Net`
+    group     what stands over several columns, this one among them: `Amount`
+    unit      the unit in its header, or in the row below it: `EUR`
+    samples   its first values that are not blank, as they are in the file
+    rows      how many rows were looked at for them
+    """
+
+    position: int
+    header: str
+    group: str = ""
+    unit: str | None = None
+    samples: tuple[Value, ...] = ()
+    rows: int = 0
+
+    @property
+    def letter(self) -> str:
+        """A, B … as the spreadsheet names it."""
+        return letter(self.position)
+
+    @property
+    def title(self) -> str:
+        """The whole header, as people read it."""
+        return f"{self.group} / {self.header}".strip(" /") if self.group else self.header
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The normal forms of its header, alone and with its group."""
+        alone, whole = normal(self.header), normal(f"{self.group} {self.header}")
+        return (alone,) if alone == whole else (alone, whole)
+
+    def share(self, test: Callable[[Value], bool]) -> float:
+        """How many of its samples pass a test: 0 to 1, and 0 if there are none."""
+        return sum(map(test, self.samples)) / len(self.samples) if self.samples else 0.0
+
+    @cached_property
+    def numbers(self) -> float:
+        """The share of its samples that are numbers."""
+        return self.share(is_number)
+
+    @cached_property
+    def dates(self) -> float:
+        """The share of its samples that are dates."""
+        return self.share(is_date)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Its samples as texts."""
+        return tuple(str(sample).strip() for sample in self.samples)

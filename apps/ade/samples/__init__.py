@@ -1,0 +1,1 @@
+"""Samples: configurations and documents to try."""
