@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*")
-SENTENCE = re.compile(r"(?<=[.!?…])[\"'»”’)]*\s+(?=[\"'«„“‘(]*[A-ZÄÖÜÉÈÀ0-9])")
+SENTENCE = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'»«”’)]))\s+(?=["'«»„“‘(]*[A-ZÄÖÜÉÈÀ0-9])""")
 STEM = 6
 LONGEST = 2000  # characters of an article that are looked at
 

@@ -1,0 +1,115 @@
+"""A newsroom for tests: its tables in a database, with articles put there by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from apps.dailybrief import database, tables
+from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import Cluster, ClusterArticle, Feed, RawArticle
+from sqlalchemy import Table, event, func, insert, select
+from tests.apps.dailybrief.labelled_news import Item
+
+START = datetime(2025, 11, 1, tzinfo=UTC)
+
+
+class Crash(BaseException):
+    """The process is gone: nothing may catch this."""
+
+
+class Newsroom:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = database.connect(url)
+        self.writers, self.readers = database.writers(self.engine), database.readers(self.engine)
+        self.settings = Settings(embedding="text")
+        tables.create(self.engine)
+        with self.writers.begin() as session:
+            session.execute(insert(Feed).values(id=1, url="https://feed.test/", added_at=START))
+
+    def store(self, items: Iterable[Item]) -> None:
+        """Articles as the feeds bring them, fetched when they were published."""
+        rows = [
+            {"feed_id": 1, "url": address(item), "source": item.source, "title": item.title, "summary": item.summary}
+            | {"published_at": item.at, "fetched_at": item.at}
+            for item in items
+        ]
+        with self.writers.begin() as session:
+            session.execute(insert(RawArticle), rows)
+
+    def grouped(self) -> set[frozenset[str]]:
+        """The addresses of the articles of each event."""
+        found: dict[int, set[str]] = {}
+        with self.readers() as session:
+            for cluster_id, url in session.execute(
+                select(ClusterArticle.cluster_id, RawArticle.url).join(
+                    RawArticle, RawArticle.id == ClusterArticle.raw_article_id
+                )
+            ):
+                found.setdefault(cluster_id, set()).add(url)
+        return {frozenset(urls) for urls in found.values()}
+
+    def counts_are_right(self) -> bool:
+        """Whether every event has as many links as it says, at least one, from its first to its last article."""
+        with self.readers() as session:
+            linked = session.execute(
+                select(
+                    Cluster.article_count,
+                    func.count(ClusterArticle.id),
+                    Cluster.first_at,
+                    func.min(RawArticle.published_at),
+                    Cluster.last_at,
+                    func.max(RawArticle.published_at),
+                )
+                .outerjoin(ClusterArticle, ClusterArticle.cluster_id == Cluster.id)
+                .outerjoin(RawArticle, RawArticle.id == ClusterArticle.raw_article_id)
+                .group_by(Cluster.id)
+            ).all()
+        return all(row[0] == row[1] > 0 and row[2] == row[3] and row[4] == row[5] for row in linked)
+
+    def rows(self, *of: str) -> dict[str, int]:
+        """How many rows each table has; all of the newsroom's, if none is named."""
+        with self.readers() as session:
+            return {
+                name: session.scalar(select(func.count()).select_from(table)) or 0
+                for name, table in _tables().items()
+                if name in of or not of
+            }
+
+    def contents(self, name: str) -> list[Sequence[Any]]:
+        with self.readers() as session:
+            return [tuple(row) for row in session.execute(_tables()[name].select().order_by(_tables()[name].c[0]))]
+
+    def crash_at(self, statement: int) -> None:
+        """Let the process, or what stands for it, die instead of sending the n-th statement from now."""
+        sent = 0
+
+        def count(*_: object) -> None:
+            nonlocal sent
+            sent += 1
+            if sent == statement:
+                raise Crash
+
+        self.repair()
+        self._listener = count
+        event.listen(self.engine, "before_cursor_execute", count)
+
+    _listener: Any = None
+
+    def repair(self) -> None:
+        if self._listener is not None:
+            event.remove(self.engine, "before_cursor_execute", self._listener)
+            self._listener = None
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def address(item: Item) -> str:
+    return f"https://{item.source.lower().replace(' ', '-')}.test/{item.title.replace(' ', '-')}"
+
+
+def _tables() -> dict[str, Table]:
+    return dict(tables.Table.metadata.tables)

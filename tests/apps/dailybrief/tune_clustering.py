@@ -1,0 +1,67 @@
+"""How the rules of `grouping` were chosen, on the tuning part alone: `python -m tests.apps.dailybrief.tune_clustering`.
+
+First the four weights and the constant, by logistic regression over all pairs of articles within the window. Then the
+threshold and the number of links, by the adjusted Rand index of the clustering that they lead to. The figures are
+rounded by hand into `grouping.RULES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from apps.dailybrief.events.embeddings import load
+from apps.dailybrief.events.grouping import RULES, WINDOW, Rarity, Report, Rule, group
+from apps.dailybrief.events.texts import Words
+from tests.apps.dailybrief.labelled_news import Item, items, quality
+
+
+def report(item: Item) -> Report:
+    return Report(f"{item.source}/{item.title}", item.at, item.title, item.summary)
+
+
+def fitted(news: list[Item], kind: str) -> Rule:
+    words = [Words.of(item.title, item.summary) for item in news]
+    vectors = load(kind).embed([f"{item.title}. {item.summary}" for item in news])
+    rarity = Rarity()
+    for one in words:
+        rarity.add(one)
+    pairs = [(a, b) for a in range(len(news)) for b in range(a) if abs(news[a].at - news[b].at) < WINDOW]
+    traits = np.array(
+        [
+            [
+                float(vectors[a] @ vectors[b]),
+                *rarity.shared(words[a], words[b]),
+                abs((news[a].at - news[b].at).total_seconds()) / 86400,
+                1.0,
+            ]
+            for a, b in pairs
+        ]
+    )
+    same = np.array([news[a].event == news[b].event for a, b in pairs], dtype=float)
+    weights, ridge = np.zeros(5), np.diag([1.0, 1.0, 1.0, 1.0, 0.0])
+    for _ in range(50):  # Newton's method
+        likely = 1 / (1 + np.exp(-traits @ weights))
+        slope = traits.T @ (likely - same) + ridge @ weights
+        curve = (traits * (likely * (1 - likely))[:, None]).T @ traits + ridge
+        weights = weights - np.linalg.solve(curve, slope)
+    one, two, three, four, constant = (round(float(weight), 1) for weight in weights)
+    return replace(RULES[kind], vectors=one, words=two, names=three, day=four, constant=constant)
+
+
+def main() -> None:
+    news = items("tuning")
+    labels = {report(item).key: item.event for item in news}
+    for kind in RULES:
+        rule = fitted(news, kind)
+        print(rule)
+        for links in (1, 2, 3, 5):
+            for threshold in (-1.5, -1.2, -1.0, -0.8, -0.5, -0.2, 0.0, 0.5):
+                chosen = replace(rule, links=links, threshold=threshold)
+                placed = group([], [report(item) for item in news], embedding=load(kind), rule=chosen)
+                found = quality([labels[one.report.key] for one in placed], [one.cluster for one in placed])
+                print(f"  links {links} threshold {threshold:+.1f}  {found}")
+
+
+if __name__ == "__main__":
+    main()
