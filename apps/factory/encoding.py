@@ -63,7 +63,9 @@ def encode(path: Path, pictures: Iterable[bytes], sound: Path, shape: Format) ->
             process.stdin.write(picture)
 
 
-def join(path: Path, segments: Sequence[Path], sound: bytes, chapters: Sequence[Chapter], *, title: str, gain: float) -> None:
+def join(
+    path: Path, segments: Sequence[Path], sound: bytes, chapters: Sequence[Chapter], *, title: str, gain: float
+) -> None:
     """Write the whole video: the segments' pictures as they are, their sound as one track, made louder by so much."""
     with _kept(_listed(segments)) as listed, _kept(_metadata(chapters, title)) as metadata:
         command = (
@@ -92,7 +94,9 @@ def gain_for(sound: bytes) -> float:
 
 
 def _movie(path: Path, *, metadata: str = "-1") -> tuple[str, ...]:
-    same = tuple(metadata if before == "-map_metadata" else part for before, part in zip(("", *_SAME), _SAME, strict=False))
+    same = tuple(
+        metadata if before == "-map_metadata" else part for before, part in zip(("", *_SAME), _SAME, strict=False)
+    )
     # The index first: a player begins before it has the whole file.
     return (*same, "-movflags", "+faststart", "-f", "mp4", "-y", str(path))
 
@@ -103,7 +107,9 @@ def _figure(pattern: str, said: str) -> float:
 
 
 @contextmanager
-def _started(command: Sequence[str], *, passing: Sequence[int] = (), level: str = "error") -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    command: Sequence[str], *, passing: Sequence[int] = (), level: str = "error"
+) -> Iterator[subprocess.Popen[bytes]]:
     """ffmpeg, told what it needs by its standard input; it has ended when this is left, or EncodingFailed."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(

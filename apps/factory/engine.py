@@ -2,8 +2,8 @@
 
     script ──▶ audio (each scene) ──▶ visuals (each scene) ──▶ render ──▶ commit
 
-Whatever starts a program (the synthesiser, ffmpeg) runs in a process of its own: a timeout, a cancel, a lost lease or the
-death of the worker ends it with all that it started, before someone else can begin the same segment.
+Whatever starts a program (the synthesiser, ffmpeg) runs in a process of its own: a timeout, a cancel, a lost lease or
+the death of the worker ends it with all that it started, before someone else can begin the same segment.
 
     holdfast orchestrator apps.factory.engine:hf
     holdfast worker apps.factory.engine:hf -q factory -c 1 --no-orchestrator
@@ -99,7 +99,12 @@ def render(
 
 @video.stage(after=render, **_apart)
 def commit(
-    ctx: Context, render: dict[str, Any], audio: list[dict[str, Any]], shape: dict[str, Any], video_id: str, edition: int
+    ctx: Context,
+    render: dict[str, Any],
+    audio: list[dict[str, Any]],
+    shape: dict[str, Any],
+    video_id: str,
+    edition: int,
 ) -> dict[str, Any]:
     """Publish it: the files, then the manifest."""
     files = {name: _shelf().fetch(ctx, part, _gone) for name, part in render["parts"].items()}

@@ -80,8 +80,12 @@ def _come(image: Image.Image, layer: Layer, step: int) -> None:
 def _caption(image: Image.Image, slide: Slide, cue: Cue, word: int) -> None:
     """The words of a cue on a dark band, the one that is spoken in the accent's colour."""
     box = slide.captions
-    text = fit(cue.text, into=(box.width - box.height // 2, box.height * 3 // 4), largest=box.height // 2, smallest=SMALLEST)
-    band = Box(box.left + (box.width - text.width) // 2 - box.height // 4, box.top, text.width + box.height // 2, box.height)
+    text = fit(
+        cue.text, into=(box.width - box.height // 2, box.height * 3 // 4), largest=box.height // 2, smallest=SMALLEST
+    )
+    band = Box(
+        box.left + (box.width - text.width) // 2 - box.height // 4, box.top, text.width + box.height // 2, box.height
+    )
     shade = Image.new("RGBA", (band.width, band.height), (0, 0, 0, 0))
     canvas = ImageDraw.Draw(shade)
     canvas.rounded_rectangle((0, 0, band.width - 1, band.height - 1), band.height // 5, fill=(*NIGHT, 200))

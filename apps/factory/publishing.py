@@ -1,5 +1,5 @@
-"""Publishing: the last act. The files first, each whole or not at all; the manifest after them, so that whoever finds one
-finds all that it names."""
+"""Publishing: the last act. The files first, each whole or not at all; then the manifest: who finds it finds all of
+them."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 LONGEST, MOST_SCENES, MOST_WORDS = 100_000, 60, 150
 MOST_POINTS, LONGEST_POINT, LONGEST_TITLE = 6, 120, 120
@@ -88,7 +88,11 @@ class _Draft:
 def parse(text: str, *, pictures: Collection[str] = ()) -> Script:
     """The script that a text is, or ScriptInvalid with every fault. `pictures` are the names that it may show."""
     if len(text) > LONGEST:
-        raise ScriptInvalid([Fault(code="script_too_long", line=1, message=f"a script has at most {LONGEST:,} letters")])
+        raise ScriptInvalid(
+            [Fault(code="script_too_long", line=1, message=f"a script has at most {LONGEST:,} letters")]
+        )
+    from markdown_it import MarkdownIt  # here: who works on a segment has no use for it, and starts sooner without
+
     reader = _Reader(pictures)
     reader.read(MarkdownIt("commonmark").parse(text))
     if reader.faults:
@@ -219,7 +223,7 @@ class _Reader:
         if len(draft.points) > MOST_POINTS:
             self._fault("too_many_points", draft.line, f"a scene has at most {MOST_POINTS} points")
         shown = [what for what in (draft.points, draft.picture, draft.code) if what]
-        if draft.picture and draft.code or len(shown) > 2:
+        if (draft.picture and draft.code) or len(shown) > 2:
             self._fault("scene_full", draft.line, "a scene shows points with a picture or with code, not all of them")
 
     def _fault(self, code: str, line: int, message: str) -> None:

@@ -94,7 +94,9 @@ class Shelf:
             ctx.log.warning("%s is lost and made again: %s", wanted.name, error)
         mended = ctx.artifact(f"mended-{wanted.name}", again)
         if mended.sha256 != wanted.sha256:
-            raise GiveUp(f"{wanted.name} was lost, and what was made for it is not the same", failure_type="NOT_THE_SAME")
+            raise GiveUp(
+                f"{wanted.name} was lost, and what was made for it is not the same", failure_type="NOT_THE_SAME"
+            )
         return _local(mended.path)
 
     def _maker(self, key: str) -> str | None:
@@ -131,5 +133,7 @@ def _named(name: str, key: str) -> str:
 
 def _local(path: Path | None) -> Path:
     if path is None:
-        raise GiveUp("the factory needs HOLDFAST_ARTIFACTS to be a folder, not an object storage", failure_type="NO_FOLDER")
+        raise GiveUp(
+            "the factory needs HOLDFAST_ARTIFACTS to be a folder, not an object storage", failure_type="NO_FOLDER"
+        )
     return path

@@ -23,7 +23,7 @@ THEMES: tuple[tuple[Colour, Colour, Colour], ...] = (
     ((38, 30, 76), (14, 12, 34), (126, 214, 255)),
     ((14, 62, 60), (6, 24, 30), (255, 158, 122)),
     ((70, 26, 52), (26, 10, 26), (150, 226, 170)),
-    ((54, 46, 20), (20, 18, 10), (255, 214, 110)),
+    ((40, 54, 70), (16, 22, 30), (255, 224, 130)),
 )
 MOST_PIXELS = 20_000_000
 SMALLEST = 9
@@ -73,7 +73,9 @@ def compose(scene: Scene, shape: Format, *, picture: bytes | None = None) -> Sli
     if scene.opening:
         layers = _opening(scene, Box(margin, round(unit * 3), across, round(unit * 11)), unit, accent)
         return Slide(ground=ground, layers=tuple(layers), accent=accent, captions=captions)
-    heading = fit(scene.title, into=(across - margin // 2, round(unit * 2.6)), largest=round(unit * 1.7), smallest=SMALLEST)
+    heading = fit(
+        scene.title, into=(across - margin // 2, round(unit * 2.6)), largest=round(unit * 1.7), smallest=SMALLEST
+    )
     layers = [_heading(heading, Box(margin, round(unit * 0.9), across, round(unit * 2.7)), accent)]
     body = Box(margin, round(unit * 4.1), across, round(unit * 10.9))
     shown = picture is not None or scene.code is not None
@@ -125,7 +127,9 @@ def _inside(box: Box) -> Box:
 
 
 def _opening(scene: Scene, box: Box, unit: float, accent: Colour) -> list[Layer]:
-    title = fit(scene.title, into=(box.width - round(unit), round(unit * 7)), largest=round(unit * 3), smallest=SMALLEST)
+    title = fit(
+        scene.title, into=(box.width - round(unit), round(unit * 7)), largest=round(unit * 3), smallest=SMALLEST
+    )
     bar, canvas = _layer("bar", Box(box.left, box.top, max(3, round(unit * 0.35)), title.height))
     canvas.rectangle((0, 0, bar.box.width, bar.box.height), fill=accent)
     words, canvas = _layer("heading", Box(box.left + round(unit), box.top, box.width - round(unit), title.height))
@@ -167,7 +171,7 @@ def _code(code: str, box: Box, unit: float, accent: Colour) -> Layer:
     lines = code.split("\n")
     pad, columns = round(unit * 0.5), max(map(len, lines))
     cell = min((box.width - 2 * pad) / max(columns, 1), (box.height - 2 * pad) / len(lines) / 1.9, unit * 0.62)
-    size, step = max(5, int(cell * 1.55)), max(1, int((cell * 1.9)))
+    size, step = max(5, int(cell * 1.55)), max(1, int(cell * 1.9))
     panel = Box(box.left, box.top, box.width, min(box.height, step * len(lines) + 2 * pad))
     layer, canvas = _layer("code", panel)
     canvas.rounded_rectangle((0, 0, panel.width - 1, panel.height - 1), pad, fill=(*NIGHT, 235), outline=(*accent, 120))

@@ -55,7 +55,9 @@ def speak(text: str, *, voice: str, pace: int) -> Speech:
     """Have a text spoken by the best that is here."""
     match synthesiser().partition(" ")[0]:
         case "espeak-ng":
-            samples, begins = _library(text, voice, pace) if _loader() is not None else (_program(text, voice, pace), {})
+            samples, begins = (
+                _library(text, voice, pace) if _loader() is not None else (_program(text, voice, pace), {})
+            )
         case _:
             return _tones(text, pace)
     return Speech(samples=samples, words=_words(text, begins, len(samples) // 2), synthesiser=synthesiser())

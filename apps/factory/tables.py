@@ -2,7 +2,8 @@
 
 They live beside the engine's, so that an edition and the run that makes it are written in one transaction.
 
-    jobs      a view: one row a video that is or was made, `<stage>_state`, `<stage>_lease_owner`, `<stage>_lease_expires_at`
+    jobs      a view: one row an edition that is or was made, with `<stage>_state`, `<stage>_lease_owner` and
+              `<stage>_lease_expires_at`
     segments  a view: one row a stage and segment, with its own lease
 """
 
@@ -13,8 +14,24 @@ from pathlib import Path
 from typing import Any
 
 import pysqlite3.dbapi2
-from sqlalchemy import JSON, Connection, DateTime, Engine, Integer, LargeBinary, String, Text, create_engine, event
-from sqlalchemy import ForeignKey, func, inspect, make_url, select, text
+from sqlalchemy import (
+    JSON,
+    Connection,
+    DateTime,
+    Engine,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    String,
+    Text,
+    create_engine,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 VIEWS = Path(__file__).parent / "sql"

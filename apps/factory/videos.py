@@ -81,7 +81,7 @@ def add_picture(name: str, content: bytes) -> str:
 def pictures(session: Session) -> dict[str, str]:
     """The pictures that scripts may show: name → SHA-256 of the newest."""
     rows = session.execute(select(Picture.name, Picture.sha256).order_by(Picture.added_at))
-    return {name: digest for name, digest in rows}
+    return {row.name: row.sha256 for row in rows}
 
 
 def _checked(session: Session, text: str) -> list[Scene]:
@@ -96,9 +96,7 @@ def _newest(session: Session, video_id: str) -> Edition | None:
     return session.scalar(select(Edition).where(Edition.video_id == video_id, Edition.number == numbers))
 
 
-def _submitted(
-    session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format
-) -> Edition:
+def _submitted(session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format) -> Edition:
     chosen = shape.model_dump()
     run = engine.video.using(connection=session, tags={"video": video_id, "edition": str(number)}).submit(
         scenes=[scene.as_json() for scene in scenes], shape=chosen, video_id=video_id, edition=number

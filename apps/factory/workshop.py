@@ -1,8 +1,8 @@
 """Workshop: what each stage makes of what it is given. No engine and no database: the same input, the same bytes.
 
-    narrate   a scene ──▶ a wave, and when each word is spoken
-    film      a scene and its wave ──▶ a piece of video
-    finish    all pieces ──▶ the video, its captions, its chapters, its poster
+narrate   a scene ──▶ a wave, and when each word is spoken
+film      a scene and its wave ──▶ a piece of video
+finish    all pieces ──▶ the video, its captions, its chapters, its poster
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ select
     r.started_at,
     r.finished_at,
     r.due_at as retry_at,
-    r.error
+    r.error,
+    r.result
 from holdfast_run as r
 where r.stage is not null and r.parent_id in (select e.run_id from editions as e)

@@ -1,0 +1,34 @@
+"""The factory, as the system knows it."""
+
+from __future__ import annotations
+
+from apps.application import Application, Process, Sight
+from apps.factory.check import check
+
+ENGINE = "apps.factory.engine:hf"
+
+application = Application(
+    name="factory",
+    title="Factory",
+    shows="A script becomes a narrated video, segment by segment; kill its workers, and the video stays the same.",
+    queues=("factory",),
+    processes=(
+        Process(
+            name="web",
+            module="holdfast",
+            arguments=("serve", "apps.factory.web:site", "--port", "{port}"),
+            listens=True,
+            ready="/holdfast/healthz",
+        ),
+        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", ENGINE), ready=" serves "),
+        Process(name="workers", module="apps.factory.demo"),
+    ),
+    page="/videos/sample",
+    sights=(
+        Sight(what="A video of half a minute is made while you watch", path="/videos/sample"),
+        Sight(what="Kill a worker there: when its lease has ended, another takes over", path="/videos/sample"),
+        Sight(what="Edit a scene: only that one is spoken and drawn again", path="/videos/sample/edit"),
+        Sight(what="Every stage with its state and lease, as a view of the database", path="/jobs"),
+    ),
+    check=check,
+)

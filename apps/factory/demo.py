@@ -1,0 +1,71 @@
+"""The demo of `./run`: hands the sample script in, and keeps some workers running, whatever happens to them.
+
+    python -m apps.factory.demo
+
+A worker that is killed, on the page or by hand, is started again at once; what it had is taken over when its lease
+ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from sqlalchemy.exc import IntegrityError
+
+from apps.factory import videos
+from apps.factory.engine import QUEUE
+from apps.factory.formats import Format
+from apps.factory.settings import settings
+
+SAMPLES = Path(__file__).parent / "samples"
+SAMPLE = "sample"
+LOOK = 0.1
+COMMAND = (
+    sys.executable,
+    "-m",
+    "holdfast",
+    "worker",
+    "apps.factory.engine:hf",
+    "-q",
+    QUEUE,
+    "-c",
+    "1",
+    "--no-orchestrator",
+)
+
+
+def main() -> None:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    videos.prepare()
+    hand_in()
+    crew = [_hired() for _ in range(settings().workers)]
+    sys.stderr.write(f"ready: {len(crew)} workers at work\n")
+    while not stopping.wait(LOOK):
+        crew = [one if one.poll() is None else _hired() for one in crew]
+    for one in crew:
+        one.terminate()
+    for one in crew:
+        one.wait()
+
+
+def hand_in() -> None:
+    """The sample and its picture, once for each database."""
+    videos.add_picture("lighthouse", (SAMPLES / "lighthouse.png").read_bytes())
+    with contextlib.suppress(IntegrityError):  # it is there already
+        videos.create((SAMPLES / "sample.md").read_text("utf-8"), Format(), video_id=SAMPLE)
+
+
+def _hired() -> subprocess.Popen[bytes]:
+    # In our process group: whoever ends that ends them, too.
+    return subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

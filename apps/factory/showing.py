@@ -1,0 +1,206 @@
+"""Showing: how a video stands, as pages and programs are told: stages, segments, leases, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row, column, func, select, table
+from sqlalchemy.orm import Session
+
+from apps.factory import publishing
+from apps.factory.engine import folder_of, hf
+from apps.factory.tables import Edition, Video
+from apps.factory.videos import VideoNotFound
+
+STAGES = ("script", "audio", "visuals", "render", "commit")
+SPLIT = ("audio", "visuals")
+_facts = ("stage", "segment", "run_id", "state", "lease_owner", "lease_expires_at", "attempt", "takeovers", "retry_at")
+SEGMENTS = table("segments", *(column(name) for name in ("job_id", *_facts, "started_at", "error", "result")))
+_columns = [f"{stage}_{what}" for stage in STAGES for what in ("state", "lease_owner", "lease_expires_at")]
+JOBS = table(
+    "jobs",
+    *(column(name) for name in ("job_id", "video_id", "edition", "job_state", *_columns)),
+    *(column(name) for name in ("diagnostic", "created_at", "finished_at")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Station:
+    """One stage of a video: where it stands, and how much of it is done."""
+
+    name: str
+    state: str
+    done: int
+    total: int
+    running: int
+    retrying: int
+    made: int
+    """Of what is done: how much had to be made, and was not there already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """Who works on what, and until when no one else may."""
+
+    owner: str
+    stage: str
+    segment: str
+    run_id: str
+    since: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One segment: its scene, where its two stages stand, and the files that there are of it."""
+
+    number: int
+    title: str
+    audio: str
+    visuals: str
+    attempts: int
+    takeovers: int
+    made: bool | None
+    trouble: str | None
+    parts: dict[str, dict[str, Any]]
+
+    @property
+    def state(self) -> str:
+        return self.audio if self.audio != "DONE" else self.visuals
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """An edition of a video, all of it."""
+
+    video_id: str
+    edition: int
+    newest: int
+    title: str
+    script: str
+    run_id: str
+    state: str
+    error: str | None
+    submitted_at: datetime
+    stations: Sequence[Station]
+    cells: Sequence[Cell]
+    leases: Sequence[Lease]
+    manifest: dict[str, Any] | None
+    synthesisers: Sequence[str]
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in ("queued", "running")
+
+
+def standing(session: Session, video_id: str, edition: int | None = None) -> Standing:
+    """How an edition stands, the newest if none is named; or VideoNotFound."""
+    newest = session.scalar(select(func.max(Edition.number)).where(Edition.video_id == video_id))
+    found = session.get(Edition, (video_id, edition or newest)) if newest is not None else None
+    if found is None or newest is None:
+        raise VideoNotFound(f"there is no video {video_id!r}" + (f" with an edition {edition}" if edition else ""))
+    run = hf.snapshot(found.run_id)
+    rows = session.execute(select(SEGMENTS).where(SEGMENTS.c.job_id == found.run_id)).all()
+    results = {(row.stage, row.segment): json.loads(row.result) for row in rows if row.result}
+    scenes = results.get(("script", "")) or []
+    return Standing(
+        video_id=video_id,
+        edition=found.number,
+        newest=newest,
+        title=scenes[0]["title"] if scenes else video_id,
+        script=found.script,
+        run_id=found.run_id,
+        state=run.state,
+        error=run.error,
+        submitted_at=found.submitted_at,
+        stations=[_station(stage, rows, results) for stage in STAGES],
+        cells=[_cell(number, scene, rows, results) for number, scene in enumerate(scenes)],
+        leases=_leases(rows),
+        manifest=publishing.read(folder_of(video_id, found.number)),
+        synthesisers=sorted(
+            {one["synthesiser"] for (stage, segment), one in results.items() if stage == "audio" and segment}
+        ),
+    )
+
+
+def listed(session: Session, *, limit: int) -> list[dict[str, Any]]:
+    """The newest videos, each with its newest edition as the view `jobs` has it."""
+    newest = select(Edition.video_id, func.max(Edition.number).label("number")).group_by(Edition.video_id).subquery()
+    asked = (
+        select(Video.title, Video.made_at, JOBS)
+        .join(newest, newest.c.video_id == Video.id)
+        .join(JOBS, (JOBS.c.video_id == Video.id) & (JOBS.c.edition == newest.c.number))
+        .order_by(Video.made_at.desc(), Video.id)
+        .limit(limit)
+    )
+    return [_told(row) for row in session.execute(asked)]
+
+
+def jobs(session: Session, *, limit: int) -> list[dict[str, Any]]:
+    """The newest rows of the view `jobs`."""
+    return [_told(row) for row in session.execute(select(JOBS).order_by(JOBS.c.job_id.desc()).limit(limit))]
+
+
+def instant(value: Any) -> datetime | None:
+    """A time as the database has it: SQLite keeps texts, in UTC."""
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _told(row: Row[Any]) -> dict[str, Any]:
+    found = dict(row._mapping)
+    return {name: instant(value) if name.endswith("_at") else value for name, value in found.items()}
+
+
+def _station(stage: str, rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]) -> Station:
+    own = [row for row in rows if row.stage == stage]
+    parts = [row for row in own if row.segment] if stage in SPLIT else own
+    whole = next((row.state for row in own if not row.segment), "DONE")
+    states = [row.state for row in parts]
+    under_way = next((state for state in ("RUNNING", "READY", "ERROR") if state in states), whole)
+    done = [results.get((stage, row.segment)) for row in parts if row.state == "DONE"]
+    return Station(
+        name=stage,
+        state=whole if whole in ("DONE", "ERROR") else under_way,
+        done=len(done),
+        total=len(parts),
+        running=states.count("RUNNING"),
+        retrying=sum(1 for row in parts if row.state == "ERROR" and row.retry_at),
+        made=sum(1 for result in done if isinstance(result, dict) and result.get("made")),
+    )
+
+
+def _cell(number: int, scene: dict[str, Any], rows: Sequence[Row[Any]], results: dict[tuple[str, str], Any]) -> Cell:
+    own = {row.stage: row for row in rows if row.segment == str(number)}
+    seen = [results[stage, str(number)] for stage in SPLIT if (stage, str(number)) in results]
+    return Cell(
+        number=number,
+        title=scene["title"],
+        audio=own["audio"].state if "audio" in own else "NEW",
+        visuals=own["visuals"].state if "visuals" in own else "NEW",
+        attempts=sum(row.attempt for row in own.values()),
+        takeovers=sum(row.takeovers for row in own.values()),
+        made=any(one["made"] for one in seen) if len(seen) == len(SPLIT) else None,
+        trouble=next((row.error for row in own.values() if row.state == "ERROR" and row.error), None),
+        parts={name: part for one in seen for name, part in one["parts"].items()},
+    )
+
+
+def _leases(rows: Sequence[Row[Any]]) -> list[Lease]:
+    return [
+        Lease(
+            owner=row.lease_owner,
+            stage=row.stage,
+            segment=row.segment,
+            run_id=row.run_id,
+            since=instant(row.started_at),
+            expires_at=instant(row.lease_expires_at),
+        )
+        for row in sorted(rows, key=lambda row: (STAGES.index(row.stage), len(row.segment), row.segment))
+        if row.state == "RUNNING"
+    ]

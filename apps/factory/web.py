@@ -1,0 +1,24 @@
+"""The factory's site: `holdfast serve apps.factory.web:site`. It shows and hands in; the work is done elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from apps.factory import media_routes, video_routes, videos, worker_routes
+from apps.factory.engine import hf
+from holdfast.web import Site
+
+HERE = Path(__file__).parent
+
+videos.prepare()
+site = Site(
+    hf,
+    title="Factory",
+    templates=HERE / "templates",
+    static=HERE / "static",
+    links={"Videos": "factory.videos", "Jobs": "factory.jobs"},
+    at="/holdfast",
+)
+site.include(video_routes.router(site))
+site.include(media_routes.router(site))
+site.include(worker_routes.router(site))
