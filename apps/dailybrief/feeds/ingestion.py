@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -86,12 +87,17 @@ def read_all(
     check: Callable[[], None] = proceed,
     clock: Callable[[], datetime] = now,
     reach: Reach | None = None,
+    readers: Readers | None = None,
 ) -> Ingested:
-    """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it."""
+    """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it.
+
+    Without `readers` it has some of its own, for as long as it takes.
+    """
     with writers.begin() as session:
         feeds, waiting = due(session, limits, at=clock())
     done = Ingested(feeds=len(feeds), waiting=waiting)
-    with _Desk(feeds, limits, clock=clock, reach=reach) as desk:
+    own = Readers(READERS, seconds=limits.fetch_timeout.total_seconds())
+    with closing(own), _Desk(feeds, limits, clock=clock, reach=reach, readers=readers or own) as desk:
         for reading in desk.readings(check):
             written, stored = _store(writers, reading, limits)
             done.count(written, stored)
@@ -111,17 +117,23 @@ def _store(writers: Sessions, reading: Reading, limits: Limits) -> tuple[Reading
 
 
 class _Desk:
-    """The threads that fetch, and the readers; all end with it."""
+    """The threads that fetch; they end with it."""
 
     def __init__(
-        self, feeds: list[Known], limits: Limits, *, clock: Callable[[], datetime], reach: Reach | None
+        self,
+        feeds: list[Known],
+        limits: Limits,
+        *,
+        clock: Callable[[], datetime],
+        reach: Reach | None,
+        readers: Readers,
     ) -> None:
         self._feeds = feeds
         self._limits = limits
         self._clock = clock
         self._stop = threading.Event()
         self._fetcher = Fetcher(limits, reach=reach, stop=self._stop)
-        self._readers = Readers(READERS, seconds=limits.fetch_timeout.total_seconds())
+        self._readers = readers
         self._threads = ThreadPoolExecutor(limits.fetch_concurrency, thread_name_prefix="feeds")
         # Bounded: who fetches waits for who stores.
         self._readings: queue.Queue[Reading] = queue.Queue(limits.fetch_concurrency)
@@ -131,7 +143,6 @@ class _Desk:
 
     def __exit__(self, *_: Any) -> None:
         self._stop.set()
-        self._readers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def readings(self, check: Callable[[], None]) -> Iterator[Reading]:

@@ -41,7 +41,7 @@ class Transport(httpx.BaseTransport):
 
     def __init__(self, reach: Reach, *, patience: Patience) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=_certificates(),
+            ssl_context=trusted(),
             max_connections=1,
             max_keepalive_connections=0,
             network_backend=_Backend(reach, patience),
@@ -169,6 +169,6 @@ def _within(timeout: float | None, left: float, error: type[Exception]) -> float
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
-    """Those that httpx trusts, or those of SSL_CERT_FILE; read once."""
+def trusted() -> ssl.SSLContext:
+    """The certificates that httpx trusts, or those of SSL_CERT_FILE. To read them takes a while."""
     return httpx.create_ssl_context()

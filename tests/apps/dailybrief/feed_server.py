@@ -36,7 +36,7 @@ class FeedServer:
         """Good feeds have other articles, and other validators, in each edition."""
         self.released = threading.Event()
         """Until it is set, who asks for `silent` waits."""
-        self._at_once: Counter[str] = Counter()
+        self._unanswered: dict[object, str] = {}
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"feeds": self})
         self._server = _Server(("127.0.0.1", 0), handler)
@@ -60,17 +60,17 @@ class FeedServer:
             self._server.shutdown()
             self._server.server_close()
 
-    @contextlib.contextmanager
-    def request(self, host: str, path: str, headers: dict[str, str]) -> Iterator[None]:
+    def arrive(self, request: object, host: str, path: str, headers: dict[str, str]) -> None:
         with self._lock:
             self.seen.append((host, path, headers))
-            self._at_once[host] += 1
-            self.most_at_once[host] = max(self.most_at_once[host], self._at_once[host])
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._at_once[host] -= 1
+            self._unanswered[request] = host
+            at_once = sum(other == host for other in self._unanswered.values())
+            self.most_at_once[host] = max(self.most_at_once[host], at_once)
+
+    def answering(self, request: object) -> None:
+        """It counts until it is answered: who has the answer may ask again before we have done with the first."""
+        with self._lock:
+            self._unanswered.pop(request, None)
 
 
 class _Server(ThreadingHTTPServer):
@@ -104,10 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
     feeds: FeedServer
 
     def do_GET(self) -> None:
-        host = self.headers["Host"]
         kind, number = self.path.strip("/").split("/")
-        with self.feeds.request(host, self.path, {key.lower(): value for key, value in self.headers.items()}):
-            KINDS[kind](self, kind, int(number))
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        self.feeds.arrive(self, self.headers["Host"], self.path, headers)
+        KINDS[kind](self, kind, int(number))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet."""
@@ -118,6 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(key.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.send_header("Connection", "close")
+        self.feeds.answering(self)
         self.end_headers()
         self.wfile.write(body)
 
@@ -187,6 +188,7 @@ def moved(handler: _Handler, kind: str, number: int) -> None:
     elif number < 3000:
         handler.redirect(handler.feeds.url(kind, number + 1000, host=f"moved-{number % 10}.test"), status=303)
     else:
+        handler.feeds.released.wait(0.01)  # so that who does not wait for its turn is seen
         good(handler, kind, number - 3000)
 
 
@@ -225,6 +227,7 @@ def large(handler: _Handler, kind: str, number: int) -> None:
     if number % 2:
         handler.answer(b"", length=LARGE)
         return
+    handler.feeds.answering(handler)
     handler.send_response(200)
     handler.send_header("Connection", "close")
     handler.end_headers()
@@ -255,18 +258,21 @@ def unasked(handler: _Handler, kind: str, number: int) -> None:
 
 
 def hung_up(handler: _Handler, kind: str, number: int) -> None:
+    handler.feeds.answering(handler)
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.close_connection = True
     handler.connection.close()
 
 
 def not_http(handler: _Handler, kind: str, number: int) -> None:
+    handler.feeds.answering(handler)
     handler.wfile.write(b"220 mail.example ESMTP\r\n")
     handler.close_connection = True
 
 
 def slow(handler: _Handler, kind: str, number: int) -> None:
     """A byte now and then, in the head or in the body: no single wait is long."""
+    handler.feeds.answering(handler)
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if number % 2 else b""))
     for _ in range(600):
         handler.wfile.write(b"X")
@@ -275,6 +281,7 @@ def slow(handler: _Handler, kind: str, number: int) -> None:
 
 
 def silent(handler: _Handler, kind: str, number: int) -> None:
+    handler.feeds.answering(handler)
     handler.feeds.released.wait(30)
 
 

@@ -247,7 +247,7 @@ def test_the_certificate_must_be_that_of_the_name_not_of_the_address(
 ) -> None:
     certificate = self_signed(tmp_path, "feeds.example")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    network._certificates.cache_clear()
+    network.trusted.cache_clear()
     secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secure.load_cert_chain(certificate)
     named: list[str | None] = []
@@ -258,7 +258,7 @@ def test_the_certificate_must_be_that_of_the_name_not_of_the_address(
             good = Fetcher(LIMITS, reach=reach).fetch(f"https://feeds.example:{port}/")
             wrong = Fetcher(LIMITS, reach=reach).fetch(f"https://other.example:{port}/")
     finally:
-        network._certificates.cache_clear()
+        network.trusted.cache_clear()
     assert isinstance(good, Fetched)
     assert isinstance(wrong, Failed)
     assert wrong.code == "insecure"

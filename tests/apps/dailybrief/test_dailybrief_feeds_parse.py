@@ -247,11 +247,13 @@ def test_entities_are_not_expanded_and_files_are_not_read() -> None:
         f"<!DOCTYPE rss [<!ENTITY l0 'ha'>{lines}]>",
         "<!DOCTYPE rss [<!ENTITY l11 SYSTEM 'file:///etc/passwd'>]>",
         "<!DOCTYPE rss SYSTEM 'http://127.0.0.1:9/x.dtd' [<!ENTITY % all SYSTEM 'http://127.0.0.1:9/y'> %all;]>",
-        f"<!DOCTYPE rss [<!ENTITY l11 '{'x' * 100_000}'>]>",
+        "<!DOCTYPE rss [<!ENTITY l11 'haha'>]>",
+        "<!DOCTYPE rss [<!<!ENTITY a ''>ENTITY l11 'haha'>]>",
+        "<!DOCTYPE rss [<!ENTITY a '<b>'><!ENTITY l11 'haha'>]>",
     ):
-        parsed = read(head + items("<title>A&l11;&l11;</title><link>/a</link><description>&l11;</description>" * 1))
+        parsed = read(head + items("<title>A&l11;&l11;</title><link>/a</link><description>&l11;</description>"))
         text = "".join(article.title + article.summary + article.content_html for article in parsed.articles)
-        assert len(text) < 500_000
+        assert "l11" in text
         assert "haha" not in text
         assert "root:" not in text
 

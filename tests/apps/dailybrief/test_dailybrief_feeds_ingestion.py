@@ -1,0 +1,401 @@
+"""Ingestion: every feed once, whatever the others do, and every article once, whoever else reads at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from apps.dailybrief import database, tables
+from apps.dailybrief.database import Sessions
+from apps.dailybrief.feeds import ingest, storing
+from apps.dailybrief.feeds.addresses import Reach
+from apps.dailybrief.feeds.fetch import Fetched
+from apps.dailybrief.feeds.ingestion import Ingested, now, read_all
+from apps.dailybrief.feeds.limits import Limits
+from apps.dailybrief.feeds.parse import Article, Parsed
+from apps.dailybrief.feeds.reading import Readers
+from apps.dailybrief.feeds.storing import Known, Read, Reading, store
+from apps.dailybrief.tables import Feed, RawArticle
+from sqlalchemy import func, select, text, update
+from tests.apps.dailybrief.feed_server import OWN, SHARED, FeedServer, addresses
+from tests.process.support import wait_for
+
+LIMITS = Limits(
+    fetch_timeout=timedelta(seconds=10),
+    host_pause=timedelta(milliseconds=1),
+    max_feed_bytes=1_500_000,
+    allow_private_addresses=True,
+    fetch_concurrency=16,
+)
+REACH = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
+
+# What each kind of feed comes to: a code, or its articles.
+FAULTS = {
+    "failing": "bad_status",
+    "garbage": "not_a_feed",
+    "page": "not_a_feed",
+    "empty": "not_a_feed",
+    "large": "too_large",
+    "bomb": "too_large",
+    "cut_off": "bad_response",
+    "torn_zip": "bad_encoding",
+    "unasked": "bad_encoding",
+    "hung_up": "bad_response",
+    "not_http": "bad_response",
+    "loop": "redirect_loop",
+    "endless": "too_many_redirects",
+}
+GOOD = ("good", "conditional", "zipped", "deflated", "encoded", "moved", "broken_xml", "laughing")
+FEEDS = 200
+
+ReadAll = Callable[..., Ingested]
+
+
+@pytest.fixture
+def server() -> Iterator[FeedServer]:
+    with FeedServer().running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    """A process takes long to start: these read for all."""
+    with contextlib.closing(Readers(2, seconds=20)) as found:
+        yield found
+
+
+@pytest.fixture
+def read(readers: Readers) -> ReadAll:
+    return partial(read_all, limits=LIMITS, reach=REACH, readers=readers)
+
+
+@contextlib.contextmanager
+def newsroom(url: str) -> Iterator[Sessions]:
+    engine = database.connect(url)
+    tables.create(engine)
+    yield database.writers(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def writers(tmp_path: Path) -> Iterator[Sessions]:
+    with newsroom(f"sqlite:///{tmp_path / 'news.db'}") as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def either(request: pytest.FixtureRequest) -> Iterator[Sessions]:
+    """Sessions of each kind of database."""
+    with newsroom(request.getfixturevalue(request.param)) as found:
+        yield found
+
+
+def add(writers: Sessions, *urls: str) -> None:
+    with writers.begin() as session:
+        session.add_all(Feed(url=url, added_at=now()) for url in urls)
+
+
+def stored(writers: Sessions) -> list[str]:
+    with writers() as session:
+        return sorted(session.scalars(select(RawArticle.url)))
+
+
+def feed(writers: Sessions, url: str) -> Feed:
+    with writers() as session:
+        return session.scalars(select(Feed).where(Feed.url == url)).one()
+
+
+@pytest.mark.contract("J12", "J16")
+def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_from_being_read(
+    server: FeedServer, writers: Sessions, read: ReadAll
+) -> None:
+    # Two late ones and a tower, and of the others as many of each kind as there is room for; ten to a host.
+    kinds = ["slow", "silent", "tower", *(list(FAULTS) + list(GOOD) * 3) * 6][:FEEDS]
+    limits = replace(LIMITS, fetch_timeout=timedelta(seconds=5))
+    fed = {server.url(kind, number, host=f"host-{number % 20}.test"): kind for number, kind in enumerate(kinds)}
+    assert len(fed) == FEEDS
+    add(writers, *fed)
+
+    done = read_all(writers, limits, reach=REACH)
+
+    expected = FAULTS | {"slow": "timed_out", "silent": "timed_out", "tower": "too_complex"}
+    codes = {fault.url: fault.code for fault in done.faults}
+    assert codes == {url: expected[kind] for url, kind in fed.items() if kind in expected}
+    good = [(kind, number) for number, kind in enumerate(kinds) if kind in GOOD]
+    assert stored(writers) == sorted({address for kind, number in good for address in addresses(kind, number)})
+    assert (done.feeds, done.fetched, done.failed) == (FEEDS, len(good), FEEDS - len(good))
+    assert (done.new, done.duplicates) == (len(good) * OWN + 1, len(good) - 1)
+    with writers() as session:
+        for found in session.scalars(select(Feed)):
+            assert found.error_code == codes.get(found.url)
+            assert found.failures == (1 if found.url in codes else 0)
+            assert (found.last_success_at is None) == (found.url in codes)
+        texts = {article.summary for article in session.scalars(select(RawArticle))}
+        assert texts == {f"Naïve café {place}" for place in range(OWN + 1)}
+        assert not session.scalars(select(RawArticle).where(RawArticle.content_html.contains("script"))).all()
+    assert set(server.most_at_once.values()) == {1}
+    assert server.sent["large"] < 8 * 10_000_000
+
+    # Again: nothing is stored twice, and what failed is left alone for a while.
+    again = read(writers)
+    assert (again.feeds, again.waiting, again.failed, again.new) == (len(good), FEEDS - len(good), 0, 0)
+    assert again.not_modified == sum(kind == "conditional" for kind, _ in good)
+    assert again.duplicates == (again.fetched) * (OWN + 1)
+
+
+@pytest.mark.contract("J12")
+def test_two_readings_at_once_lose_no_article_and_store_none_twice(
+    server: FeedServer, either: Sessions, read: ReadAll
+) -> None:
+    """Ten feeds that have all articles in common, each in another order of arrival."""
+    feeds = [server.url("good", number, host=f"host-{number}.test") for number in range(10)]
+    add(either, *feeds)
+    for edition in (1, 2):
+        server.edition = edition
+        start = threading.Barrier(3)
+
+        def reading(start: threading.Barrier = start) -> Ingested:
+            start.wait(20)
+            return read(either)
+
+        with ThreadPoolExecutor(3) as threads:
+            done = [task.result(50) for task in [threads.submit(reading) for _ in range(3)]]
+        expected = {url for n in range(10) for each in range(1, edition + 1) for url in addresses("good", n, each)}
+        assert stored(either) == sorted(expected)
+        new = 10 * OWN + (edition == 1)
+        assert sum(each.new for each in done) == new
+        assert sum(each.new + each.duplicates for each in done) == 3 * 10 * (OWN + 1)
+        assert [each.failed for each in done] == [0, 0, 0]
+
+
+@pytest.mark.contract("J12")
+def test_the_database_decides_which_of_two_open_transactions_has_the_article(postgres_url: str) -> None:
+    """The second finds the row of the first, waits for it to be committed, and has the article only if it is not."""
+    with newsroom(postgres_url) as writers:
+        add(writers, "https://a.example/", "https://b.example/")
+        first, second = (known(writers, url) for url in ("https://a.example/", "https://b.example/"))
+        for commits, url in ((True, "https://news.example/1"), (False, "https://news.example/2")):
+            with ThreadPoolExecutor(1) as thread, writers() as session:
+                assert store(session, brought(first, url), LIMITS).new == 1
+                task = thread.submit(_commit, writers, brought(second, url))
+                _wait_until_blocked(writers)
+                session.commit() if commits else session.rollback()
+                assert task.result(20).new == (0 if commits else 1)
+            assert stored(writers).count(url) == 1
+
+
+def _commit(writers: Sessions, reading: Reading) -> storing.Stored:
+    with writers.begin() as session:
+        return store(session, reading, LIMITS)
+
+
+def _wait_until_blocked(writers: Sessions) -> None:
+    waiting = text(
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    )
+
+    def blocked() -> int:
+        with writers.begin() as session:
+            return int(session.execute(waiting).scalar_one())
+
+    wait_for(blocked)
+
+
+def known(writers: Sessions, url: str) -> Known:
+    found = feed(writers, url)
+    return Known(id=found.id, url=found.url, etag=found.etag, last_modified=found.last_modified)
+
+
+def brought(feed: Known, *urls: str, title: str = "A", published_at: datetime | None = None) -> Reading:
+    at = now()
+    articles = tuple(
+        Article(
+            url=url,
+            guid=None,
+            source="s",
+            title=title,
+            summary="",
+            content_html="",
+            author=None,
+            published_at=published_at or at,
+        )
+        for url in urls
+    )
+    fetched = Fetched(body=b"", url=feed.url, content_type="", etag='"1"', last_modified=None)
+    parsed = Parsed(title="Its name", site_url=None, articles=articles, unusable=0)
+    return Reading(feed=feed, at=at, outcome=Read(fetched=fetched, parsed=parsed))
+
+
+def test_a_feed_brings_only_what_is_new_and_says_so(server: FeedServer, either: Sessions, read: ReadAll) -> None:
+    url = server.url("conditional", 1)
+    add(either, url)
+    assert read(either).new == OWN + 1
+    again = read(either)
+    assert (again.not_modified, again.fetched, again.new, again.duplicates) == (1, 0, 0, 0)
+    assert feed(either, url).last_status == 304
+    server.edition = 2
+    third = read(either)
+    assert (third.fetched, third.new, third.duplicates) == (1, OWN, 1)
+    assert feed(either, url).title == "conditional 1"
+
+
+@pytest.mark.contract("J12")
+def test_validators_are_stored_with_the_articles_or_not_at_all(
+    either: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crash between the two would lose articles for good: the server would say 'not modified'."""
+    add(either, "https://news.example/feed")
+    reading = brought(known(either, "https://news.example/feed"), "https://news.example/1")
+
+    def crash(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storing, "_insert", crash)
+        with pytest.raises(KeyboardInterrupt), either.begin() as session:
+            store(session, reading, LIMITS)
+    assert feed(either, "https://news.example/feed").etag is None
+    with either.begin() as session:
+        store(session, reading, LIMITS)
+    assert feed(either, "https://news.example/feed").etag == '"1"'
+    assert stored(either) == ["https://news.example/1"]
+
+
+def test_a_feed_that_keeps_failing_is_asked_less_and_less_often_until_it_recovers(
+    server: FeedServer, writers: Sessions, read: ReadAll
+) -> None:
+    broken, good = server.url("failing", 0, host="broken.test"), server.url("conditional", 0, host="good.test")
+    add(writers, broken, good)
+    begin = now()
+    asked: list[int] = []
+    for minute in range(0, 90, 5):
+        done = read(writers, clock=lambda minute=minute: begin + timedelta(minutes=minute))
+        assert done.fetched + done.not_modified == 1
+        assert done.failed + done.waiting == 1
+        if done.failed:
+            asked.append(minute)
+    assert asked == [0, 5, 15, 35, 75]
+    found = feed(writers, broken)
+    assert (found.failures, found.error_code, found.last_status) == (5, "bad_status", 500)
+    assert found.error == "the server answered 500"
+
+    with writers.begin() as session:
+        session.execute(update(Feed).where(Feed.url == broken).values(url=server.url("good", 1, host="broken.test")))
+    assert read(writers, clock=lambda: begin + timedelta(days=1)).failed == 0
+    found = feed(writers, server.url("good", 1, host="broken.test"))
+    assert (found.failures, found.error_code, found.error) == (0, None, None)
+
+
+def test_a_rest_has_a_bound() -> None:
+    assert storing._rest(10_000, LIMITS) == LIMITS.retry_at_most
+
+
+def test_a_feed_that_is_removed_is_not_read_and_not_written_even_while_it_is_read(
+    server: FeedServer, writers: Sessions, read: ReadAll
+) -> None:
+    add(writers, server.url("good", 0), server.url("good", 1))
+    with writers.begin() as session:
+        session.execute(update(Feed).where(Feed.id == 1).values(removed_at=now()))
+    assert read(writers).feeds == 1
+    reading = brought(known(writers, server.url("good", 0)), "https://news.example/late")
+    with writers.begin() as session:
+        assert store(session, reading, LIMITS) == storing.Stored()
+        assert session.scalar(select(func.count()).where(RawArticle.feed_id == 1)) == 0
+    assert feed(writers, server.url("good", 0)).last_fetch_at is None
+
+
+def test_what_is_older_than_articles_are_kept_is_not_taken_in_again(writers: Sessions) -> None:
+    add(writers, "https://news.example/feed")
+    old = brought(
+        known(writers, "https://news.example/feed"),
+        "https://news.example/1",
+        published_at=now() - LIMITS.retain_articles - timedelta(days=1),
+    )
+    with writers.begin() as session:
+        assert store(session, old, LIMITS) == storing.Stored(outdated=1)
+    assert stored(writers) == []
+
+
+def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
+    server: FeedServer, postgres_url: str, read: ReadAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = server.url("good", 0, host="bad.test"), server.url("good", 1, host="good.test")
+    with newsroom(postgres_url) as writers:
+        add(writers, bad, good)
+
+        def spoil(session: object, reading: Reading, articles: list[Article]) -> int:
+            if reading.feed.url == bad:
+                articles = [replace(article, title="a\x00b") for article in articles]
+            return insert(session, reading, articles)
+
+        insert: Callable[..., int] = storing._insert
+        monkeypatch.setattr(storing, "_insert", spoil)
+        done = read(writers)
+        assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "not_storable")]
+        assert (done.failed, done.fetched, done.new) == (1, 1, OWN + 1)
+        assert feed(writers, bad).error_code == "not_storable"
+
+
+def test_a_reading_that_is_told_to_stop_ends_at_once_and_leaves_what_it_has_stored(
+    server: FeedServer, writers: Sessions, read: ReadAll
+) -> None:
+    add(writers, *(server.url("silent", number, host=f"silent-{number}.test") for number in range(3)))
+    add(writers, *(server.url("good", number, host="good.test") for number in range(3)))
+
+    class Cancelled(Exception):
+        pass
+
+    def check() -> None:
+        if len(stored(writers)) == 3 * OWN + 1:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        read(writers, check=check)
+    assert stored(writers) == sorted({url for number in range(3) for url in addresses("good", number)})
+    assert feed(writers, server.url("silent", 0, host="silent-0.test")).last_fetch_at is None
+    assert read(writers, limits=replace(LIMITS, fetch_timeout=timedelta(seconds=1))).failed == 3  # it can go on
+
+
+@pytest.mark.contract("J15", "J16")
+def test_the_job_gets_counts_and_each_fault(server: FeedServer, writers: Sessions) -> None:
+    add(writers, server.url("good", 4), server.url("page", 4))
+    counts = ingest(writers, LIMITS)
+    assert counts == {
+        "feeds": 2,
+        "waiting": 0,
+        "fetched": 1,
+        "not_modified": 0,
+        "failed": 1,
+        "new": OWN + 1,
+        "duplicates": 0,
+        "outdated": 0,
+        "unusable": 0,
+        "faults": [
+            {
+                "feed_id": 2,
+                "url": server.url("page", 4),
+                "code": "not_a_feed",
+                "message": "it is neither RSS nor Atom nor JSON Feed",
+            }
+        ],
+        "rows": OWN + 1,
+    }
+    assert SHARED in stored(writers)
+
+
+def test_without_the_setting_nothing_on_this_machine_is_read(server: FeedServer, writers: Sessions) -> None:
+    add(writers, server.url("good", 0))
+    counts = ingest(writers, replace(LIMITS, allow_private_addresses=False))
+    assert [fault["code"] for fault in counts["faults"]] == ["forbidden_port"]
+    assert server.seen == []
+
+
+def test_no_feeds_are_no_work(writers: Sessions) -> None:
+    assert ingest(writers, LIMITS)["rows"] == 0
