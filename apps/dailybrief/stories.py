@@ -55,7 +55,7 @@ def _with_articles(session: Session, clusters: Sequence[Cluster]) -> list[Story]
         .order_by(RawArticle.published_at, RawArticle.url)
     )
     articles: dict[int, list[RawArticle]] = {}
-    for cluster_id, article in session.execute(linked).tuples():
+    for cluster_id, article in session.execute(linked):
         articles.setdefault(cluster_id, []).append(article)
     return [
         Story(cluster=cluster, articles=tuple(articles[cluster.id])) for cluster in clusters if cluster.id in articles
