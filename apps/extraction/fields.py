@@ -1,0 +1,62 @@
+"""Fields: the names and values that a document states, from its pairs and from tables of two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apps.extraction.providers import Analysis, Table
+
+MOST = 2000
+LONGEST_NAME, LONGEST_VALUE = 200, 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    name: str
+    value: str
+    page: int
+    source: str
+    confidence: float
+
+
+def fields(analysis: Analysis) -> list[Field]:
+    """Each name and value once a page, in the order in which they stand."""
+    found: dict[tuple[int, str, str], Field] = {}
+    for field in [*_pairs(analysis), *_cells(analysis)]:
+        known = found.get((field.page, field.name.casefold(), field.value))
+        if known is None or known.confidence < field.confidence:
+            found[field.page, field.name.casefold(), field.value] = field
+    return sorted(found.values(), key=lambda field: field.page)[:MOST]
+
+
+def _pairs(analysis: Analysis) -> Iterator[Field]:
+    for pair in analysis.pairs:
+        if pair.name.strip() and pair.value.strip():
+            yield Field(
+                name=plain(pair.name, LONGEST_NAME),
+                value=plain(pair.value, LONGEST_VALUE),
+                page=pair.page,
+                source="pair",
+                confidence=min(max(pair.confidence, 0.0), 1.0),
+            )
+
+
+def _cells(analysis: Analysis) -> Iterator[Field]:
+    for table in analysis.tables:
+        if table.columns == 2:
+            for name, value in _rows(table):
+                yield Field(name=name, value=value, page=table.page, source="table", confidence=0.6)
+
+
+def _rows(table: Table) -> Iterator[tuple[str, str]]:
+    cells = {(cell.row, cell.column): cell.text for cell in table.cells}
+    for row in range(table.rows):
+        name, value = plain(cells.get((row, 0), ""), LONGEST_NAME), plain(cells.get((row, 1), ""), LONGEST_VALUE)
+        if name.rstrip(": ") and value:
+            yield name.rstrip(": "), value
+
+
+def plain(text: str, most: int) -> str:
+    """Text that any database keeps and any page shows."""
+    return " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())[:most]

@@ -1,0 +1,161 @@
+"""Layout: the lines of a page from where its words stand, and the tables and pairs that the lines make.
+
+A line is what stands at one height; a wide gap parts it into cells. Lines whose cells stand below each other are a
+table; a cell that ends with a colon, and what follows it, are a pair.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from apps.extraction.providers import Cell, Pair, Table
+
+GAP = 1.2  # times the height of a line: wider than any space between words
+APART = 1.6  # times the height: from one line to the next of another paragraph
+ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
+LEAST_ROWS = 3
+MOST_RECTS = 50_000
+_PAIR = re.compile(r"^(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A run of text and where it stands; `top` is above `bottom`, as on the page."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Line:
+    cells: list[Word]
+
+    @property
+    def height(self) -> float:
+        return max(cell.top - cell.bottom for cell in self.cells)
+
+    @property
+    def bottom(self) -> float:
+        return min(cell.bottom for cell in self.cells)
+
+    @property
+    def top(self) -> float:
+        return max(cell.top for cell in self.cells)
+
+    @property
+    def text(self) -> str:
+        return "   ".join(cell.text for cell in self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laid:
+    """A page, understood."""
+
+    number: int
+    text: str
+    tables: list[Table] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+
+
+def page(number: int, textpage: Any) -> Laid:
+    """A page of pypdfium2's."""
+    lines = _lines(list(_words(textpage)))
+    if not lines:
+        return Laid(number=number, text="")
+    return Laid(
+        number=number, text=_text(lines), tables=list(_tables(number, lines)), pairs=list(_pairs(number, lines))
+    )
+
+
+def _words(textpage: Any) -> Iterator[Word]:
+    for number in range(min(textpage.count_rects(), MOST_RECTS)):
+        left, bottom, right, top = textpage.get_rect(number)
+        text = " ".join(textpage.get_text_bounded(left, bottom, right, top).split())
+        if text:
+            yield Word(left, bottom, right, top, text)
+
+
+def _lines(words: Sequence[Word]) -> list[Line]:
+    """From the top of the page down; words whose middles are at one height stand on one line."""
+    rows: list[list[Word]] = []
+    for word in sorted(words, key=lambda word: -(word.top + word.bottom)):
+        middle = (word.top + word.bottom) / 2
+        last = rows[-1][0] if rows else None
+        if last is not None and last.bottom - 1 <= middle <= last.top + 1:
+            rows[-1].append(word)
+        else:
+            rows.append([word])
+    return [Line(_cells(sorted(row, key=lambda word: word.left))) for row in rows]
+
+
+def _cells(words: Sequence[Word]) -> list[Word]:
+    cells: list[Word] = []
+    for word in words:
+        last = cells[-1] if cells else None
+        if last is not None and word.left - last.right < GAP * max(last.top - last.bottom, 1.0):
+            joined = (
+                last.text
+                if word.text in last.text[-len(word.text) :] and word.left < last.right
+                else f"{last.text} {word.text}"
+            )
+            cells[-1] = Word(
+                last.left, min(last.bottom, word.bottom), max(last.right, word.right), max(last.top, word.top), joined
+            )
+        else:
+            cells.append(word)
+    return cells
+
+
+def _text(lines: Sequence[Line]) -> str:
+    parts = [lines[0].text]
+    for before, line in pairwise(lines):
+        apart = before.bottom - line.top > (APART - 1) * max(line.height, before.height)
+        parts += ["\n\n" if apart else "\n", line.text]
+    return "".join(parts)
+
+
+def _tables(number: int, lines: Sequence[Line]) -> Iterator[Table]:
+    block: list[Line] = []
+    for line in [*lines, None]:
+        if line is not None and len(line.cells) > 1 and (not block or _below(block[-1], line)):
+            block.append(line)
+            continue
+        if len(block) >= LEAST_ROWS:
+            cells = [
+                Cell(row=row, column=column, text=cell.text)
+                for row, each in enumerate(block)
+                for column, cell in enumerate(each.cells)
+            ]
+            yield Table(page=number, rows=len(block), columns=max(len(each.cells) for each in block), cells=cells)
+        block = [line] if line is not None and len(line.cells) > 1 else []
+
+
+def _below(above: Line, line: Line) -> bool:
+    """Whether the cells of a line stand below those of the one before, left or right aligned."""
+    return len(above.cells) == len(line.cells) and all(
+        abs(one.left - two.left) < ALIGNED or abs(one.right - two.right) < ALIGNED
+        for one, two in zip(above.cells, line.cells, strict=True)
+    )
+
+
+def _pairs(number: int, lines: Sequence[Line]) -> Iterator[Pair]:
+    for line in lines:
+        texts = [cell.text for cell in line.cells]
+        position = 0
+        while position < len(texts):
+            found = _PAIR.match(texts[position])
+            if found:
+                yield Pair(page=number, name=found["name"].strip(), value=found["value"].strip(), confidence=0.9)
+            elif texts[position].endswith(":") and position + 1 < len(texts):
+                name = texts[position].rstrip(": ")
+                if name:
+                    yield Pair(page=number, name=name[:200], value=texts[position + 1], confidence=0.8)
+                position += 1
+            position += 1

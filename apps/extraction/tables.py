@@ -1,0 +1,125 @@
+"""Tables: what extraction keeps beside the engine's runs, in the same database.
+
+    uploads ──▶ document_fields, document_chunks      written all at once, with the outcome of the run that read it
+
+`documents` and `document_processing_jobs` are views of these and of the engine's own tables: how a document stands is
+said in one place only.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import DDL, ForeignKey, Index, LargeBinary, String, Text, event
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.schema import ExecutableDDLElement
+from sqlalchemy.types import TypeDecorator, UserDefinedType
+
+from apps.database import Instant
+from apps.extraction import vectors
+
+
+class _PgVector(UserDefinedType[Any]):
+    """pgvector's type, spoken to in its text form. How many dimensions it has is said when the tables are completed."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "vector"
+
+
+class Vector(TypeDecorator[list[float]]):
+    """A vector: pgvector's on PostgreSQL, little-endian floats on SQLite, as sqlite-vec reads them."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        return dialect.type_descriptor(_PgVector() if dialect.name == "postgresql" else LargeBinary())
+
+    def process_bind_param(self, value: list[float] | None, dialect: Any) -> Any:
+        if value is None:
+            return None
+        return vectors.to_text(value) if dialect.name == "postgresql" else vectors.to_bytes(value)
+
+    def process_result_value(self, value: Any, dialect: Any) -> list[float] | None:
+        if value is None:
+            return None
+        return vectors.from_text(value) if dialect.name == "postgresql" else vectors.from_bytes(value)
+
+
+class Base(DeclarativeBase):
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: Instant, list[float]: Vector}
+
+
+class Upload(Base):
+    """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `blob`."""
+
+    __tablename__ = "uploads"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(String(255))
+    size: Mapped[int]
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
+    blob: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    created_by: Mapped[str] = mapped_column(String(200))
+    run_id: Mapped[str] = mapped_column(String(32), index=True)
+    pages: Mapped[int | None]
+    embedding: Mapped[list[float] | None]
+    embedded_by: Mapped[str | None] = mapped_column(String(100))
+
+
+class DocumentField(Base):
+    """A name and a value that a document states, and where."""
+
+    __tablename__ = "document_fields"
+
+    document_id: Mapped[str] = mapped_column(ForeignKey("uploads.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(200))
+    value: Mapped[str] = mapped_column(Text)
+    page: Mapped[int]
+    source: Mapped[str] = mapped_column(String(10))
+    confidence: Mapped[float]
+
+
+class DocumentChunk(Base):
+    """A passage: what is found. `start` and `end` are its place in the text of its page."""
+
+    __tablename__ = "document_chunks"
+
+    document_id: Mapped[str] = mapped_column(ForeignKey("uploads.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    page: Mapped[int]
+    start: Mapped[int] = mapped_column("start_at")
+    end: Mapped[int] = mapped_column("end_at")
+    text: Mapped[str] = mapped_column(Text)
+    embedding: Mapped[list[float]]
+
+
+class DocumentPage(Base):
+    """The text of a page, as it was read."""
+
+    __tablename__ = "document_pages"
+
+    document_id: Mapped[str] = mapped_column(ForeignKey("uploads.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    text: Mapped[str] = mapped_column(Text)
+
+
+class Service(Base):
+    """How a service fares, for all processes: after failures in a row it is left alone until `open_until`."""
+
+    __tablename__ = "services"
+
+    name: Mapped[str] = mapped_column(String(50), primary_key=True)
+    failures: Mapped[int]
+    open_until: Mapped[datetime | None]
+    said: Mapped[str | None] = mapped_column(Text)
+
+
+Index("ix_document_fields_name", DocumentField.name)
+_extension: ExecutableDDLElement = DDL("create extension if not exists vector")  # type: ignore[no-untyped-call]
+event.listen(Base.metadata, "before_create", _extension.execute_if(dialect="postgresql"))
