@@ -154,7 +154,7 @@ def run_detail(asked: tables.ProcessingRun, *, events_url: str) -> RunDetail:
     return RunDetail(
         **view.model_dump(),
         steps=steps_of(view.state, story),
-        events=[EventView(kind=one.kind, happened_at=one.happened_at, data=one.data) for one in story],
+        events=[EventView(kind=one.kind, happened_at=one.happened_at, data=_told(one)) for one in story],
         fields=fields,
         events_url=events_url,
     )
@@ -216,6 +216,11 @@ def steps_of(state: RunState, story: Sequence[Event]) -> list[StepView]:
 
 def _attempts(state: StepState, retries: int) -> int:
     return retries + 1 if state in ("RUNNING", "FAILED") else 0
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """What an event says, without what is of use only to who looks into the code."""
+    return {name: said(value) if name == "error" else value for name, value in event.data.items()}
 
 
 def _run(asked: tables.ProcessingRun, snapshot: Snapshot) -> RunView:

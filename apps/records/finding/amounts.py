@@ -85,11 +85,7 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
     """The amounts of a page: those with a currency, and those that a label or a table's column shows to be money."""
     for offset, line, in_table in _lines(text, hints):
         marked = list(MARKED.finditer(line))
-        plain = [
-            match
-            for match in PLAIN.finditer(line)
-            if not any(match.start() < other.end() and other.start() < match.end() for other in marked)
-        ]
+        plain = [] if marked else list(PLAIN.finditer(line))
         for match in marked:
             number = match["number"] or match["number2"]
             unit = CURRENCIES[(match["before"] or match["after"]).lower()]
@@ -97,7 +93,7 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
             yield _found(text, offset, line, match, number, unit, in_table and at_end, hints, 0.97)
         for match in plain[-1:]:
             at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
-            if at_end and not marked and hints.currency and (in_table or _label(line[: match.start()])):
+            if at_end and hints.currency and (in_table or _label(line_before(text, offset + match.start(), most=90))):
                 yield _found(text, offset, line, match, match["number"], hints.currency, in_table, hints, 0.85)
 
 
@@ -158,7 +154,7 @@ def _found(
     name = _label(line_before(text, start, most=90))
     if name is None:
         name = "item" if listed else "amount"
-    elif not listed and not _is_labelled(line[: match.start()]):
+    elif not listed and not _is_labelled(line_before(text, start, most=90)):
         name = "amount" if name == "tax" else name
     return Found(
         kind="amount",

@@ -13,7 +13,7 @@ PHONES = (
     re.compile(
         r"(?i:\b(?:tele(?:fon|phone)|tel|phone|fon|mobile?|handy|fax|durchwahl|cell|(?:call|reach|"
         r"ring) (?:us|me)? ?(?:on|at))"
-        rf"\b[^\d+\n]{{0,14}})(?P<number>\+?{_DIGITS})"
+        rf"\b[^\d+\n]{{0,14}}?)(?P<number>\+?{_DIGITS})"
     ),
     re.compile(r"(?<![\w+])(?P<number>\+\d[\d ()/\-–]{6,20}\d)(?!\d)"),
     re.compile(r"(?<![\w.+(-])(?P<number>\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"),

@@ -31,7 +31,7 @@ MONTHS = {
 }
 _MONTH = "(?P<month>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun|tues|wednes|thurs|satur)(?:day)?,? )?"
-_DAY, _YEAR = r"(?P<day>\d{1,2})", r"(?P<year>\d{4}|\d{2})(?![\d])"
+_DAY, _YEAR = r"(?P<day>\d{1,2})", r"(?P<year>\d{4}|\d{2})(?!\d|\.\d)"
 _FREE = r"(?<![\d.,/\-])"
 
 PATTERNS = tuple(

@@ -141,7 +141,7 @@ def _addressed(text: str) -> Iterator[re.Match[str]]:
             (len(below) > 1 and _STREET.search(below[0]) and any(_TOWN.search(one) for one in below[1:]))
             or (before.rstrip(":") in ("bill to", "ship to", "to", "an", "attn") and below)
         ):
-            whole = _ON_ITS_LINE.match(text[: offset + len(line)], offset)
+            whole = _ON_ITS_LINE.match(text, offset, offset + len(line))
             if whole:
                 yield whole
         offset += len(line) + 1

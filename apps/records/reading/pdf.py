@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pypdfium2
@@ -15,7 +16,7 @@ from apps.records.unreadable import Unreadable
 
 TAIL = 4096  # bytes at the end in which the mark of the end stands
 WIDE = 0.9  # of a line's height: a gap from which on two pieces stand in two columns
-HIGH = 0.75  # of a line's height: a gap from which on two lines are of two paragraphs
+HIGH = 2.1  # times the usual height of letters: the step down from which on two lines are of two paragraphs
 MOST_PIECES = 50_000  # of one page
 
 
@@ -104,6 +105,7 @@ def _pieces(textpage: Any, count: int) -> Iterator[Piece]:
 def laid_out(pieces: list[Piece]) -> str:
     """Pieces in the order of reading, as lines: wide gaps become columns, high ones empty lines."""
     text, before = "", None
+    usual = median([piece.height for piece in pieces]) if pieces else 1.0
     for piece in pieces:
         if before is None:
             text = piece.text
@@ -112,8 +114,8 @@ def laid_out(pieces: list[Piece]) -> str:
             wide = gap > WIDE * min(before.height, piece.height) * 1.2
             text += ("   " if wide else " " if gap > 0.15 * piece.height else "") + piece.text.lstrip()
         else:
-            gap = before.bottom - piece.top
-            text += ("\n\n" if not 0 <= gap + piece.height < (1 + HIGH) * piece.height + 1 else "\n") + piece.text
+            down = before.bottom - piece.bottom  # up again, where the next column begins
+            text += ("\n" if 0 <= down < HIGH * usual else "\n\n") + piece.text
         before = piece
     return text
 

@@ -1,0 +1,14 @@
+"""One archive for all tests that do it no harm, and one that times out soon, for those that do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.apps.records.serving import Served, serving
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("records"), records_step_pause=2, records_max_bytes=3_000_000) as found:
+        yield found
