@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select
+from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select, text
 from sqlalchemy.orm import Session
 
 from apps.dailybrief.tables import Instant
@@ -52,9 +52,9 @@ left join holdfast_events as t
     on t.run_id = s.run_id
     and t.kind = 'RUN_TAKEN_OVER'
     and t.data like '%"worker_startup_recovery"%'
-where s.run_id is not null
+where s.state = 'claimed'
 """
-STARTED = "create index if not exists job_runs_started_at on holdfast_slots (claimed_at)"
+STARTED = "create index if not exists job_runs_started_at on holdfast_slots (claimed_at) where state = 'claimed'"
 
 job_runs = Table(
     "job_runs",
@@ -85,13 +85,18 @@ class JobRun:
 
 
 def create(engine: Engine) -> None:
-    """Make the view, or make it anew; the engine's tables must be there."""
+    """Make the view, or make it anew; the engine's tables must be there. Two processes may do it at once."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")
-        connection.exec_driver_sql("drop view if exists job_runs")
-        connection.exec_driver_sql(VIEW)
-        connection.exec_driver_sql(STARTED)
+            connection.execute(text("select pg_advisory_xact_lock(7261094)"))
+            connection.execute(text(VIEW.replace("create view", "create or replace view")))
+        elif (
+            connection.scalar(text("select lower(sql) from sqlite_master where name = 'job_runs'"))
+            != VIEW.strip().lower()
+        ):
+            connection.execute(text("drop view if exists job_runs"))
+            connection.execute(text(VIEW.strip()))
+        connection.execute(text(STARTED))
 
 
 def latest(session: Session, *, limit: int, job_name: str | None = None, status: str | None = None) -> Sequence[JobRun]:

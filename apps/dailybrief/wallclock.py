@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
@@ -31,7 +31,8 @@ class WallClock(CronTrigger):  # type: ignore[misc]
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         found: datetime | None = super().get_next_fire_time(previous_fire_time, now)
         while found is not None and self._fixed and found.fold:
-            found = super().get_next_fire_time(found, found + timedelta(microseconds=1))
+            # In UTC: on the wall, a moment after the second 02:30 is a moment after the first.
+            found = super().get_next_fire_time(None, found.astimezone(UTC) + timedelta(microseconds=1))
         return found
 
     def __str__(self) -> str:

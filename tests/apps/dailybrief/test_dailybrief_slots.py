@@ -1,0 +1,362 @@
+"""Slots of the newsroom's jobs: each claimed once, at its canonical time, and told in `job_runs`."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+from apps.dailybrief import database, job_runs, tables, timetable
+from apps.dailybrief.job_runs import JobRun
+from apps.dailybrief.settings import InvalidSettings, Settings, load
+from apps.dailybrief.wallclock import WallClock
+from sqlalchemy import Engine, text
+
+from holdfast import Holdfast, SlotTaken, StillRunning
+from holdfast.ids import Ids
+from holdfast.testing import FakeClock, Manual
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+COLUMNS = [
+    "id",
+    "job_name",
+    "scheduled_for",
+    "started_at",
+    "finished_at",
+    "status",
+    "worker_instance",
+    "error_message",
+]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The databases that the application knows."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("template").copy(tmp_path)
+    else:
+        with request.getfixturevalue("schemas").lend(empty=False) as found:
+            yield found
+
+
+@pytest.fixture
+def store(url: str, hf: Holdfast) -> Iterator[Engine]:
+    engine = database.connect(url)
+    tables.create(engine)
+    job_runs.create(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def newsroom(hf: Holdfast, manual: Manual, store: Engine) -> Holdfast:
+    """The four schedules with the settings' defaults, around functions that only say when they are due."""
+    put_all(hf, Settings())
+    assert manual.schedule() == 0
+    return hf
+
+
+def put_all(hf: Holdfast, settings: Settings) -> None:
+    for planned in timetable.plan(settings):
+        timetable.put(hf, planned, settings.zone, _function())
+
+
+def _function() -> Any:
+    def say(scheduled_for: datetime) -> str:
+        return scheduled_for.isoformat()
+
+    return say
+
+
+def rows(store: Engine, job_name: str | None = None) -> list[JobRun]:
+    with database.readers(store)() as session:
+        return list(reversed(job_runs.latest(session, limit=1000, job_name=job_name)))
+
+
+def outcomes(hf: Holdfast, job: str) -> list[str]:
+    return [f"{slot.scheduled_for:%H:%M} {slot.outcome}" for slot in hf.schedules.slots(job, last=100, next=0)]
+
+
+# Terms
+
+
+@pytest.mark.contract("J10")
+def test_every_job_says_how_many_instances_whether_late_slots_merge_and_how_late_one_may_start(
+    newsroom: Holdfast,
+) -> None:
+    for name, schedule in newsroom.scheduled.items():
+        assert (schedule.max_instances, schedule.coalesce, schedule.misfire_grace) == (1, True, 5 * MINUTE), name
+        assert (schedule.policy.max_attempts, schedule.policy.on_crash, schedule.policy.audit) == (1, "fail", True)
+        assert schedule.queue.startswith("dailybrief")
+
+
+@pytest.mark.contract("J6")
+def test_a_job_is_stopped_after_twice_the_time_that_is_expected(newsroom: Holdfast) -> None:
+    windows = {name: schedule.policy.timeout for name, schedule in newsroom.scheduled.items()}
+    assert windows == {
+        "rss_ingestion": 10 * MINUTE,
+        "event_clustering": 10 * MINUTE,
+        "retention_cleanup": 20 * MINUTE,
+        "publish_brief": 4 * MINUTE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("INGESTION_AT", "often", "five fields"),
+        ("INGESTION_AT", "61 * * * *", "higher than the maximum"),
+        ("RETENTION_AT", "0 3 * * 1", "by name"),
+        ("TIMEZONE", "Mars/Olympus", "no time zone"),
+        ("MISFIRE_GRACE", "-1", "greater than"),
+        ("FEED_LIMIT", "3", "not permitted"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named_at_the_start(name: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidSettings, match=said) as caught:
+        load({f"DAILYBRIEF_{name}": value})
+    assert f"DAILYBRIEF_{name}" in str(caught.value)
+
+
+# One claim a slot
+
+
+@pytest.mark.contract("J3")
+def test_of_a_thousand_claims_of_one_slot_one_gets_it(url: str, newsroom: Holdfast, store: Engine) -> None:
+    slot, others, hands = START + HOUR, 8, 125
+    won: list[str] = []
+    lost: list[str | None] = []
+    barrier = threading.Barrier(others)
+
+    def claim(number: int) -> None:
+        with Holdfast(url, ids=Ids(seed=100 + number)) as hf:
+            put_all(hf, Settings())
+            barrier.wait()
+            for _ in range(hands):
+                try:
+                    won.append(hf.schedules.trigger("rss_ingestion", scheduled_for=slot).id)
+                except SlotTaken as error:
+                    lost.append(error.run_id)
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (len(won), len(lost)) == (1, others * hands - 1)
+    assert set(lost) == set(won), "who comes too late is told who has it"
+    assert [(run.id, run.scheduled_for, run.status) for run in rows(store)] == [(won[0], slot, "running")]
+
+
+@pytest.mark.contract("J11", "J7", "J3")
+def test_a_trigger_by_hand_names_its_slot_and_takes_the_way_of_the_clock(
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+) -> None:
+    slot = START + 10 * MINUTE
+    newsroom.schedules.trigger("rss_ingestion", scheduled_for=slot, by="ann")
+    with pytest.raises(StillRunning):
+        newsroom.schedules.trigger("rss_ingestion", scheduled_for=slot + MINUTE)
+    manual.run_all()
+    with pytest.raises(SlotTaken):
+        newsroom.schedules.trigger("rss_ingestion", scheduled_for=slot)
+
+    clock.advance(11 * MINUTE)
+    manual.run_all()
+
+    assert [(run.scheduled_for, run.status) for run in rows(store, "rss_ingestion")] == [(slot, "success")], "once"
+
+
+# Time
+
+
+@pytest.mark.contract("J10", "J3")
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ({}, ["missed"] * 4 + ["ran"]),
+        ({"misfire_grace": 3600}, ["coalesced"] * 4 + ["ran"]),
+        ({"misfire_grace": 3600, "coalesce": False}, None),
+    ],
+)
+def test_a_worker_that_was_away_for_five_slots_follows_the_terms(
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine, terms: dict[str, Any], expected: list[str] | None
+) -> None:
+    put_all(hf, Settings(**terms))
+    manual.schedule()
+    clock.advance(51 * MINUTE)
+    manual.run_all()
+
+    became = [told.split()[1] for told in outcomes(hf, "rss_ingestion")]
+    if expected is None:  # all are due, and no two run at once: whoever meets a run under way is skipped
+        assert (len(became), set(became) <= {"ran", "skipped"}) == (5, True)
+    else:
+        assert became == expected
+    ran = [run.scheduled_for for run in rows(store, "rss_ingestion")]
+    assert len(ran) == became.count("ran")
+    assert START + 50 * MINUTE in ran or expected is None
+
+
+@pytest.mark.contract("J5")
+@pytest.mark.parametrize(
+    ("cron", "day", "expected"),
+    [
+        # Clocks go forward at 01:00 UTC: 02:30 does not exist, and comes an hour of the wall later.
+        ("30 2 * * *", "2026-03-29", ["01:30"]),
+        ("55 23 * * *", "2026-03-29", ["21:55"]),
+        ("0,30 * * * *", "2026-03-29", [f"{minute // 60:02}:{minute % 60:02}" for minute in range(0, 1440, 30)]),
+        # Clocks go back at 01:00 UTC: 02:30 comes twice, and a job of once a day is due at the first.
+        ("30 2 * * *", "2026-10-25", ["00:30"]),
+        ("55 23 * * *", "2026-10-25", ["22:55"]),
+        ("0,30 * * * *", "2026-10-25", [f"{minute // 60:02}:{minute % 60:02}" for minute in range(0, 1440, 30)]),
+    ],
+)
+def test_slots_are_right_on_both_days_on_which_clocks_change(cron: str, day: str, expected: list[str]) -> None:
+    trigger = WallClock(cron, ZoneInfo("Europe/Berlin"))
+    begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
+    found: list[datetime] = []
+    at = trigger.get_next_fire_time(None, begin)
+    while at is not None and at.astimezone(UTC) < begin + timedelta(days=1):
+        found.append(at.astimezone(UTC))
+        at = trigger.get_next_fire_time(None, found[-1] + timedelta(microseconds=1))
+    assert [f"{slot:%H:%M}" for slot in found] == expected
+
+
+@pytest.mark.contract("J5")
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
+def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_is_published_once(
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine, day: str, hours: int
+) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
+    clock.step(midnight - MINUTE - clock.now())
+    put_all(hf, Settings(timezone=zone.key, ingestion_at="0 * * * *", retention_at="30 2 * * *", misfire_grace=3600))
+    manual.schedule()
+    clock.advance(MINUTE)
+    for _ in range(hours):
+        manual.run_all()
+        clock.advance(HOUR)
+    clock.advance(-MINUTE)
+    manual.run_all()
+
+    slots = [run.scheduled_for for run in rows(store, "rss_ingestion")]
+    assert slots == [midnight + number * HOUR for number in range(hours)]
+    assert len(rows(store, "publish_brief")) == len(rows(store, "retention_cleanup")) == 1
+
+
+# The audit log
+
+
+@pytest.mark.contract("J4", "J8")
+def test_job_runs_tells_every_status_with_its_times(
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+) -> None:
+    clock.advance(10 * MINUTE + timedelta(seconds=2))
+    manual.orchestrate()
+    [running] = rows(store)
+    assert (running.status, running.finished_at, running.worker_instance) == ("running", None, None)
+    assert (running.scheduled_for, running.started_at) == (START + 10 * MINUTE, clock.now()), "claimed, not yet begun"
+    worker = manual.worker("host:1:k2dailybrief-worker:0", queues=[timetable.QUEUE])
+    [claim] = worker.claim()
+    clock.advance(MINUTE)
+    worker.renew(claim)
+    assert rows(store)[0].worker_instance == "host:1:k2dailybrief-worker:0"
+    worker.finish(claim)
+    [done] = rows(store)
+    assert (done.status, done.started_at, done.finished_at) == ("success", running.started_at, clock.now())
+    assert done.error_message is None
+
+
+@pytest.mark.contract("J4", "J8")
+def test_job_runs_has_the_error_of_a_job_that_failed(
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+) -> None:
+    def broken(scheduled_for: datetime) -> None:
+        raise OSError("the disk is full")
+
+    timetable.put(hf, timetable.plan(Settings())[0], ZoneInfo("UTC"), broken)
+    manual.schedule()
+    clock.advance(10 * MINUTE)
+    manual.run_all()
+    [failed] = rows(store)
+    assert (failed.status, failed.finished_at) == ("failed", clock.now())
+    assert "the disk is full" in (failed.error_message or "")
+
+
+@pytest.mark.contract("J6", "J7", "J4")
+def test_a_run_over_its_time_whose_worker_is_silent_is_skipped_timeout_and_the_next_slot_runs(
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+) -> None:
+    clock.advance(10 * MINUTE)
+    manual.orchestrate()
+    worker = manual.worker("silent", queues=[timetable.QUEUE])
+    [claim] = worker.claim()
+    while clock.now() < START + 19 * MINUTE:  # it is heard, and then not any more
+        clock.advance(timedelta(seconds=5))
+        worker.renew(claim)
+    clock.advance(2 * MINUTE)
+    manual.run_all()
+
+    stuck, after = rows(store, "rss_ingestion")
+    assert (stuck.status, stuck.finished_at, stuck.worker_instance) == ("skipped_timeout", clock.now(), "silent")
+    assert (after.scheduled_for, after.status) == (START + 20 * MINUTE, "success")
+    assert newsroom.verify() == []
+
+
+@pytest.mark.contract("J4")
+def test_any_client_of_sql_reads_the_audit_log(
+    url: str, newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+) -> None:
+    clock.advance(10 * MINUTE)
+    manual.run_all()
+    question = "select * from job_runs where job_name = 'rss_ingestion' order by started_at desc"
+    connection: Any = (
+        sqlite3.connect(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else psycopg.connect(url)
+    )
+    with closing(connection):
+        cursor = connection.execute(question)
+        assert [column[0] for column in cursor.description] == COLUMNS
+        [row] = cursor.fetchall()
+    assert row[COLUMNS.index("status")] == "success"
+    assert str(row[COLUMNS.index("scheduled_for")]).startswith("2026-01-01 00:10:00")
+
+
+@pytest.mark.contract("J4", "J3")
+def test_the_engines_own_key_and_indexes_find_a_slot_a_run_and_the_latest(store: Engine) -> None:
+    if store.dialect.name != "sqlite":
+        question = (
+            "select indexdef from pg_indexes where schemaname = current_schema() and tablename = 'holdfast_slots'"
+        )
+        with store.connect() as connection:
+            found = connection.execute(text(question)).scalars().all()
+        assert any("UNIQUE" in index and index.endswith("(job, slot_at)") for index in found)
+        assert any("(claimed_at)" in index for index in found)
+        return
+    plans = {
+        "job_name = 'x' and scheduled_for = 'y'": "SEARCH s USING PRIMARY KEY (job=? AND slot_at=?)",
+        "id = 'x'": "SEARCH s USING INDEX holdfast_ix_slots_run (run_id=?)",
+        "started_at > 'x'": "SEARCH s USING INDEX job_runs_started_at (claimed_at>?)",
+        "worker_instance > 'x' order by started_at desc limit 9": "SCAN s USING INDEX job_runs_started_at",
+    }
+    with store.connect() as connection:
+        for condition, expected in plans.items():
+            plan = connection.exec_driver_sql(f"explain query plan select * from job_runs where {condition}").all()
+            assert plan[0][3] == expected
+
+
+@pytest.mark.contract("J4")
+def test_the_audit_log_outlives_retention(newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine) -> None:
+    clock.advance(10 * MINUTE)
+    manual.run_all()
+    clock.advance(timedelta(days=400))
+    newsroom.retain()
+    assert [run.status for run in rows(store, "rss_ingestion")][:1] == ["success"]
