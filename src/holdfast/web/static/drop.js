@@ -1,0 +1,83 @@
+// Files are dropped on the page, or chosen, and sent one after the other.
+//
+//   {{ drop(…) }} of parts.html makes the form; without this script it sends one file as any form does.
+//   data-then is where a file is found that was taken: {id} in it is the answer's id.
+
+const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";
+const box = () => document.querySelector("form.drop");
+
+function start() {
+  const form = box();
+  if (!form || form.classList.contains("scripted")) return;
+  form.classList.add("scripted");
+  const input = form.querySelector('input[type="file"]');
+  input.multiple = true;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send([...input.files]).then(() => form.reset());
+  });
+}
+
+for (const kind of ["dragenter", "dragover"])
+  document.addEventListener(kind, (event) => {
+    if (!event.dataTransfer?.types.includes("Files") || !box()) return;
+    event.preventDefault();
+    box().classList.add("over");
+  });
+document.addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) box()?.classList.remove("over");
+});
+document.addEventListener("drop", (event) => {
+  box()?.classList.remove("over");
+  if (!event.dataTransfer?.files.length || !box()) return;
+  event.preventDefault();
+  send([...event.dataTransfer.files]);
+});
+
+async function send(files) {
+  const form = box();
+  const most = Number(form.dataset.most);
+  for (const file of files) {
+    const row = tell(file.name, "sending…");
+    if (file.size > most) {
+      refuse(row, "too large");
+      continue;
+    }
+    const body = new FormData(form);
+    body.delete(form.querySelector('input[type="file"]').name);
+    body.append(form.querySelector('input[type="file"]').name, file);
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json", "X-CSRF-Token": token() } });
+      const told = await answer.json();
+      if (!answer.ok) refuse(row, told.detail ?? "refused");
+      else {
+        const link = document.createElement("a");
+        link.href = form.dataset.then.replace("{id}", encodeURIComponent(told.id));
+        link.textContent = "taken";
+        row.lastElementChild.replaceChildren(link);
+        if (files.length === 1) location.assign(link.href);
+      }
+    } catch {
+      refuse(row, "the connection was lost");
+    }
+  }
+}
+
+function tell(name, words) {
+  const row = document.createElement("li");
+  for (const text of [name, words]) {
+    const part = document.createElement("span");
+    part.textContent = text;
+    row.append(part);
+  }
+  box().querySelector(".uploads").append(row);
+  return row;
+}
+
+function refuse(row, why) {
+  row.classList.add("refused");
+  row.lastElementChild.textContent = why;
+}
+
+document.addEventListener("htmx:afterSwap", start);
+start();
