@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C])
 MARKS = re.compile(r"([\\`*_\[\]<>#|~&@$]|(?<=www)\.|:(?=//))", re.IGNORECASE)
+AT_FIRST = re.compile(r"^(\d{0,9})([-+=.)])")  # what would begin a list or underline a heading
 IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what `quote` must leave as it is
 
 
@@ -159,7 +160,8 @@ def _item(brief: Brief, event: BriefEvent) -> dict[str, object]:
 
 def _mark(text: str) -> str:
     """A text for Markdown: what would be markup or become a link is escaped."""
-    return MARKS.sub(r"\\\1", plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    marked = AT_FIRST.sub(r"\1\\\2", MARKS.sub(r"\\\1", plain(text)))
+    return marked.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
 def _text(text: str) -> str:

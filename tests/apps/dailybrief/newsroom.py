@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apps.dailybrief import database, tables
-from apps.dailybrief.settings import Settings
+from apps.dailybrief.settings import load
 from apps.dailybrief.tables import Cluster, ClusterArticle, Feed, RawArticle
 from sqlalchemy import Table, event, func, insert, select
 from tests.apps.dailybrief.labelled_news import Item
@@ -24,7 +24,7 @@ class Newsroom:
         self.url = url
         self.engine = database.connect(url)
         self.writers, self.readers = database.writers(self.engine), database.readers(self.engine)
-        self.settings = Settings(embedding="text")
+        self.settings = load({"DAILYBRIEF_EMBEDDING": "text"})
         tables.create(self.engine)
         with self.writers.begin() as session:
             session.execute(insert(Feed).values(id=1, url="https://feed.test/", added_at=START))

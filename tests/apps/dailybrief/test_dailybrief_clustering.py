@@ -258,7 +258,7 @@ KILLED = """
 import os, signal, sys
 from apps.dailybrief import database
 from apps.dailybrief.events import clustering
-from apps.dailybrief.settings import Settings
+from apps.dailybrief.settings import load
 from sqlalchemy import event
 clustering.WRITTEN, left = 4, int(sys.argv[2])
 engine = database.connect(sys.argv[1])
@@ -270,7 +270,7 @@ def count(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
 event.listen(engine, "after_cursor_execute", count)
-clustering.cluster(database.writers(engine), Settings(embedding="text"))
+clustering.cluster(database.writers(engine), load({"DAILYBRIEF_EMBEDDING": "text"}))
 """
 
 
