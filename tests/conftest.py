@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from holdfast.store.dialects.sqlserver import connection_string
 from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 1024**3
 STORES = ["sqlite", "postgres", "sqlserver"]
 
 # Why a test may be skipped, and where. A skip that is not here fails the suite.
@@ -31,6 +35,14 @@ ALLOWED_SKIPS = {
     "no Chromium: it is not installed and may not be installed here": "the pages are tested in a real browser",
     "no PgBouncer: it is not installed and may not be installed here": "its package needs root and apt",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Databases and files are in memory where there is room: no test pulls the plug, so a disk only adds its time."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and min(free, shutil.disk_usage(MEMORY).free) >= ROOM:
+        os.environ["TMPDIR"] = str(MEMORY)  # for the processes that tests start, too
+        tempfile.tempdir = None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -66,8 +78,9 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def schemas(request: pytest.FixtureRequest) -> Schemas:
-    return Schemas(request.getfixturevalue("postgres"))
+def schemas(postgres: PostgresServer) -> Iterator[Schemas]:
+    with contextlib.closing(Schemas(postgres)) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

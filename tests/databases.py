@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,12 @@ class Schemas:
         self._server = server
         self._free: list[str] = []
         self._looks: dict[str, object] = {}
+        # One for all: a new one would first have to learn the catalogs, which takes longer than all that we ask.
+        self._connection = psycopg.connect(server.url, autocommit=True)
+        self._connection.execute("set session_replication_role = replica")  # no trigger keeps us from emptying a table
+
+    def close(self) -> None:
+        self._connection.close()
 
     @contextlib.contextmanager
     def lend(self, *, empty: bool = False) -> Iterator[str]:
@@ -58,51 +65,71 @@ class Schemas:
 
     def _make(self, *, empty: bool) -> str:
         name = new_name()
-        with self._connected() as connection:
-            connection.execute(sql.SQL("create role {} superuser login").format(sql.Identifier(name)))
-            connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
+        self._connection.execute(sql.SQL("create role {} superuser login").format(sql.Identifier(name)))
+        self._connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
         if not empty:
             with Holdfast(self._url(name)) as hf:
                 hf.migrate()
-            with self._connected() as connection:
-                self._looks[name] = self._look(connection, name)
+            self._looks[name] = self._look(name)
         return name
 
     def _is_left(self, name: str) -> bool:
         """Whether it can be lent again; if so, it has no row any more."""
-        with self._connected() as connection:
-            connected = connection.execute("select 1 from pg_stat_activity where usename = %s", [name]).fetchall()
-            if connected or self._look(connection, name) != self._looks[name]:
-                return False
-            connection.execute("set session_replication_role = replica")  # no trigger keeps us from it
-            tables = connection.execute(_TABLES, [name]).fetchall()
-            one = sql.SQL("select {} where exists (select 1 from {}.{})")
-            asked = [one.format(sql.Literal(t), sql.Identifier(name), sql.Identifier(t)) for (t,) in tables]
-            filled = connection.execute(sql.SQL(" union all ").join(asked)).fetchall()
-            if filled:
-                each = [sql.Identifier(name, table) for (table,) in filled]
-                connection.execute(sql.SQL("truncate {} restart identity").format(sql.SQL(", ").join(each)))
+        if self._is_connected(name) or self._look(name) != self._looks[name]:
+            return False
+        self._empty(name)
         return True
 
-    def _look(self, connection: psycopg.Connection, name: str) -> object:
+    def _is_connected(self, name: str) -> bool:
+        """The server needs a moment to see that a connection was closed."""
+        give_up_at = time.monotonic() + 0.2
+        query = "select 1 from pg_stat_activity where usename = %s"
+        while found := self._connection.execute(query, [name]).fetchall():
+            if time.monotonic() > give_up_at:
+                break
+            time.sleep(0.002)
+        return bool(found)
+
+    def _empty(self, name: str) -> None:
+        """What few rows there are is deleted, which is quicker; a table that has grown, by then or of many, is cut."""
+        tables = self._connection.execute(_TABLES, [name]).fetchall()
+        one = sql.SQL("select {table}, pg_table_size({named}::regclass) from {of} limit 1")
+        asked = [
+            sql.SQL("({})").format(
+                one.format(table=sql.Literal(t), named=sql.Literal(f"{name}.{t}"), of=sql.Identifier(name, t))
+            )
+            for (t,) in tables
+        ]
+        filled = self._connection.execute(sql.SQL(" union all ").join(asked)).fetchall()
+        with self._connection.pipeline():
+            for table, size in filled:
+                empty = sql.SQL("delete from {}" if size <= SMALL else "truncate {}")
+                self._connection.execute(empty.format(sql.Identifier(name, table)))
+            self._connection.execute(_RESTART, [name])
+
+    def _look(self, name: str) -> object:
         """What the schema has, and its version."""
         query = sql.SQL("select version from {}.holdfast_schema").format(sql.Identifier(name))
         with contextlib.suppress(psycopg.Error):
-            version = connection.execute(query).fetchall()
-            return version, connection.execute(_LOOK, {"name": name}).fetchall()
+            version = self._connection.execute(query).fetchall()
+            return version, self._connection.execute(_LOOK, {"name": name}).fetchall()
         return None
-
-    def _connected(self) -> psycopg.Connection:
-        return psycopg.connect(self._server.url, autocommit=True)
 
     def _url(self, name: str) -> str:
         return f"{self._server.url.replace('//postgres@', f'//{name}@')}?options=-csearch_path%3D{name}"
 
 
+SMALL = 128 * 1024
 _TABLES = """
 select c.relname
 from pg_class as c
 where c.relnamespace = to_regnamespace(%s) and c.relkind = 'r' and c.relname not like '%%_schema'
+"""
+_RESTART = """
+select setval(s.seqrelid::regclass, s.seqstart, false)
+from pg_sequence as s
+inner join pg_class as c on c.oid = s.seqrelid
+where c.relnamespace = to_regnamespace(%s)
 """
 _LOOK = """
 select 'class', c.relname, c.relkind::text || coalesce(array_to_string(c.reloptions, ','), '')
