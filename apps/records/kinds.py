@@ -63,7 +63,7 @@ def encoding_of(data: bytes, *, whole: bool) -> str | None:
         return "utf-8-sig"
     # What is not UTF-8 is of a single-byte encoding if nearly all of it is what people write.
     foreign = sum(byte >= 0x80 for byte in data)
-    return "cp1252" if foreign < len(data) / 5 and _decodes(data, "cp1252", whole=True) else None
+    return "cp1252" if foreign < len(data) / 4 and _decodes(data, "cp1252", whole=True) else None
 
 
 def _decodes(data: bytes, encoding: str, *, whole: bool) -> bool:
@@ -84,7 +84,8 @@ def _is_word(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return "word/document.xml" in archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        head = path.open("rb").read(PIECE)
+        with path.open("rb") as file:
+            head = file.read(PIECE)
         return b"word/" in head or b"[Content_Types].xml" in head[:200]
 
 

@@ -65,7 +65,7 @@ def _lines(document: Document, limits: Limits) -> Iterator[str]:
 
 def _of_paragraph(paragraph: Paragraph) -> Iterator[str]:
     text = paragraph.text
-    if any(run.contains_page_break for run in paragraph.runs):
+    if paragraph._p.xpath('.//w:br[@w:type="page"]'):
         text = "\f" + text.lstrip("\n")
     if (paragraph.style is not None and (paragraph.style.name or "").startswith("Heading")) and text.strip():
         yield ""  # headings stand apart, as they do on paper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from apps.records.classify import classify
@@ -18,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.apps.records import labels
 
-# Measured when they were written: known 1.000 and 1.000, held 1.000 and 0.990. The held ones were labelled together with
-# the others and looked at for the first time when the finders were done; nothing was changed to fit them.
+# Measured when they were written: known 1.000 and 1.000, held 1.000 and 0.990. The held ones were labelled together
+# with the others and looked at for the first time when the finders were done; nothing was changed to fit them.
 FLOORS = {"known": (0.98, 0.98, 0.97), "held": (0.95, 0.95, 0.93)}
 FLOOR_OF_A_KIND = 0.9
 
@@ -54,7 +55,7 @@ def test_a_place_is_exact_to_the_character_and_none_is_taken_twice(which: str) -
             assert document.pages[one.page - 1][one.start : one.end] == one.text
             assert 0 < one.confidence <= 1
         plain = [one for one in found if one.kind != "section"]
-        for before, after in zip(plain, plain[1:], strict=False):
+        for before, after in pairwise(plain):
             assert (before.page, before.end) <= (after.page, after.start) or before.page < after.page
 
 
@@ -91,9 +92,17 @@ def test_a_date_in_figures_is_read_as_the_rest_of_the_document_is() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1.234,56", "1234.56"), ("1,234.56", "1234.56"), ("1'234.50", "1234.50"), ("2.820", "2820.00"), ("185,-", "185.00"),
-     ("48,000", "48000.00"), ("7", "7.00"), ("0,99", "0.99")],
-)  # fmt: skip
+    [
+        ("1.234,56", "1234.56"),
+        ("1,234.56", "1234.56"),
+        ("1'234.50", "1234.50"),
+        ("2.820", "2820.00"),
+        ("185,-", "185.00"),
+        ("48,000", "48000.00"),
+        ("7", "7.00"),
+        ("0,99", "0.99"),
+    ],
+)
 def test_numbers_are_read_in_german_swiss_and_english_spelling(text: str, value: str) -> None:
     assert str(decimal_of(text)) == value
 
@@ -128,9 +137,25 @@ def test_no_text_breaks_it(pages: list[str], kind: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["A", "Aa ", "a@", "1", "1.", "1 ", "12/", "DE12 1234 ", "Herr ", "Dr. ", "Rechnung ", "Tel. 0", "§ 1 A", "\n", "€1,000 ",
-     "Anna Berta Caesar "],
-)  # fmt: skip
+    [
+        "A",
+        "Aa ",
+        "a@",
+        "1",
+        "1.",
+        "1 ",
+        "12/",
+        "DE12 1234 ",
+        "Herr ",
+        "Dr. ",
+        "Rechnung ",
+        "Tel. 0",
+        "§ 1 A",
+        "\n",
+        "€1,000 ",
+        "Anna Berta Caesar ",
+    ],
+)
 def test_a_text_that_is_made_to_be_slow_takes_time_in_proportion(piece: str) -> None:
     """A pattern that goes back and forth would take sixteen times as long, or more, for four times the text."""
 

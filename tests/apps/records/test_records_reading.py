@@ -1,0 +1,204 @@
+"""Files, good and bad: what they are is told by what is in them, and what can't be read says why in a word."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from email.message import EmailMessage
+from pathlib import Path
+
+import docx
+import pytest
+from apps.records.kinds import kind_of, likely
+from apps.records.reading import read, tidy
+from apps.records.reading.limits import Limits
+from apps.records.unreadable import Unreadable
+from reportlab.pdfgen.canvas import Canvas
+from tests.apps.records.serving import SAMPLES
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+
+
+def written(folder: Path, content: bytes, name: str = "file") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def pdf(*pages: str, **options: object) -> bytes:
+    packed = io.BytesIO()
+    canvas = Canvas(packed, invariant=1, **options)
+    for page in pages:
+        if page:
+            canvas.drawString(72, 700, page)
+        canvas.showPage()
+    canvas.save()
+    return packed.getvalue()
+
+
+def word(*paragraphs: str) -> bytes:
+    packed = io.BytesIO()
+    document = docx.Document()
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    document.save(packed)
+    return packed.getvalue()
+
+
+def archive(parts: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in parts.items():
+            made.writestr(name, content)
+    return packed.getvalue()
+
+
+def mail(body: str, *, depth: int = 0, html: str | None = None, attachments: int = 0) -> bytes:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "a@b.example", "c@d.example", "Grüße"
+    message.set_content(body)
+    if html is not None:
+        message.clear_content()
+        message.set_content(html, subtype="html")
+    for number in range(attachments):
+        message.add_attachment(f"attached {number}", filename=f"{number}.txt")
+    for _ in range(depth):
+        outer = EmailMessage()
+        outer["From"], outer["To"] = "a@b.example", "c@d.example"
+        outer.set_content("see below")
+        outer.add_attachment(message)
+        message = outer
+    return message.as_bytes()
+
+
+def unpacked(content: bytes, **changed: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        return {name: changed.get(Path(name).stem, opened.read(name)) for name in opened.namelist()}
+
+
+GOOD = {
+    "pdf": (pdf("first page", "second page"), "pdf", ["first page", "second page"]),
+    "docx": (word("one", "two"), "docx", ["one\ntwo"]),
+    "eml": (mail("the body"), "eml", ["From: a@b.example\nTo: c@d.example\nSubject: Grüße\n\nthe body"]),
+    "eml with html": (
+        mail("", html="<p>Dear <b>Ann</b>,</p><script>no()</script><table><tr><td>a<td>1,00</table>"),
+        "eml",
+        ["From: a@b.example\nTo: c@d.example\nSubject: Grüße\n\nDear Ann,\n\na   1,00"],
+    ),
+    "utf-8": ("Grüße".encode(), "txt", ["Grüße"]),
+    "with a mark": ("\ufeffGrüße".encode(), "txt", ["Grüße"]),
+    "utf-16": ("Grüße".encode("utf-16"), "txt", ["Grüße"]),
+    "windows-1252": ("Schöne Grüße aus München – 5 €".encode("cp1252"), "txt", ["Schöne Grüße aus München – 5 €"]),
+    "two pages of text": (b"one\x0ctwo", "txt", ["one", "two"]),
+    "a letter that begins like a message": (b"Dear Ann,\nTo: be or not\n", "txt", ["Dear Ann,\nTo: be or not"]),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("called", ["file", "file.exe", "../../file.pdf"])
+def test_a_file_is_what_is_in_it_whatever_it_is_called(name: str, called: str, tmp_path: Path) -> None:
+    content, kind, pages = GOOD[name]
+    path = written(tmp_path, content, Path(called).name)
+    assert likely(content[:4096]) is not None
+    assert kind_of(path) == kind
+    assert read(path, kind) == pages  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PNG,
+        b"\x7fELF" + bytes(2000),
+        archive({"a.txt": b"not a document"}),
+        bytes(range(256)) * 20,
+        b"GIF89a" + bytes(300),
+    ],
+    ids=["png", "elf", "zip", "noise", "gif"],
+)
+def test_what_is_none_of_ours_is_known_as_that(content: bytes, tmp_path: Path) -> None:
+    assert kind_of(written(tmp_path, content)) is None
+
+
+def test_a_file_that_turns_out_to_be_no_text_after_a_long_beginning_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path, b"words " * 300_000 + b"\x00\x01\x02" * 100)
+    assert likely(path.read_bytes()[:4096]) == "text/plain"
+    assert kind_of(path) is None
+
+
+WHOLE_PDF, WHOLE_DOCX = pdf("first page"), word("one")
+SMALL = Limits(pages=3, characters=1000, unpacked=5_000_000, parts=40, depth=3)
+BAD = {
+    "an encrypted pdf": ((SAMPLES / "locked.pdf").read_bytes(), "ENCRYPTED"),
+    "a pdf of pictures": ((SAMPLES / "scan.pdf").read_bytes(), "IMAGE_ONLY"),
+    "a pdf without a letter": (pdf("", ""), "EMPTY"),
+    "a pdf cut in the middle": (WHOLE_PDF[: len(WHOLE_PDF) // 2], "TRUNCATED"),
+    "a pdf cut before its end": (WHOLE_PDF[:-40], "TRUNCATED"),
+    "only the beginning of a pdf": (b"%PDF-1.4\n", "TRUNCATED"),
+    "a pdf of noise": (b"%PDF-1.4\n" + bytes(range(256)) * 40 + b"\n%%EOF\n", "CORRUPT"),
+    "a pdf with too many pages": (pdf(*["page"] * 4), "TOO_LARGE"),
+    "a pdf with too many letters": (pdf(*["many words " * 60] * 2), "TOO_LARGE"),
+    "an empty file": (b"", "EMPTY"),
+    "a file of spaces": (b" \n\t \n", "EMPTY"),
+    "a text that is too long": (b"word " * 201, "TOO_LARGE"),
+    "a text that is far too long": (b"word " * 2000, "TOO_LARGE"),
+    "an empty docx": (word(), "EMPTY"),
+    "a docx cut in the middle": (WHOLE_DOCX[: len(WHOLE_DOCX) // 2], "TRUNCATED"),
+    "a docx with broken xml": (archive(unpacked(WHOLE_DOCX, document=b"<w:document")), "CORRUPT"),
+    "a docx without its relations": (archive({"word/document.xml": b"<a/>"}), "CORRUPT"),
+    "a docx that grows": (archive(unpacked(WHOLE_DOCX) | {"word/media.bin": bytes(4_000_000)}), "TOO_LARGE"),
+    "a docx that grows beyond all": (archive(unpacked(WHOLE_DOCX) | {"word/media.bin": bytes(9_000_000)}), "TOO_LARGE"),
+    "a docx of many parts": (archive(unpacked(WHOLE_DOCX) | {f"x/{n}": b"x" for n in range(60)}), "TOO_LARGE"),
+    "a docx that is too long": (word("word " * 300), "TOO_LARGE"),
+    "messages within messages": (mail("deep", depth=5), "TOO_LARGE"),
+    "a message with many attachments": (mail("many", attachments=60), "TOO_LARGE"),
+    "a message cut off": (mail("body", attachments=2)[:-60], "TRUNCATED"),
+    "an encrypted message": (
+        b"From: a@b.example\nTo: c@d.example\nContent-Type: application/pkcs7-mime\n\nMIIB", "ENCRYPTED"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_can_not_be_read_says_why_in_a_word(name: str, tmp_path: Path) -> None:
+    content, why = BAD[name]
+    path = written(tmp_path, content)
+    kind = kind_of(path)
+    assert kind is not None
+    with pytest.raises(Unreadable) as raised:
+        read(path, kind, limits=SMALL)
+    assert raised.value.why == why
+    assert str(raised.value)
+
+
+def test_entities_of_a_docx_are_not_unfolded(tmp_path: Path) -> None:
+    """A few lines of XML that would become gigabytes, and one that would read a file of ours."""
+    bomb = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "' + b"A" * 1000 + b'">'
+    for number in range(1, 8):
+        inner = f"&a{number - 1 or ''};" * 10
+        bomb += f'<!ENTITY a{number} "{inner}">'.encode()
+    bomb += b'<!ENTITY file SYSTEM "file:///etc/passwd">]>'
+    bomb += (
+        b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>'
+        b"&a7;&file;</w:t></w:r></w:p></w:body></w:document>"
+    )
+    path = written(tmp_path, archive(unpacked(WHOLE_DOCX, document=bomb)))
+    with pytest.raises(Unreadable) as raised:
+        read(path, "docx", limits=SMALL)
+    assert raised.value.why in ("CORRUPT", "EMPTY", "TOO_LARGE")
+
+
+def test_tables_and_page_breaks_of_a_docx_are_kept(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    document = docx.Document()
+    document.add_paragraph("above")
+    table = document.add_table(rows=1, cols=2)
+    table.rows[0].cells[0].text, table.rows[0].cells[1].text = "Total", "5,00 EUR"
+    document.add_page_break()
+    document.add_paragraph("on the second page")
+    document.save(packed)
+    pages = read(written(tmp_path, packed.getvalue()), "docx")
+    assert [page.split() for page in pages] == [["above", "Total", "5,00", "EUR"], ["on", "the", "second", "page"]]
+
+
+def test_text_has_one_spelling_and_nothing_that_a_database_can_not_keep() -> None:
+    assert tidy("a\u00a0b\r\nc\rﬁ\x00\u00adu\u0308\ud800") == "a b\nc\nfiü"
