@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from apps.outside import Outside
 
@@ -14,6 +14,7 @@ class Process:
 
     listens   it is given a free port as APP_PORT, and as {port} in its arguments, and answers there
     ready     what shows that it is up: a path that answers if it listens, else words that it prints
+    settings  variables of its environment, where the environment of the system itself says nothing else
     """
 
     name: str
@@ -21,6 +22,7 @@ class Process:
     arguments: tuple[str, ...] = ()
     listens: bool = False
     ready: str = "ready"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

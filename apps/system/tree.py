@@ -135,7 +135,8 @@ class Tree:
         if process.listens and port is None:
             port = next(self._ports)
         name = f"{owner}.{process.name}"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        environment = {**process.settings, **inherited}
         apart = any(each.own_database for each in self.applications if each.name == owner)
         environment |= {
             "HOLDFAST_URL": self.folder.database(owner) if apart else self.folder.url,
