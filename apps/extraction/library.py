@@ -7,10 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Float, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    Float,
+    Integer,
+    String,
+    Text,
+    bindparam,
+    column,
+    delete,
+    func,
+    insert,
+    select,
+    table,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
-from apps.database import Database
+from apps.database import Database, Instant
 from apps.extraction import vectors
 from apps.extraction.chunks import Chunk
 from apps.extraction.fields import Field
@@ -19,6 +33,18 @@ from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, U
 
 CANDIDATES = 60  # passages that are looked at more closely
 LOOK_AROUND = "set local hnsw.ef_search = 100"  # how far pgvector's index looks around
+
+
+JOBS = table(
+    "document_processing_jobs",
+    column("id", String),
+    column("document_id", String),
+    column("status", String),
+    column("attempts", Integer),
+    column("started_at", Instant),
+    column("completed_at", Instant),
+    column("error_log", Text),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +96,8 @@ class Library:
         embedded_by: str,
     ) -> None:
         """Write all that was read in a document, in place of what may have been there."""
-        for table in (DocumentField, DocumentChunk, DocumentPage):
-            session.execute(delete(table).where(table.document_id == document_id))
+        for part in (DocumentField, DocumentChunk, DocumentPage):
+            session.execute(delete(part).where(part.document_id == document_id))
         own = {"document_id": document_id}
         rows: dict[Any, list[dict[str, Any]]] = {
             DocumentPage: [own | {"number": page.number, "text": page.text} for page in analysis.pages],
@@ -81,14 +107,61 @@ class Library:
                 for number, (chunk, embedding) in enumerate(zip(chunks, embeddings, strict=True))
             ],
         }
-        for table, found in rows.items():
+        for part, found in rows.items():
             if found:
-                session.execute(insert(table), found)
+                session.execute(insert(part), found)
         session.execute(
             update(Upload)
             .where(Upload.id == document_id)
             .values(pages=len(analysis.pages), embedding=vectors.mean(embeddings) or None, embedded_by=embedded_by)
         )
+
+    def documents(self, *, limit: int, before: str | None = None) -> list[tuple[Upload, Job]]:
+        """The newest documents with their jobs, those before another one if it is named."""
+        wanted = select(Upload).order_by(Upload.id.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(Upload.id < before)
+        with self._database.read() as session:
+            found = list(session.scalars(wanted))
+            jobs = _jobs(session, [document.id for document in found])
+        return [(document, jobs[document.id]) for document in found if document.id in jobs]
+
+    def document(self, document_id: str) -> tuple[Upload, Job] | None:
+        with self._database.read() as session:
+            document = session.get(Upload, document_id)
+            jobs = _jobs(session, [document_id])
+        return None if document is None or document_id not in jobs else (document, jobs[document_id])
+
+    def count(self) -> int:
+        with self._database.read() as session:
+            return session.scalar(select(func.count()).select_from(Upload)) or 0
+
+    def fields(self, document_id: str) -> list[DocumentField]:
+        with self._database.read() as session:
+            return list(
+                session.scalars(
+                    select(DocumentField).where(DocumentField.document_id == document_id).order_by(DocumentField.number)
+                )
+            )
+
+    def chunks(self, document_id: str) -> list[DocumentChunk]:
+        with self._database.read() as session:
+            return list(
+                session.scalars(
+                    select(DocumentChunk).where(DocumentChunk.document_id == document_id).order_by(DocumentChunk.number)
+                )
+            )
+
+    def pages(self, document_id: str, *, first: int, limit: int) -> list[DocumentPage]:
+        with self._database.read() as session:
+            return list(
+                session.scalars(
+                    select(DocumentPage)
+                    .where(DocumentPage.document_id == document_id, DocumentPage.number >= first)
+                    .order_by(DocumentPage.number)
+                    .limit(limit)
+                )
+            )
 
     def unknown(self, blobs: Sequence[str]) -> list[str]:
         """Those of these files that no document has."""
@@ -116,6 +189,12 @@ class Library:
             if not self._database.is_sqlite:
                 session.execute(text(LOOK_AROUND))
             return [_passage(*row) for row in session.execute(statement) if row.distance is not None]
+
+
+def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:
+    """The jobs of these documents, from the view that anyone may read."""
+    rows = session.execute(select(JOBS).where(JOBS.c.document_id.in_(document_ids))).all() if document_ids else ()
+    return {row.document_id: Job(**row._mapping) for row in rows}
 
 
 def _passage(chunk: DocumentChunk, name: str, distance: float) -> Passage:

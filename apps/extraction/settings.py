@@ -62,6 +62,8 @@ class Settings(AppSettings):
     )
     concurrency: Whole = Field(4, ge=1, le=1000, description="Documents that one worker has in hand at once.")
 
+    samples: bool = Field(False, description="Take in the sample documents at the first start.")
+
     @model_validator(mode="after")
     def _complete(self) -> Self:
         needed = {

@@ -1,0 +1,36 @@
+"""Extraction, as the system knows it."""
+
+from __future__ import annotations
+
+from apps.application import Application, Process, Sight
+from apps.extraction.check import check
+
+application = Application(
+    name="extraction",
+    title="Extraction",
+    shows="PDFs become fields and vectors in the background; ask a question and see the passage that answers it.",
+    queues=("extraction",),
+    processes=(
+        Process(
+            name="web",
+            module="holdfast",
+            arguments=("serve", "apps.extraction.web:site", "--port", "{port}", "--log-level", "info"),
+            listens=True,
+            ready="/healthz",
+            settings={"EXTRACTION_SAMPLES": "true"},
+        ),
+        Process(
+            name="worker",
+            module="holdfast",
+            arguments=("worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4"),
+            ready=" serves ",
+        ),
+    ),
+    page="/documents",
+    sights=(
+        Sight(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
+        Sight(what="A document's text with its fields", path="/documents"),
+        Sight(what="What each run remembers, step by step", path="/holdfast/runs"),
+    ),
+    check=check,
+)

@@ -1,0 +1,141 @@
+"""/documents: upload one, look at what was read in it, try once more, delete it."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from apps.extraction import intake, shapes
+from apps.extraction.engine import blobs, library, settings
+from apps.extraction.fields import plain
+from apps.extraction.providers import BlobMissing, Trouble
+from holdfast.web import PDF, Problem, Site, Who, magic, takes, wants_page
+
+LIMIT = 30
+PAGES = 20  # of a document that one page shows
+ROOM = 100_000  # bytes of a form beside its file
+Before = Annotated[str | None, Query(pattern="^[0-9a-f]{32}$")]
+
+
+def router(site: Site) -> APIRouter:
+    documents = site.resource(tags=["documents"])
+
+    @documents.get("/", include_in_schema=False)
+    def begin(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        return RedirectResponse(request.url_for("extraction.documents").path, 303)
+
+    @documents.post("/documents", name="extraction.upload", response_model=shapes.DocumentView)
+    @takes(settings.max_bytes + ROOM)
+    async def upload(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response | shapes.DocumentView:
+        """Take a PDF, known by its first bytes, and answer at once: it is read in the background."""
+        async with site.uploads.receive(request, accepts=magic(PDF), most_bytes=settings.max_bytes) as received:
+            if not received.files:
+                raise Problem("file_missing", "send a file, as part of a form", status=422)
+            [file] = received.files
+            name = plain(file.name, 255) or "document.pdf"
+            try:
+                taken = await run_in_threadpool(
+                    intake.take, file.path, name=name, size=file.size, sha256=file.sha256, by=who.name
+                )
+            except Trouble as error:
+                raise Problem("storage_unavailable", str(error), status=503) from error
+        if wants_page(request):
+            return RedirectResponse(request.url_for("extraction.document", document_id=taken.id).path, 303)
+        return await run_in_threadpool(_view, taken.id)
+
+    @documents.get("/documents", name="extraction.documents", response_model=shapes.DocumentList)
+    def list_documents(
+        request: Request, who: Annotated[Who, Depends(site.viewer)], before: Before = None
+    ) -> Response | shapes.DocumentList:
+        """The newest documents, some at a time."""
+        found = library.documents(limit=LIMIT + 1, before=before)
+        views = [shapes.document_of(document, job) for document, job in found[:LIMIT]]
+        listed = shapes.DocumentList(documents=views, next=views[-1].id if len(found) > LIMIT else None)
+        if not wants_page(request):
+            return listed
+        return site.render(
+            request, who, "documents.html", listed=listed, total=library.count(), most=settings.max_bytes
+        )
+
+    @documents.get("/documents/{document_id}", name="extraction.document", response_model=shapes.DocumentDetail)
+    def get_document(
+        request: Request,
+        document_id: str,
+        who: Annotated[Who, Depends(site.viewer)],
+        first: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> Response | shapes.DocumentDetail:
+        """A document with its fields, its passages, its status, its attempts and what went wrong."""
+        found = library.document(document_id)
+        if found is None:
+            raise _unknown(document_id)
+        detail = shapes.detail_of(*found, library.fields(document_id), library.chunks(document_id))
+        if not wants_page(request):
+            return detail
+        pages = library.pages(document_id, first=first, limit=PAGES)
+        context = {"document": detail, "run_id": found[0].run_id, "pages": pages, "first": first, "most": PAGES}
+        return site.render(request, who, "document.html", **context)
+
+    @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)
+    def process_again(
+        request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]
+    ) -> Response | shapes.DocumentView:
+        """Read a document once more, whose last job has ended."""
+        match intake.again(document_id):
+            case None:
+                raise _unknown(document_id)
+            case False:
+                raise Problem("still_processing", "its job has not ended", status=409)
+        if wants_page(request):
+            return RedirectResponse(request.url_for("extraction.document", document_id=document_id).path, 303)
+        return _view(document_id)
+
+    @documents.delete("/documents/{document_id}", name="extraction.delete", status_code=204)
+    def delete_document(document_id: str, who: Annotated[Who, Depends(site.operator)]) -> None:
+        """Delete a document, what was read in it, and its file."""
+        _remove(document_id, who)
+
+    @documents.post("/documents/{document_id}/delete", name="extraction.remove", include_in_schema=False)
+    def remove_document(request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        """The same, for a page's form."""
+        _remove(document_id, who)
+        return RedirectResponse(request.url_for("extraction.documents").path, 303)
+
+    @documents.get("/documents/{document_id}/file", name="extraction.file", response_class=Response)
+    def download(document_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """The file as it was sent."""
+        found = library.kept(document_id)
+        if found is None:
+            raise _unknown(document_id)
+        try:
+            content = blobs.get(found.blob)
+        except (BlobMissing, Trouble) as error:
+            raise Problem("file_unavailable", "its file can't be had", status=409) from error
+        # Never shown in place: it is a stranger's file.
+        disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
+        headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
+        return Response(content, media_type="application/pdf", headers=headers)
+
+    return documents
+
+
+def _view(document_id: str) -> shapes.DocumentView:
+    found = library.document(document_id)
+    if found is None:
+        raise _unknown(document_id)
+    return shapes.document_of(*found)
+
+
+def _remove(document_id: str, who: Who) -> None:
+    try:
+        there = intake.remove(document_id, by=who.name)
+    except Trouble:
+        return  # its rows are gone; the file is collected later
+    if not there:
+        raise _unknown(document_id)
+
+
+def _unknown(document_id: str) -> Problem:
+    return Problem("document_not_found", f"there is no document {document_id[:64]}", status=404)

@@ -1,0 +1,55 @@
+"""/search: the passages that answer a question."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from apps.extraction import shapes
+from apps.extraction.engine import embedder, library
+from apps.extraction.providers import Trouble
+from apps.extraction.search import LONGEST, Found, marks, search
+from holdfast.web import Problem, Site, Who, wants_page
+
+
+def router(site: Site) -> APIRouter:
+    finding = site.resource(tags=["search"])
+
+    @finding.get("/search", name="extraction.search", response_model=shapes.SearchResult)
+    def search_passages(
+        request: Request,
+        who: Annotated[Who, Depends(site.viewer)],
+        q: Annotated[str, Query(max_length=LONGEST)] = "",
+        limit: Annotated[int, Query(ge=1, le=50)] = 10,
+    ) -> Response | shapes.SearchResult:
+        """The passages whose meaning is nearest to a question, best first."""
+        asked = " ".join(q.split())
+        found = _found(asked, limit)
+        if wants_page(request):
+            shown = [(one, marks(one.passage.text, one.words)) for one in found]
+            return site.render(request, who, "search.html", question=asked, shown=shown)
+        return shapes.SearchResult(question=asked, passages=[_told(one) for one in found])
+
+    return finding
+
+
+def _found(question: str, limit: int) -> list[Found]:
+    if not question:
+        return []
+    try:
+        return search(library, embedder(), question, limit=limit)
+    except Trouble as error:
+        raise Problem("embeddings_unavailable", str(error), status=503) from error
+
+
+def _told(found: Found) -> shapes.PassageView:
+    passage = found.passage
+    return shapes.PassageView(
+        document_id=passage.document_id,
+        document=passage.name,
+        page=passage.page,
+        start=passage.start,
+        end=passage.end,
+        text=passage.text,
+        score=round(found.score, 4),
+    )

@@ -1,0 +1,73 @@
+"""Search: the passages that answer a question best: near in meaning, and with its rare words in them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.extraction.library import Library, Passage
+from apps.extraction.providers import Embedder
+
+WORD = re.compile(r"[^\W_]+")
+WORDS_WEIGH = 0.5
+LONGEST = 500  # characters of a question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A passage and how well it answers; `words` are those of the question that stand in it."""
+
+    passage: Passage
+    score: float
+    words: frozenset[str]
+
+
+def search(library: Library, embedder: Embedder, question: str, *, limit: int = 10) -> list[Found]:
+    """The best passages first; of one document's equals the earlier one."""
+    [asked] = embedder.embed([question[:LONGEST]])
+    near = library.nearest(asked)
+    return rank(question, near)[:limit]
+
+
+def rank(question: str, near: Sequence[Passage]) -> list[Found]:
+    """By nearness and by the question's words, each the weightier the fewer of these passages have it."""
+    wanted = words(question)
+    texts = [words(passage.text) for passage in near]
+    spread = Counter(word for text in texts for word in text & wanted)
+    weight = {word: math.log(1 + (len(near) + 1) / (1 + spread[word])) for word in wanted}
+    whole = sum(weight.values()) or 1.0
+    found = [
+        Found(
+            passage=passage,
+            score=passage.nearness + WORDS_WEIGH * sum(weight[word] for word in text & wanted) / whole,
+            words=frozenset(text & wanted),
+        )
+        for passage, text in zip(near, texts, strict=True)
+    ]
+    return sorted(found, key=lambda one: (-one.score, one.passage.document_id, one.passage.number))
+
+
+def words(text: str) -> set[str]:
+    """The words of a text, without endings that only bend them."""
+    return {_stem(word) for word in WORD.findall(text.casefold()) if len(word) > 2}
+
+
+def marks(text: str, wanted: frozenset[str]) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it is one of the words that were asked for."""
+    pieces: list[tuple[str, bool]] = []
+    last = 0
+    for found in WORD.finditer(text):
+        if _stem(found[0].casefold()) in wanted:
+            pieces += [(text[last : found.start()], False), (found[0], True)]
+            last = found.end()
+    return [piece for piece in [*pieces, (text[last:], False)] if piece[0]]
+
+
+def _stem(word: str) -> str:
+    for ending in ("ings", "ing", "ies", "ed", "es", "s", "en"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

@@ -1,0 +1,120 @@
+"""Shapes: documents, jobs and passages as they are told, to programs as JSON and to pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from apps.extraction.library import Job
+from apps.extraction.tables import Upload
+
+Status = Literal["Processing", "Processed", "Failed"]
+JobStatus = Literal["PENDING", "PROCESSING", "COMPLETED", "FAILED"]
+STATUS: dict[str, Status] = {"PENDING": "Processing", "PROCESSING": "Processing", "COMPLETED": "Processed"}
+
+
+class JobView(BaseModel):
+    """A row of `document_processing_jobs`; `attempts` counts those that failed."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    status: JobStatus
+    attempts: int
+    started_at: datetime | None
+    completed_at: datetime | None
+    error_log: str | None
+
+
+class DocumentView(BaseModel):
+    """A document and how it stands."""
+
+    id: str
+    name: str
+    size: int
+    sha256: str
+    pages: int | None
+    status: Status
+    created_at: datetime
+    created_by: str
+    job: JobView
+
+
+class FieldView(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    number: int
+    name: str
+    value: str
+    page: int
+    source: str
+    confidence: float
+
+
+class ChunkView(BaseModel):
+    """A passage: characters `start` to `end` of the text of `page`."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    number: int
+    page: int
+    start: int
+    end: int
+    text: str
+
+
+class DocumentDetail(DocumentView):
+    """A document with all that was read in it."""
+
+    fields: list[FieldView]
+    chunks: list[ChunkView]
+
+
+class DocumentList(BaseModel):
+    documents: list[DocumentView]
+    next: str | None = Field(description="Where to go on: the next page is of documents before this one.")
+
+
+class PassageView(BaseModel):
+    """A passage that answers; `score` compares those of one search."""
+
+    document_id: str
+    document: str
+    page: int
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class SearchResult(BaseModel):
+    question: str
+    passages: list[PassageView]
+
+
+def document_of(document: Upload, job: Job) -> DocumentView:
+    return DocumentView(**_common(document, job))
+
+
+def detail_of(document: Upload, job: Job, fields: list[Any], chunks: list[Any]) -> DocumentDetail:
+    return DocumentDetail(
+        **_common(document, job),
+        fields=[FieldView.model_validate(field) for field in fields],
+        chunks=[ChunkView.model_validate(chunk) for chunk in chunks],
+    )
+
+
+def _common(document: Upload, job: Job) -> dict[str, Any]:
+    return {
+        "id": document.id,
+        "name": document.name,
+        "size": document.size,
+        "sha256": document.sha256,
+        "pages": document.pages,
+        "status": STATUS.get(job.status, "Failed"),
+        "created_at": document.created_at,
+        "created_by": document.created_by,
+        "job": JobView.model_validate(job),
+    }
