@@ -173,8 +173,9 @@ def recogniser(rules: Rules) -> Recognise:
 
     def recognise(labels: tuple[str, ...]) -> int:
         recognised: set[str] = set()
-        for label in labels:
-            new = fields_of(label) - recognised
+        # Those that can mean one thing only come first, so that the others get what is left.
+        for fields in sorted(map(fields_of, labels), key=len):
+            new = fields - recognised
             if new:
                 recognised.add(min(new))
         return len(recognised)

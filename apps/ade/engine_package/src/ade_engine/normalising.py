@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 
 from ade_engine.columns import Column
 from ade_engine.errors import CodeError
@@ -16,7 +18,7 @@ from ade_engine.transforms import Prepares, lower, text, upper
 from ade_engine.values import ERRORS, Line, Value, shown
 
 TRUSTED = {text, upper, lower}
-VALUES = (str, int, float)
+VALUES = (str, int, float, Decimal, date, time, timedelta)
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,12 @@ class Normaliser:
         self.before = f"{table.sheet}!{table.columns[0].letter}"
         self.others = distinct([one.column for one in mapping.unmapped])
         self.notes: dict[str, str] = {}
-        self.steps: dict[str, list[Prepared]] = {}
-        for name, field in rules.fields.items():
-            self.steps[name] = [self.prepared(name, step, columns.get(name)) for step in field.transforms]
+        # A field without a column has work to do only if one of its transforms takes blanks.
+        self.plan = [
+            (name, [self.prepared(name, step, columns.get(name)) for step in field.transforms])
+            for name, field in rules.fields.items()
+            if name in columns or any(step.takes_blanks for step in field.transforms)
+        ]
 
     def prepared(self, field: str, step: Step, column: Column | None) -> Prepared:
         if isinstance(step.function, Prepares):
@@ -87,8 +92,8 @@ class Normaliser:
             units=self.units,
         )
         problems: list[Problem] = []
-        for name in values:
-            self.transform(name, row, problems)
+        for name, steps in self.plan:
+            self.transform(name, steps, row, problems)
         place = (row.sheet, row.number)
         if not problems:
             for step in self.rules.row_transforms:
@@ -100,13 +105,13 @@ class Normaliser:
             self.validate(row, place, problems)
         return row, problems
 
-    def transform(self, name: str, row: Row, problems: list[Problem]) -> None:
+    def transform(self, name: str, steps: list[Prepared], row: Row, problems: list[Problem]) -> None:
         value = row.values[name]
         if type(value) is str and value in ERRORS:
             row.values[name] = None
             problems.append(Problem(name, "error_value", f"{name}: the cell holds the error {value}"))
             return
-        for prepared in self.steps[name]:
+        for prepared in steps:
             step = prepared.step
             if value is None and not step.takes_blanks:
                 continue

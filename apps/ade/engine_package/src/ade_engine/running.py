@@ -67,6 +67,8 @@ def run(order: Order, events: Events) -> dict[str, int]:
                 report.write(scratch / "report.json")
                 (scratch / "report.json").rename(order.output / "report.json")
                 raise
+            finally:
+                document.close()
         report.write(scratch / "report.json")
         for name in ("output.xlsx", "report.json"):
             (scratch / name).rename(order.output / name)

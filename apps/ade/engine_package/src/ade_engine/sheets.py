@@ -22,11 +22,12 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Document:
-    """An open document: what it is, and its sheets."""
+    """An open document: what it is, and its sheets. Close it at the end."""
 
     kind: str
     sheets: tuple[Sheet, ...]
     facts: dict[str, str] = field(default_factory=dict)
+    close: Callable[[], None] = lambda: None
 
 
 class Meter:
@@ -74,6 +75,12 @@ class Ahead:
         while len(self.waiting) < count and (line := next(self.lines, None)) is not None:
             self.waiting.append(line)
         return [self.waiting[index] for index in range(min(count, len(self.waiting)))]
+
+    def first(self) -> Line | None:
+        """The next line; it stays."""
+        if not self.waiting and (line := next(self.lines, None)) is not None:
+            self.waiting.append(line)
+        return self.waiting[0] if self.waiting else None
 
     def take(self) -> Line | None:
         """The next line, or None at the end."""

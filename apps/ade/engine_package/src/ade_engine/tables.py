@@ -53,7 +53,6 @@ class Table:
     notes: list[tuple[int, str, str]] = field(default_factory=list)
     section: str | None = None
     read: int = 0
-    last_row: int = 0
 
     @property
     def span(self) -> str:
@@ -99,10 +98,7 @@ class Finder:
     def begin(self, window: Sequence[Line], header: Header) -> list[Table]:
         above: list[str] = []
         texts = frozenset(
-            value.strip().casefold()
-            for line in window[header.first : header.last + 1]
-            for value in line.cells
-            if isinstance(value, str)
+            value for line in window[header.first : header.last + 1] for value in line.cells if isinstance(value, str)
         )
         for _ in range(header.last + 1):
             line = self.ahead.take()
@@ -126,7 +122,10 @@ class Finder:
         kept: list[Line] = []
         names = {normal(one.header) for one in labels}
         for line in sample:
-            if labels and self.is_other_header(line, names, kept):
+            said = {normal(value) for value in line.cells if type(value) is str and len(value) < 60}
+            if len(said & names) >= max(2, 0.6 * len(names)):
+                continue
+            if labels and self.is_other_header(line, kept):
                 break
             if not is_total(line, len(labels)):
                 kept.append(line)
@@ -138,15 +137,14 @@ class Finder:
         texts = tables[0].header_texts
         before = tables[0].header_rows[1] if tables[0].header_rows else 0
         apart = alone = False
-        while ahead := self.ahead.peek(1):
-            line = ahead[0]
+        while (line := self.ahead.first()) is not None:
             if before and line.number > before + 1:
                 tables[0].skipped["blank"] += line.number - before - 1
                 apart = True
-            filled = line.filled()
+            count = len(line.cells) - line.cells.count(None)
             # Most lines are plain data: only one after a gap, or with a word of the header, is looked at closely.
-            suspect = apart or any(type(value) is str and value.strip().casefold() in texts for value in line.cells)
-            if suspect and tables[0].labels and len(filled) >= 2 and is_words(line):
+            suspect = apart or not texts.isdisjoint(line.cells)
+            if suspect and tables[0].labels and count >= 2 and is_words(line):
                 said = {normal(label.header) for label in labels_of([line])}
                 if len(said & names) >= max(2, 0.6 * len(names)):
                     self.ahead.take()
@@ -158,8 +156,14 @@ class Finder:
                     return
             self.ahead.take()
             before = line.number
-            yield from self.sorted_out(tables, line, filled)
-            apart = alone = len(filled) == 1
+            apart = alone = count == 1
+            if len(tables) > 1:
+                yield from self.sorted_out(tables, line)
+            elif (reason := self.reason_to_skip(tables[0], line, count)) is None:
+                tables[0].read += 1
+                yield tables[0], line
+            else:
+                tables[0].skip(line, reason)
 
     def begins_another(self, line: Line, names: set[str]) -> bool:
         """Another header: the configuration recognises it, or it is all new words with values below."""
@@ -172,7 +176,7 @@ class Finder:
         values = sum(any(is_value(one.at(label.position)) for one in below) for label in labels)
         return len(labels) >= 3 and values >= len(labels) / 2 and self.differs(labels, names)
 
-    def is_other_header(self, line: Line, names: set[str], kept: list[Line]) -> bool:
+    def is_other_header(self, line: Line, kept: list[Line]) -> bool:
         if not is_words(line) or len(line.filled()) < 2 or any(is_value(value) for value in line.cells):
             return False
         labels = labels_of([line])
@@ -184,37 +188,34 @@ class Finder:
     def differs(labels: tuple[Label, ...], names: set[str]) -> bool:
         return {normal(one.header) for one in labels} != names
 
-    def sorted_out(self, tables: list[Table], line: Line, filled: list[int]) -> Iterator[tuple[Table, Line]]:
+    def sorted_out(self, tables: list[Table], line: Line) -> Iterator[tuple[Table, Line]]:
         """What a line is to each of the tables that it crosses."""
+        filled = line.filled()
         for table in tables:
-            own = filled if len(tables) == 1 else [one for one in filled if has(table, one)]
+            own = [position for position in filled if has(table, position)]
             if not own:
-                if len(tables) == 1:
-                    table.skip(line, "outside")
                 continue
-            part = line if len(tables) == 1 else only(line, own)
-            table.last_row = line.number
-            reason = self.reason_to_skip(table, part, own)
+            part = only(line, own)
+            reason = self.reason_to_skip(table, part, len(own))
             if reason is None:
                 table.read += 1
                 yield table, part
             else:
                 table.skip(part, reason)
 
-    def reason_to_skip(self, table: Table, line: Line, filled: list[int]) -> str | None:
+    def reason_to_skip(self, table: Table, line: Line, count: int) -> str | None:
+        """Why a line is no data: it sums up, heads a section, is a note or gives units. None if it is data."""
         width = len(table.columns)
         if is_total(line, width):
             return "total"
-        if len(filled) == 1 and width >= 3:
-            value = line.cells[filled[0]]
+        if count == 1 and width >= 3:
+            value = line.cells[line.filled()[0]]
             if isinstance(value, str) and not is_value(value):
                 if is_note(value):
                     return "note"
                 table.section = " ".join(value.split())[:200]
                 return "section"
-        if table.read == 0 and is_units(line):
-            return "units"
-        return None
+        return "units" if table.read == 0 and is_units(line) else None
 
 
 def headless(window: Sequence[Line]) -> int | None:
@@ -262,10 +263,10 @@ def columns_of(labels: tuple[Label, ...], sample: Sequence[Line], *, alone: bool
 
 def is_total(line: Line, width: int) -> bool:
     """The line sums up others: it says so in its first text, and most of the rest is numbers or nothing."""
-    filled = [value for value in line.cells if value is not None]
-    first = next((value for value in filled if type(value) is str), None)
-    if first is None or not TOTAL.match(first.strip()):
+    first = next((value for value in line.cells if type(value) is str), None)
+    if first is None or not TOTAL.match(first.lstrip()):
         return False
+    filled = [value for value in line.cells if value is not None]
     words = sum(isinstance(value, str) and is_label(value) for value in filled)
     return words <= 2 and len(filled) < max(2, 0.75 * width)
 

@@ -123,8 +123,10 @@ class SheetWriter:
             return f'<c r="{place}"><v>{value!r}</v></c>'
         digits = str(value) if isinstance(value, int) else f"{value:f}"
         # More than fifteen digits would lose the last: an account number is better a text.
-        if sum(sign.isdigit() for sign in digits) > 15 and (
-            isinstance(value, int) or not value.is_finite() or len(digits) > 25
+        if (
+            len(digits) > 15
+            and sum(sign.isdigit() for sign in digits) > 15
+            and (isinstance(value, int) or not value.is_finite() or len(digits) > 25)
         ):
             return self.text(digits, place, TEXT)
         return f'<c r="{place}"><v>{digits}</v></c>'
@@ -140,7 +142,9 @@ class SheetWriter:
         if value.startswith(RISKY) and not style:
             style = TEXT
         shape = f' s="{style}"' if style else ""
-        return f'<c r="{place}"{shape} t="inlineStr"><is><t xml:space="preserve">{escape(value)}</t></is></c>'
+        if "&" in value or "<" in value or ">" in value:
+            value = escape(value)
+        return f'<c r="{place}"{shape} t="inlineStr"><is><t xml:space="preserve">{value}</t></is></c>'
 
     def flush(self) -> None:
         rows = "".join(self.pending)

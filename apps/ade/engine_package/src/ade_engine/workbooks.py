@@ -25,9 +25,19 @@ class Plan(ExcelReader):  # type: ignore[misc]
     """openpyxl's reader, without the cells: where the sheets are, how dates are shown."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        super().__init__(path.open("rb"), read_only=True, data_only=True, keep_links=False)
+        self.file = path.open("rb")
+        try:
+            super().__init__(self.file, read_only=True, data_only=True, keep_links=False)
+        except BaseException:
+            self.file.close()
+            raise
         self.limits = limits
         self.found: list[tuple[str, bool, str]] = []
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.archive.close()
+        self.file.close()
 
     def read_strings(self) -> None:
         """The texts that cells share, by number."""
@@ -53,7 +63,11 @@ def open_workbook(path: Path, reading: Reading, limits: Limits) -> Document:
     archives.inspect(path, limits)
     try:
         plan = Plan(path, limits)
-        plan.read()
+        try:
+            plan.read()
+        except BaseException:
+            plan.close()
+            raise
     except EngineError:
         raise
     except archives.DAMAGE as error:
@@ -61,8 +75,9 @@ def open_workbook(path: Path, reading: Reading, limits: Limits) -> Document:
     except (ValueError, TypeError, AttributeError, IndexError, expat.ExpatError, SyntaxError) as error:
         raise archives.damaged(error.__cause__ or error) from error
     if not plan.found:
+        plan.close()
         raise InputError("input_empty", "the workbook has no sheets")
-    return Document("xlsx", tuple(sheet_of(plan, *found, limits) for found in plan.found))
+    return Document("xlsx", tuple(sheet_of(plan, *found, limits) for found in plan.found), close=plan.close)
 
 
 def sheet_of(plan: Any, name: str, hidden: bool, part: str, limits: Limits) -> Sheet:
