@@ -36,6 +36,10 @@ class Database(Protocol):
         """What the oracle asks; tables are written `holdfast_…`."""
         ...
 
+    def stamp(self) -> object:
+        """Another one after every commit that wrote something."""
+        ...
+
     def instant(self, value: Any) -> datetime | None: ...
     def close(self) -> None: ...
 
@@ -65,6 +69,9 @@ class SqliteDatabase:
 
     def rows(self, *statements: str) -> list[list[tuple[Any, ...]]]:
         return [list(self._connection.execute(sql).fetchall()) for sql in statements]
+
+    def stamp(self) -> object:
+        return self._connection.execute("pragma data_version").fetchone()
 
     def instant(self, value: Any) -> datetime | None:
         return None if value is None else datetime.fromisoformat(value).replace(tzinfo=UTC)
@@ -119,6 +126,9 @@ class PostgresDatabase:
         with self._connection.pipeline():
             cursors = [self._connection.execute(named(sql, self.prefix)) for sql in statements]
         return [cursor.fetchall() for cursor in cursors]
+
+    def stamp(self) -> object:
+        return self._connection.execute("select cast(pg_current_snapshot() as text)").fetchone()
 
     def instant(self, value: Any) -> datetime | None:
         return None if value is None else value.astimezone(UTC)

@@ -69,6 +69,7 @@ class Oracle:
         self.rolled_back: set[str] = set()
         self.overlap_possible = False
         self._seen = self._reading = Picture()
+        self._stamp: object = None
         self._event = 0
         self._undecided: set[str] = set()
         self._accepted: dict[str, None] = {}
@@ -143,6 +144,11 @@ class Oracle:
             self._no_two_at_once()
         if commit is None:
             return
+        stamp = self._database.stamp()
+        if stamp == self._stamp:
+            self._look_at_the_actors()
+            return
+        self._stamp = stamp
         before, now = self._seen, self._read()
         self._reading = now
         self._tell(before, now)
@@ -158,6 +164,12 @@ class Oracle:
         self._turns(before, now, commit)
         self._writes(before, now)
         self._seen = now
+        self._too_early()
+
+    def _look_at_the_actors(self) -> None:
+        """The rows are those of the last look; what the actors have done or been told since must still fit them."""
+        self._everywhere_once(self._seen)
+        self._limits(self._seen)
         self._too_early()
 
     def _too_early(self) -> None:

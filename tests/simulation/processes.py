@@ -39,6 +39,17 @@ class Border(Faults):
             self._process.world.committed()
 
 
+class HostIds(Ids):
+    """Ids of a host of this world: nothing in them is of the machine that it is simulated on, not even the pid."""
+
+    def __init__(self, process: str, *, seed: int) -> None:
+        super().__init__(seed=seed)
+        self._process = process
+
+    def holder(self, name: str) -> str:
+        return f"{self._process}:1:{name}:{self.token()}"
+
+
 class Process:
     """One process: its own engine, its own clock, its own threads."""
 
@@ -54,7 +65,7 @@ class Process:
         """It was paused, and its watch has not looked since."""
         self.waking = 0
         """How many moves its threads make before its watch looks."""
-        self.hf = world.database.engine(HostClock(world), Ids(seed=world.random.getrandbits(32)))
+        self.hf = world.database.engine(HostClock(world), HostIds(name, seed=world.random.getrandbits(32)))
         self.job: Job[..., Any] = self.hf.job(name="work")(self.work)
         self.features = Features(self)
         Border(self)
