@@ -24,7 +24,6 @@ from apps.ade.work import RunFailed, Work
 from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast
 
 RUNS, BUILDS = "ade", "ade.builds"
-CHECK_SECONDS = 60.0
 
 given = settings.load()
 hf = Holdfast(
@@ -50,7 +49,7 @@ def _limits(seconds: float) -> Limits:
 database = Database(hf.settings.url, prepare=_prepare)
 environments = Environments(
     given.environments,
-    limits=_limits(min(CHECK_SECONDS, given.build_timeout.total_seconds())),
+    limits=_limits(given.build_timeout.total_seconds()),
     grace=given.stop_grace,
 )
 

@@ -115,7 +115,7 @@ class Environments:
             except process.TookTooLong as error:
                 raise BuildFailed(f"the configuration did not load: {error}") from None
         if ended.code:
-            raise BuildFailed(f"the configuration did not load: {_reason(said) or ended.last_words or ended.code}")
+            raise BuildFailed(f"the configuration did not load: {_reason(said) or ended.reason or ended.code}")
         tell("the engine starts in it and loads the configuration")
 
     def _mark(self, name: str) -> None:

@@ -23,7 +23,8 @@ def _sheet(sheet: Any) -> dict[str, Any]:
     rows = [
         [_text(value) for value in row] for row in sheet.iter_rows(max_row=ROWS + 2, max_col=COLUMNS, values_only=True)
     ]
-    return {"name": sheet.title, "rows": rows[: ROWS + 1], "more": len(rows) > ROWS + 1}
+    width = max((index + 1 for row in rows for index, text in enumerate(row) if text), default=0)
+    return {"name": sheet.title, "rows": [row[:width] for row in rows[: ROWS + 1]], "more": len(rows) > ROWS + 1}
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mimetypes
 import os
 import selectors
 import signal
@@ -24,7 +25,10 @@ from datetime import timedelta
 from pathlib import Path
 
 LAUNCH = Path(__file__).with_name("launch.py")
-SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
+SYSTEM = (
+    *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom"),
+    *mimetypes.knownfiles,  # which openpyxl reads where they are there
+)
 LONGEST_LINE, MOST_LINES, LAST_WORDS = 64_000, 20_000, 4_000
 LOOK = 0.2
 
@@ -62,6 +66,12 @@ class Ended:
 
     code: int
     last_words: str = field(repr=False)
+
+    @property
+    def reason(self) -> str:
+        """Its last words in short: of a trace only the end."""
+        is_trace = self.last_words.startswith("Traceback") or "\n  File " in self.last_words
+        return self.last_words.splitlines()[-1] if is_trace else self.last_words
 
 
 def execute(

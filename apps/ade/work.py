@@ -118,4 +118,4 @@ def _result(ended: Ended, last: Event | None) -> Event:
         }.get(signal.Signals(-ended.code), "")
     else:
         how = f"the engine ended with {ended.code} and without a result"
-    raise RunFailed(f"{how}; it said last: {ended.last_words or 'nothing'}", code="died")
+    raise RunFailed(f"{how}; it said last: {ended.reason or 'nothing'}", code="died")

@@ -110,7 +110,8 @@ def test_what_takes_too_long_is_stopped_with_all_that_it_started(place: Path) ->
     code = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"])
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", deaf])
 open("pids", "w").write(f"{os.getpid()} {child.pid}")
 time.sleep(60)
 """

@@ -1,0 +1,238 @@
+"""The service of ade as its tests see it: a process of its own, and what someone outside can ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.process import support
+
+TOKEN = "a-token-for-the-tests-of-ade"
+AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
+ROOT = Path(__file__).parent.parent.parent.parent
+LONG = 90.0  # seconds that anything may take on a busy machine
+
+MANIFEST = 'name = "{name}"\ntitle = "{name}"\nversion = "1.0.0"\nengine = "1"\ndependencies = {dependencies}\n'
+RULES = '''"""Rules for tests."""
+
+import os
+import signal
+import time
+
+from ade_engine import Rules, decimal, headers, text
+
+rules = Rules()
+rules.field("name", label="Name", required=True, detectors=[headers("name", "customer")], transforms=[text])
+rules.field("amount", label="Amount", detectors=[headers("amount", "sum")], transforms=[decimal()])
+'''
+SLOW = """
+
+@rules.transform("name")
+def wait(value, row):
+    time.sleep(3)
+    return value
+"""
+HELD = """
+
+if "/checks/" in os.getcwd():
+    signal.setitimer(signal.ITIMER_REAL, 0)  # the engine's own limit on a call
+    open("waits", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+"""
+DOCUMENT = b"Customers of May;;\n;;\nCustomer;Sum;Remark\nAda;1,5;first\nBob;2;\n"
+MANY_ROWS = b"Name,Amount\n" + b"".join(f"Name {number},{number}\n".encode() for number in range(50))
+
+
+class Service:
+    """One API process with its worker."""
+
+    def __init__(self, url: str, folder: Path, **settings: Any) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._log = (folder / "log.txt").open("ab")
+        given = {name.upper(): str(value) for name, value in settings.items()}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "serve", "apps.ade.web:site", "--worker", "--port", "0"],
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "ADE_"))}
+            | {name: value for name, value in os.environ.items() if name == "HOLDFAST_PREFIX"}
+            | {
+                "HOLDFAST_URL": url,
+                "HOLDFAST_ARTIFACTS": str(folder.parent / "artifacts"),
+                "HOLDFAST_TOKEN": TOKEN,
+                "HOLDFAST_TICK": "0.2",
+                "HOLDFAST_KILL_GRACE": "3",
+                "HOLDFAST_SHUTDOWN_GRACE": "0.2",
+                "ADE_FOLDER": str(folder),
+            }
+            | given,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        assert self.url, (folder / "log.txt").read_text()
+        self.client = httpx.Client(base_url=self.url, headers=AUTHORISED, timeout=LONG)
+
+    def stop(self) -> None:
+        """As an operator does, or at once if it has been killed."""
+        self.client.close()
+        self.process.terminate()
+        self._gone()
+
+    def kill(self) -> None:
+        self.client.close()
+        self.process.send_signal(signal.SIGKILL)
+        self._gone()
+
+    def _gone(self) -> None:
+        self.process.wait(timeout=LONG)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+
+    # What someone does
+
+    def get(self, path: str, **query: Any) -> Any:
+        response = self.client.get(path, params=query)
+        assert response.status_code == 200, (path, response.text)
+        return response.json()
+
+    def post(self, path: str, *, status: int = 201, **body: Any) -> Any:
+        response = self.client.post(path, **body)
+        assert response.status_code == status, (path, response.status_code, response.text)
+        return response.json()
+
+    def workspace(self, name: str) -> str:
+        return str(self.post("/workspaces", json={"name": name})["id"])
+
+    def document(self, workspace: str, content: bytes = DOCUMENT, name: str = "customers.csv") -> str:
+        return str(self.post(f"/workspaces/{workspace}/documents", files={"file": (name, content)})["id"])
+
+    def configuration(self, workspace: str, name: str, files: dict[str, str]) -> str:
+        return str(self.post(f"/workspaces/{workspace}/configurations", json={"name": name, "files": files})["id"])
+
+    def submit(self, configuration: str, document: str) -> dict[str, Any]:
+        body = {"input_document_id": document}
+        run: dict[str, Any] = self.post(f"/configurations/{configuration}/runs", json=body)
+        return run
+
+    def ended(self, run_id: str, *, at_most: float = LONG) -> dict[str, Any]:
+        """A run, when it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            run: dict[str, Any] = self.get(f"/runs/{run_id}")
+            return run if run["status"] not in ("queued", "running") else None
+
+        found: dict[str, Any] = wait_for(look, at_most=at_most, what=f"run {run_id} has ended")
+        return found
+
+    def reached(self, path: str, *statuses: str, at_most: float = LONG) -> dict[str, Any]:
+        """A run or a build, when it is in one of these states."""
+
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.get(path)
+            return found if found["status"] in statuses else None
+
+        found: dict[str, Any] = wait_for(look, at_most=at_most, what=f"{path} is {' or '.join(statuses)}")
+        return found
+
+    def log(self, run_id: str) -> list[str]:
+        return [line["message"] for line in self.get(f"/runs/{run_id}/log")["lines"]]
+
+    def until_said(self, run_id: str, words: str) -> None:
+        wait_for(lambda: any(words in line for line in self.log(run_id)), at_most=LONG, what=f"{run_id} says {words}")
+
+
+def wait_for(condition: Callable[[], Any], *, at_most: float = LONG, what: str = "") -> Any:
+    """As the other tests do, but less often: each look is work for the service."""
+
+    def look() -> Any:
+        found = condition()
+        if not found:
+            time.sleep(0.1)
+        return found
+
+    return support.wait_for(look, at_most=at_most, what=what)
+
+
+def held_rules() -> str:
+    """Rules whose build stands still in its check until `release` lets it go."""
+    return RULES + HELD
+
+
+def release(*folders: Path, only: str = "") -> None:
+    """Let builds go on that stand still there, or only that of one configuration."""
+    for folder in folders:
+        for place in (folder / "checks").glob("*/waits"):
+            with contextlib.suppress(OSError):
+                if f'name = "{only}' in (place.parent / "ade.toml").read_text():
+                    (place.parent / "go").touch()
+
+
+def files(name: str = "plain", rules: str = RULES, dependencies: str = "[]") -> dict[str, str]:
+    return {"ade.toml": MANIFEST.format(name=name, dependencies=dependencies), "rules.py": rules}
+
+
+@contextlib.contextmanager
+def service(url: str, folder: Path, **settings: Any) -> Iterator[Service]:
+    started = Service(url, folder, **settings)
+    try:
+        yield started
+    finally:
+        if started.process.returncode is None:
+            started.stop()
+
+
+def programs(*folders: Path) -> dict[int, list[str]]:
+    """The programs of these folders' environments that run now, by their process id: seen from outside."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if any(words[0].startswith(f"{each}/") for each in folders):
+                found[int(entry.name)] = words
+    return found
+
+
+def engines(*folders: Path) -> dict[int, list[str]]:
+    """The engines among them that work on a run."""
+    return {pid: words for pid, words in programs(*folders).items() if "ade_engine" in words and "run" in words}
+
+
+class Watch:
+    """Looks again and again how many engines there are at once."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.most = 0
+        self.seen: set[int] = set()
+        self.folders, self._stop = folders, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.is_set():
+            found = engines(*self.folders)
+            self.seen |= set(found)
+            self.most = max(self.most, len(found))
+            self._stop.wait(0.04)

@@ -1,0 +1,93 @@
+"""What stops in the middle: by its time, by kill -9 of the API, twice."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.apps.ade.ade_service import (
+    LONG,
+    MANY_ROWS,
+    RULES,
+    SLOW,
+    engines,
+    files,
+    held_rules,
+    programs,
+    release,
+    service,
+    wait_for,
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.contract("Q13")
+def test_what_takes_too_long_fails_with_words_and_leaves_no_process(own_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    with service(own_url, folder, ade_run_timeout_seconds=3, ade_build_timeout=15, ade_max_builds=2) as one:
+        workspace = one.workspace(f"time {secrets.token_hex(4)}")
+        document = one.document(workspace, MANY_ROWS)
+        held = one.submit(one.configuration(workspace, "held", files("held", held_rules())), document)
+        slow = one.submit(one.configuration(workspace, "slow", files("slow", RULES + SLOW)), document)
+
+        ended = one.ended(slow["id"])
+        assert ended["status"] == "failed"
+        assert ended["message"].startswith("the run took longer than 3 s (ADE_RUN_TIMEOUT_SECONDS)")
+        assert engines(folder) == {}
+        assert ended["build"]["status"] == "ready"
+
+        ended = one.ended(held["id"])
+        assert ended["status"] == "failed"
+        assert ended["message"].startswith("build failed: ")
+        assert "15" in ended["message"]
+        assert ended["build"]["status"] == "failed"
+        wait_for(lambda: not programs(folder), what="nothing runs in the folder")
+
+
+@pytest.mark.contract("Q5", "Q14")
+def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
+    """Mid-build: it is made once more, then it fails. Mid-run: the run fails. Nothing half-made is ever used."""
+    folder = tmp_path / "one"
+    settings: dict[str, Any] = {"holdfast_lease": 3, "holdfast_tick": 0.3, "ade_max_builds": 2}
+    with service(own_url, folder, **settings) as first:
+        workspace = first.workspace(f"crash {secrets.token_hex(4)}")
+        document = first.document(workspace, MANY_ROWS)
+
+        def submit(name: str, rules: str) -> dict[str, Any]:
+            return first.submit(first.configuration(workspace, name, files(name, rules)), document)
+
+        slow = submit("slow", RULES + SLOW)
+        wait_for(lambda: engines(folder), at_most=LONG, what="the engine runs")
+        lucky, unlucky = submit("lucky", held_rules()), submit("unlucky", held_rules())
+        wait_for(lambda: len(checking(folder)) == 2, at_most=LONG, what="both builds are in the middle")
+        first.kill()
+    wait_for(lambda: not programs(folder), what="no program outlives the API")
+    for left in checking(folder):
+        left.unlink()
+
+    with service(own_url, folder, **settings) as second:
+        ended = second.ended(slow["id"])
+        assert ended["status"] == "failed"
+        assert "was lost" in ended["message"]
+        assert ended["started_at"] is not None
+        wait_for(lambda: len(checking(folder)) == 2, at_most=LONG, what="both builds are made once more")
+        assert second.get(f"/runs/{lucky['id']}")["status"] == "queued"
+        release(folder, only="lucky")
+        assert second.ended(lucky["id"])["status"] == "succeeded"
+        second.kill()
+
+    with service(own_url, folder, **settings) as third:
+        ended = third.ended(unlucky["id"])
+        assert ended["status"] == "failed"
+        assert ended["message"].startswith("build failed: ")
+        assert third.get(f"/builds/{unlucky['build_id']}")["status"] == "failed"
+        again = third.submit(lucky["configuration_id"], document)
+        assert third.ended(again["id"])["status"] == "succeeded"
+        assert third.get(f"/runs/{slow['id']}")["status"] == "failed"
+
+
+def checking(folder: Path) -> list[Path]:
+    return list((folder / "checks").glob("*/waits"))

@@ -1,0 +1,123 @@
+"""Many at once: two API processes on one database, more submissions than the queue takes, one build, N engines each."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.apps.ade.ade_service import (
+    AUTHORISED,
+    LONG,
+    MANY_ROWS,
+    Service,
+    Watch,
+    files,
+    held_rules,
+    release,
+    service,
+    wait_for,
+)
+
+PLACES, ASKED, AT_ONCE = 1000, 1200, 40
+pytestmark = pytest.mark.timeout(300)
+
+
+async def submit_all(services: list[Service], configuration: str, document: str) -> list[httpx.Response]:
+    """Everyone asks at once, half of them here and half of them there."""
+    waiting = asyncio.Semaphore(AT_ONCE)
+    limits = httpx.Limits(max_connections=AT_ONCE)
+
+    async def submit(client: httpx.AsyncClient) -> httpx.Response:
+        async with waiting:
+            body = {"input_document_id": document}
+            return await client.post(f"/configurations/{configuration}/runs", json=body)
+
+    clients = [
+        httpx.AsyncClient(base_url=each.url, headers=AUTHORISED, timeout=LONG, limits=limits) for each in services
+    ]
+    try:
+        return await asyncio.gather(*(submit(clients[number % len(clients)]) for number in range(ASKED)))
+    finally:
+        for client in clients:
+            await client.aclose()
+
+
+def every_run(one: Service) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    before = None
+    while True:
+        page = one.get("/runs", limit=200, **({"before": before} if before else {}))
+        found += page["runs"]
+        before = page["next"]
+        if before is None:
+            return found
+
+
+@pytest.mark.contract("Q4", "Q5", "Q8", "Q9", "Q12", "Q18")
+def test_a_thousand_runs_one_build_one_execution_and_never_more_engines_than_places(
+    own_url: str, tmp_path: Path
+) -> None:
+    settings = {"ade_max_concurrency": 1, "ade_queue_size": PLACES, "holdfast_max_requests": 100_000}
+    with (
+        service(own_url, tmp_path / "one", **settings) as one,
+        service(own_url, tmp_path / "two", **settings) as two,
+    ):
+        workspace = one.workspace(f"crowd {secrets.token_hex(4)}")
+        document = one.document(workspace)
+        configuration = one.configuration(workspace, "held", files("held", held_rules()))
+
+        answers = asyncio.run(submit_all([one, two], configuration, document))
+
+        assert Counter(answer.status_code for answer in answers) == {201: PLACES, 429: ASKED - PLACES}
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert refused.json()["code"] == "run_queue_full"
+        assert int(refused.headers["Retry-After"]) >= 1
+        runs = every_run(two)
+        assert len({run["id"] for run in runs}) == len(runs) == PLACES
+        assert {run["id"] for run in runs} == {answer.json()["id"] for answer in answers if answer.status_code == 201}
+        assert {run["status"] for run in runs} == {"queued"}
+        [build] = one.get("/builds")["builds"]
+        assert {run["build_id"] for run in runs} == {build["id"]}
+
+        other = one.configuration(workspace, "late", files("late"))
+        refused = one.post(f"/configurations/{other}/runs", status=429, json={"input_document_id": document})
+        assert refused["code"] == "run_queue_full"
+        assert one.get("/builds", configuration_id=other)["builds"] == []
+        one.post(f"/runs/{runs[-1]['id']}/cancel", status=200)
+        assert two.submit(other, document)["status"] == "queued"
+
+        with Watch(tmp_path / "one") as here, Watch(tmp_path / "two") as there:
+            release(tmp_path / "one", tmp_path / "two")
+            done = wait_for(lambda: enough(one, here, there), at_most=200, what="both have run some")
+            running = one.get("/runs", status="running")["runs"]
+        assert done
+        assert len(running) <= 2
+        assert (here.most, there.most) == (1, 1)
+        makings = one.get("/holdfast/api/runs", job="ade.environment")["runs"]
+        made_once = [making for making in makings if making["args"]["configuration_id"] == configuration]
+        assert len(made_once) == 1
+        assert made_once[0]["attempt"] == 1
+
+
+def enough(one: Service, here: Watch, there: Watch) -> bool:
+    """The host that did not make the build has made the environment again for itself; no run has failed."""
+    release(here.folders[0], there.folders[0])
+    assert one.get("/runs", status="failed")["runs"] == []
+    return len(here.seen) >= 2 and len(there.seen) >= 2
+
+
+@pytest.mark.contract("Q9")
+def test_one_process_runs_as_many_as_it_may_and_no_more(own_url: str, tmp_path: Path) -> None:
+    with service(own_url, tmp_path / "one", ade_max_concurrency=2) as one, Watch(tmp_path / "one") as watch:
+        workspace = one.workspace(f"pool {secrets.token_hex(4)}")
+        configuration = one.configuration(workspace, "plain", files("plain"))
+        document = one.document(workspace, MANY_ROWS)
+        runs = [one.submit(configuration, document) for _ in range(6)]
+        assert [one.ended(run["id"])["status"] for run in runs] == ["succeeded"] * 6
+    assert watch.most == 2
+    assert len(watch.seen) == 6

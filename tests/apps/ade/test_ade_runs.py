@@ -1,0 +1,232 @@
+"""A run from upload to workbook, and every way in which it can end otherwise: over HTTP, on each database."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openpyxl import load_workbook
+from tests.apps.ade.ade_service import AUTHORISED, MANY_ROWS, RULES, SLOW, Service, engines, files, held_rules, wait_for
+
+BROKEN = RULES + "\nraise RuntimeError('these rules are broken')\n"
+
+
+@pytest.fixture(scope="module")
+def workspace(ade: Service) -> str:
+    return ade.workspace(f"tests {secrets.token_hex(4)}")
+
+
+@pytest.fixture(scope="module")
+def document(ade: Service, workspace: str) -> str:
+    return ade.document(workspace)
+
+
+@pytest.fixture(scope="module")
+def plain(ade: Service, workspace: str) -> str:
+    return ade.configuration(workspace, "plain", files())
+
+
+@pytest.fixture(scope="module")
+def slow(ade: Service, workspace: str) -> str:
+    return ade.configuration(workspace, "slow", files("slow", RULES + SLOW))
+
+
+@pytest.fixture(scope="module")
+def finished(ade: Service, plain: str, document: str) -> dict[str, Any]:
+    return ade.ended(ade.submit(plain, document)["id"])
+
+
+@pytest.mark.contract("Q1", "Q2", "Q17", "Q20")
+def test_a_messy_file_becomes_a_normalised_workbook(
+    ade: Service, workspace: str, plain: str, document: str, finished: dict[str, Any]
+) -> None:
+    assert (finished["status"], finished["message"]) == ("succeeded", None)
+    assert finished["workspace_id"] == workspace
+    assert finished["configuration_id"] == plain
+    assert finished["input_document_id"] == document
+    assert finished["build_id"] == finished["build"]["id"]
+    assert finished["created_at"] < finished["started_at"] < finished["finished_at"]
+    assert finished["summary"] == finished["summary"] | {"rows_read": 2, "rows_written": 2, "rows_rejected": 0}
+
+    made = {output["name"]: output for output in ade.get(finished["outputs_url"])["outputs"]}
+    assert sorted(made) == ["output.xlsx", "preview.json", "report.json"]
+    workbook = load_workbook(io.BytesIO(ade.client.get(made["output.xlsx"]["url"]).content))
+    rows = [[cell.value for cell in row][:2] for row in workbook["Data"].iter_rows()]
+    assert [[str(value) for value in row] for row in rows] == [["Name", "Amount"], ["Ada", "1.5"], ["Bob", "2"]]
+
+    sheets = {sheet["name"]: sheet for sheet in ade.get(f"/runs/{finished['id']}/preview")["sheets"]}
+    assert [row[:2] for row in sheets["Data"]["rows"]] == [["Name", "Amount"], ["Ada", "1.5"], ["Bob", "2"]]
+    assert any("column A 'Customer' is name" in line for line in ade.log(finished["id"]))
+
+
+@pytest.mark.contract("Q17")
+def test_the_stream_of_a_run_tells_all_and_ends(ade: Service, finished: dict[str, Any]) -> None:
+    with ade.client.stream("GET", finished["events_url"], headers={"Accept": "text/event-stream"}) as stream:
+        told = "".join(stream.iter_text())
+    assert "is name, score" in told
+    assert told.rstrip().endswith("event: end\ndata: {}")
+
+
+@pytest.mark.contract("Q16")
+def test_run_again_makes_a_new_run_and_leaves_the_earlier_one_as_it_was(ade: Service, finished: dict[str, Any]) -> None:
+    again = ade.post(f"/runs/{finished['id']}/again")
+    assert again["id"] != finished["id"]
+    assert again["build_id"] == finished["build_id"]
+    assert ade.ended(again["id"])["status"] == "succeeded"
+    assert ade.get(f"/runs/{finished['id']}") == finished
+    assert not {"attempt", "retry_of_run_id", "again_of"} & set(again)
+
+
+@pytest.mark.contract("Q7")
+def test_a_document_of_another_workspace_is_refused_and_nothing_is_made(ade: Service, plain: str) -> None:
+    other = ade.document(ade.workspace(f"other {secrets.token_hex(4)}"))
+    before = [run["id"] for run in ade.get("/runs")["runs"]]
+    for document in (other, "0123"):
+        problem = ade.post(f"/configurations/{plain}/runs", status=404, json={"input_document_id": document})
+        assert problem["code"] == "document_not_found"
+    assert ade.post("/configurations/0123/runs", status=404, json={"input_document_id": other})["code"] == (
+        "configuration_not_found"
+    )
+    assert ade.post(f"/configurations/{plain}/runs", status=422, json={})["code"] == "invalid_request"
+    assert [run["id"] for run in ade.get("/runs")["runs"]] == before
+
+
+@pytest.mark.contract("Q3", "Q6")
+def test_a_change_is_another_build_and_the_same_files_are_the_same_one(
+    ade: Service, workspace: str, document: str
+) -> None:
+    configuration = ade.configuration(workspace, "changing", files("changing"))
+    first = ade.ended(ade.submit(configuration, document)["id"])
+
+    def save(saved: dict[str, str]) -> dict[str, Any]:
+        response = ade.client.put(f"/configurations/{configuration}", json={"files": saved})
+        assert response.status_code == 200
+        found: dict[str, Any] = response.json()
+        return found
+
+    assert save(files("changing"))["version"] == 1
+    assert save(files("changing", RULES + "# changed\n"))["version"] == 2
+    second = ade.submit(configuration, document)
+    assert second["build_id"] != first["build_id"]
+    assert second["build"]["fingerprint"] != first["build"]["fingerprint"]
+    assert save(files("changing"))["version"] == 3
+    third = ade.ended(ade.submit(configuration, document)["id"])
+    assert third["build_id"] == first["build_id"]
+    assert [ade.ended(run["id"])["status"] for run in (second, third)] == ["succeeded", "succeeded"]
+    assert len(ade.get("/builds", configuration_id=configuration)["builds"]) == 2
+
+
+@pytest.mark.contract("Q11")
+def test_a_build_that_fails_fails_its_runs_with_the_reason_and_the_next_run_has_it_made_once_more(
+    ade: Service, workspace: str, document: str
+) -> None:
+    configuration = ade.configuration(workspace, "broken", files("broken", BROKEN))
+    runs = [ade.submit(configuration, document) for _ in range(3)]
+    ended = [ade.ended(run["id"]) for run in runs]
+    assert {run["status"] for run in ended} == {"failed"}
+    assert all(run["message"].startswith("build failed: ") for run in ended)
+    assert all("these rules are broken" in run["message"] for run in ended)
+    assert all(run["started_at"] is None for run in ended)
+    build = ade.get(f"/builds/{runs[0]['build_id']}")
+    assert build["status"] == "failed"
+    assert "these rules are broken" in build["message"]
+
+    again = ade.submit(configuration, document)
+    assert again["build_id"] == build["id"]
+    assert ade.ended(again["id"])["status"] == "failed"
+    assert ade.get(f"/builds/{build['id']}")["started_at"] > build["started_at"]
+    assert [ade.get(f"/runs/{run['id']}") for run in runs] == [
+        run | {"build": ade.get(f"/builds/{build['id']}")} for run in ended
+    ]
+
+
+@pytest.mark.contract("Q10", "Q15")
+def test_cancelling_and_who_goes_next(
+    ade: Service, workspace: str, slow: str, plain: str, finished: dict[str, Any], document: str
+) -> None:
+    """A run is cancelled while its build is made, while it waits, while it runs; a younger one passes who can't go."""
+    long = ade.document(workspace, MANY_ROWS, "many.csv")
+    held = ade.configuration(workspace, "held", files("held", held_rules()))
+    waiting = ade.submit(held, document)
+    ade.reached(f"/builds/{waiting['build_id']}", "building")
+    younger = ade.submit(plain, document)
+    assert ade.ended(younger["id"])["status"] == "succeeded"
+    assert ade.get(f"/runs/{waiting['id']}")["status"] == "queued"
+    assert ade.get(f"/builds/{waiting['build_id']}")["status"] == "building"
+
+    never = ade.submit(held, document)
+    assert ade.post(f"/runs/{never['id']}/cancel", status=200)["status"] == "cancelled"
+    stopped = ade.post(f"/builds/{waiting['build_id']}/cancel", status=200)
+    ade.reached(f"/builds/{stopped['id']}", "cancelled")
+    ended = ade.ended(waiting["id"])
+    assert (ended["status"], ended["started_at"]) == ("failed", None)
+    assert ended["message"].startswith("build failed: ")
+    assert ade.get(f"/runs/{never['id']}")["started_at"] is None
+    wait_for(lambda: not (ade.folder / "checks").exists() or not list((ade.folder / "checks").glob("*/rules.py")))
+
+    running = ade.submit(slow, long)
+    ade.reached(f"/runs/{running['id']}", "running")
+    pids = wait_for(lambda: engines(ade.folder), at_most=60, what="the engine runs")
+    [pid] = pids
+    group = os.getpgid(pid)
+    ade.post(f"/runs/{running['id']}/cancel", status=200)
+    ended = ade.ended(running["id"])
+    assert (ended["status"], ended["message"]) == ("cancelled", ended["message"])
+    assert ended["message"].startswith("cancelled by admin")
+    assert not members(group)
+    assert engines(ade.folder) == {}
+    assert list((ade.folder / "work").glob("*/input")) == []
+    assert ade.post(f"/runs/{running['id']}/cancel", status=200)["status"] == "cancelled"
+
+
+def members(group: int) -> list[int]:
+    """Who lives in a process group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, _, pgrp = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            except OSError:
+                continue
+            if int(pgrp) == group and state not in "ZX":
+                found.append(int(entry.name))
+    return found
+
+
+def test_what_is_no_spreadsheet_is_refused_and_what_can_not_be_read_fails_with_words(
+    ade: Service, workspace: str, plain: str
+) -> None:
+    for content in (b"\x89PNG\r\n\x1a\n" + bytes(100), b"\xd0\xcf\x11\xe0" + bytes(600), b"", bytes(50)):
+        answer = ade.client.post(f"/workspaces/{workspace}/documents", files={"file": ("a.csv", content)})
+        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_type")
+    damaged = ade.document(workspace, b"PK\x03\x04" + bytes(range(256)) * 10, "damaged.xlsx")
+    ended = ade.ended(ade.submit(plain, damaged)["id"])
+    assert ended["status"] == "failed"
+    assert ended["message"].endswith(")")
+    assert "Traceback" not in ended["message"]
+
+
+def test_the_same_bytes_come_back(ade: Service, workspace: str) -> None:
+    content = b"Name,Amount\n" + b"".join(f"N{number},{number}\n".encode() for number in range(200_000))
+    one = ade.get(f"/documents/{ade.document(workspace, content)}")
+    two = ade.get(f"/documents/{ade.document(workspace, content)}")
+    assert one["sha256"] == two["sha256"]
+    assert ade.client.get(one["content_url"]).content == content
+
+
+@pytest.mark.parametrize("path", ["/runs", "/documents", "/configurations", "/builds", "/workspaces", "/openapi.json"])
+def test_nothing_is_open(ade: Service, path: str) -> None:
+    assert httpx.get(ade.url.rstrip("/") + path).status_code == 401
+    assert httpx.get(ade.url.rstrip("/") + path, headers=AUTHORISED).status_code == 200
+
+
+def test_pages_are_there_for_people(ade: Service, plain: str, finished: dict[str, Any]) -> None:
+    pages = ["/runs", "/runs?status=failed", "/documents", "/configurations", "/builds", finished["url"]]
+    for path in [*pages, f"/configurations/{plain}", finished["build"]["url"]]:
+        answer = ade.client.get(path, headers={"Accept": "text/html"})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
