@@ -74,5 +74,4 @@ def tell_recovery(began_at: datetime) -> None:
         level=logging.WARNING if recovered else logging.INFO,
         runs=len(recovered),
         jobs=[{"job": run.job_name, "scheduled_for": run.scheduled_for, "run": run.id} for run in recovered],
-        total=next((one.value for one in engine.hf.statistics.counters() if one.name == job_runs.RECOVERED), 0),
     )

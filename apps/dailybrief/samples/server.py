@@ -13,12 +13,11 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from sqlalchemy import select
 
 from apps.dailybrief import catalogue, engine
-from apps.dailybrief.samples.feeds import SampleFeeds
+from apps.dailybrief.samples.serving import serving
 from apps.dailybrief.samples.stories import PAPERS
 from apps.dailybrief.tables import Feed
 from holdfast import HoldfastError
@@ -34,38 +33,13 @@ def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     engine.prepare()
-    with serving(int(os.environ.get("APP_PORT") or 0)) as server:
+    with serving(engine.settings.zone, port=int(os.environ.get("APP_PORT") or 0)) as server:
         base = f"http://127.0.0.1:{server.server_port}"
         put_into_catalogue(base)
         log.info("ready: %d feeds at %s", len(PAPERS), base)
         threading.Thread(target=ask_for_a_brief, name="asks", daemon=True).start()
         server.serve_forever()
     return 0
-
-
-def serving(port: int) -> ThreadingHTTPServer:
-    """A server of the feeds, from now on."""
-    feeds = SampleFeeds(datetime.now(UTC), engine.settings.zone)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = feeds.get(self.path, datetime.now(UTC))
-            if found is None:
-                self.send_error(404)
-                return
-            unchanged = self.headers.get("If-None-Match") == found.etag
-            self.send_response(304 if unchanged else 200)
-            self.send_header("ETag", found.etag)
-            self.send_header("Content-Type", found.content_type)
-            self.send_header("Content-Length", "0" if unchanged else str(len(found.body)))
-            self.end_headers()
-            if not unchanged:
-                self.wfile.write(found.body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
 
 
 def put_into_catalogue(base: str) -> None:

@@ -1,0 +1,216 @@
+"""Web and worker are two services: only the one schedules, there is one of it, and it clears up after its predecessor."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apps.dailybrief import services
+from tests.apps.dailybrief.feed_server import FeedServer
+from tests.apps.dailybrief.two_services import Process, TwoServices, sample_feeds, wait_for
+
+pytestmark = pytest.mark.timeout(240)
+
+WORKERS = 2
+JOBS = ("rss_ingestion", "event_clustering", "retention_cleanup", "publish_brief")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
+    """Gunicorn with two workers, and no worker of jobs yet; every job would be due each second."""
+    every_second = {f"DAILYBRIEF_{job}_AT": "* * * * * *" for job in ("INGESTION", "CLUSTERING")}
+    found = TwoServices(tmp_path_factory.mktemp("services"), **every_second)
+    try:
+        found.web(workers=WORKERS)
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.mark.contract("J1")
+def test_no_worker_of_gunicorn_schedules_or_could(both: TwoServices) -> None:
+    since = time.monotonic()
+    answers: dict[int, dict[str, Any]] = {}
+
+    def all_have_answered() -> bool:
+        with suppress(KeyError):
+            both.client.cookies.clear()
+        response = both.client.get("/service", headers={"Connection": "close"})
+        answers[response.json()["pid"]] = response.json()
+        return len(answers) == WORKERS
+
+    wait_for(all_have_answered, "each worker of Gunicorn has answered")
+    for answer in answers.values():
+        assert (answer["service"], answer["schedules"], answer["schedulers"]) == ("k2dailybrief-web", False, [])
+        assert answer["parent"] == both.started[0].pid
+    wait_for(lambda: time.monotonic() - since > 3, "three slots have come due")
+    assert both.rows() == []
+    assert both.select("select * from holdfast_slots") == []
+    assert both.get("/holdfast/api/workers")["workers"] == []
+
+
+@pytest.mark.contract("J1")
+def test_a_process_that_is_the_web_service_can_not_become_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.dailybrief import shift
+
+    monkeypatch.setattr(services, "_this", services.WEB)
+    with pytest.raises(services.WrongService, match="k2dailybrief-web"):
+        shift.begin()
+
+
+@pytest.mark.contract("J1")
+def test_a_setting_that_can_not_be_used_ends_the_worker_before_it_touches_anything(tmp_path: Path) -> None:
+    found = TwoServices(tmp_path, DAILYBRIEF_TIMEZONE="Mars/Olympus")
+    worker = found.start("apps.dailybrief.worker")
+    assert worker.running.wait(timeout=50) == 2
+    [line] = worker.events("invalid_settings")
+    assert "DAILYBRIEF_TIMEZONE" in line["error"]
+    assert not found.database.exists()
+
+
+@pytest.fixture(scope="module")
+def newsroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
+    """Both services, with jobs that only a hand starts."""
+    found = TwoServices(tmp_path_factory.mktemp("newsroom"))
+    try:
+        found.web(workers=1)
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture
+def feeds() -> Iterator[FeedServer]:
+    with FeedServer().running() as found:
+        yield found
+
+
+def job_process(worker: Process) -> int | None:
+    """The process in which a worker's job runs."""
+    for task in Path(f"/proc/{worker.pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if b"supervisor.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
+    return None
+
+
+@pytest.mark.contract("J2", "J9", "J3", "J15")
+def test_one_worker_is_active_and_the_next_clears_up_what_a_killed_one_left(
+    newsroom: TwoServices, feeds: FeedServer
+) -> None:
+    first = newsroom.worker()
+    second = newsroom.start("apps.dailybrief.worker")
+    assert second.running.wait(timeout=50) == 3, "it refuses"
+    [refusal] = second.events("worker_refused")
+    [ready] = first.events("worker_ready")
+    assert ready["worker"] in refusal["error"]
+    assert f"pid {first.pid}" in refusal["error"]
+    assert refusal["code"] == "worker_exists"
+
+    stuck = newsroom.client.post("/feeds", json={"url": feeds.url("silent")}).json()
+    slot = datetime.now(UTC).replace(microsecond=0)
+    run_id = newsroom.trigger("rss_ingestion", slot).json()["id"]
+    wait_for(lambda: feeds.asked("silent"), "the job is in the middle of its work")
+    child = job_process(first)
+    first.kill()
+    [row] = newsroom.rows()
+    assert (row["id"], row["status"], row["finished_at"]) == (run_id, "running", None)
+
+    third = newsroom.worker()
+    row = newsroom.ended(run_id)
+    assert (row["status"], row["error_message"]) == ("failed", "worker_startup_recovery")
+    assert row["worker_instance"] == ready["worker"]
+    [told] = third.events("worker_startup_recovery")
+    assert (told["runs"], told["jobs"][0]["run"]) == (1, run_id)
+    [ended] = third.events("job_ended") or wait_for(lambda: third.events("job_ended"), "its end is told")
+    assert (ended["run"], ended["status"], ended["error"]) == (run_id, "failed", "worker_startup_recovery")
+    counted = "holdfast_startup_recoveries_total 1"
+    wait_for(lambda: counted in newsroom.client.get("/metrics").text, "it is counted")
+    assert child is not None
+    wait_for(lambda: not Path(f"/proc/{child}").exists(), "the killed worker's job is gone, too")
+
+    assert newsroom.trigger("rss_ingestion", slot).json()["code"] == "slot_taken", "one attempt, and no other"
+    newsroom.client.delete(f"/feeds/{stuck['id']}").raise_for_status()
+    assert newsroom.run("rss_ingestion")["status"] == "success"
+
+
+@pytest.mark.contract("J11", "J7")
+def test_there_is_no_way_round_a_slot(newsroom: TwoServices) -> None:
+    """Whoever submits a job by the engine's own API gets a run that does nothing."""
+    if not newsroom.get("/holdfast/api/workers")["workers"]:
+        newsroom.worker()
+    before = len(newsroom.rows())
+    asked = {"job": "event_clustering", "args": {"scheduled_for": "2026-01-01T00:00:00+00:00"}}
+    response = newsroom.client.post("/holdfast/api/runs", json=asked)
+    assert response.status_code == 201, response.text
+    run_id = response.json()["id"]
+
+    def ended() -> Any:
+        run = newsroom.get(f"/holdfast/api/runs/{run_id}")
+        return run if run["state"] in ("failed", "succeeded") else None
+
+    run = wait_for(ended, "the run has ended")
+    assert (run["state"], run["failure_type"]) == ("failed", "NO_SLOT")
+    assert len(newsroom.rows()) == before
+
+
+@pytest.mark.contract("J8", "J12", "J13", "J15", "J16")
+def test_a_job_killed_in_the_middle_is_failed_and_the_next_slot_does_its_work_once(newsroom: TwoServices) -> None:
+    if not newsroom.get("/holdfast/api/workers")["workers"]:
+        newsroom.worker()
+    worker = next(
+        one for one in reversed(newsroom.started) if one.events("worker_ready") and one.running.poll() is None
+    )
+    with sample_feeds() as addresses:
+        for address in addresses:
+            newsroom.client.post("/feeds", json={"url": address}).raise_for_status()
+        for job in JOBS:
+            run_id = newsroom.trigger(job).json()["id"]
+            os.kill(wait_for(lambda: job_process(worker), f"{job} has its process"), signal.SIGKILL)
+            killed = newsroom.ended(run_id)
+            assert killed["status"] == "failed"
+            assert "killed" in killed["error_message"]
+            assert newsroom.run(job)["status"] == "success"
+        for job in ("rss_ingestion", "publish_brief"):
+            assert newsroom.run(job)["status"] == "success", "and once more"
+
+    [articles] = newsroom.select("select count(*) as n, count(distinct url) as urls from raw_articles")
+    [links] = newsroom.select("select count(*) as n, count(distinct raw_article_id) as articles from cluster_articles")
+    assert articles["n"] == articles["urls"] == links["n"] == links["articles"] >= 20
+    assert (
+        newsroom.select(
+            "select id from clusters c where article_count <> (select count(*) from cluster_articles "
+            "where cluster_id = c.id)"
+        )
+        == []
+    )
+    assert newsroom.select("select count(*) as n from editions") == [{"n": 1}]
+    ends = {line["run"]: line for line in wait_for(lambda: _told(worker), "the last end is told")}
+    done = [line for line in ends.values() if line["status"] == "success"]
+    assert {"duration", "rows", "started_at", "finished_at", "scheduled_for", "error"} <= done[-1].keys()
+    [first] = [line["rows"] for line in done if line["job"] == "rss_ingestion" and line["rows"]]
+    assert first == articles["n"], "the second reading found nothing new"
+
+
+def _told(worker: Process) -> list[dict[str, Any]]:
+    ends = worker.events("job_ended")
+    return ends if sum(line["job"] == "publish_brief" for line in ends) >= 3 else []
+
+
+def test_gunicorn_ends_open_streams_at_once_when_it_is_told_to_stop(both: TwoServices) -> None:
+    web = both.started[0]
+    with both.client.stream("GET", "/holdfast/live", params={"topics": "runs"}) as stream:
+        assert stream.status_code == 200
+        assert web.end() == 0
+    log = web.log.read_text()
+    assert "Shutting down: Master" in log
+    assert not re.search("timeout|exceeded|Cancel", log), "it did not have to wait for the stream's grace to be over"

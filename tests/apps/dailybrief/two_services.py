@@ -1,0 +1,176 @@
+"""The two services as processes, on a database of their own, with the feeds of the samples beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx
+from apps.dailybrief.samples.serving import serving
+from apps.dailybrief.samples.stories import PAPERS
+
+ROOT = Path(__file__).parent.parent.parent.parent
+TOKEN = "0123456789abcdef-newsroom"
+NEVER = "0 0 1 1 *"  # only by hand
+PATIENCE = 50.0
+
+
+def wait_for(condition: Callable[[], Any], what: str, *, at_most: float = PATIENCE) -> Any:
+    """What the condition gives as soon as it gives something; a failure after so many seconds."""
+    give_up_at = time.monotonic() + at_most
+    while time.monotonic() < give_up_at:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {at_most} s: {what}")
+
+
+class Process:
+    """One of them, and what it has printed."""
+
+    def __init__(self, *command: str, log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        with open(log, "ab") as file:
+            self.running = subprocess.Popen(
+                [sys.executable, "-m", *command], stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=ROOT
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.running.pid
+
+    def said(self) -> list[dict[str, Any]]:
+        """Its lines of JSON."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        return [line for line in self.said() if line.get("event") == name]
+
+    def kill(self) -> None:
+        """Now, without a farewell."""
+        self.running.kill()
+        self.running.wait(timeout=PATIENCE)
+
+    def end(self) -> int:
+        """Ask it to stop; its exit code."""
+        if self.running.poll() is None:
+            self.running.send_signal(signal.SIGTERM)
+        try:
+            return self.running.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+class TwoServices:
+    """Starts them, asks them over HTTP, and looks into their database past them."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder, self.database = folder, folder / "news.db"
+        self.started: list[Process] = []
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "DAILYBRIEF_"))},
+            "HOLDFAST_URL": f"sqlite:///{self.database}",
+            "HOLDFAST_ARTIFACTS": str(folder / "artifacts"),
+            "HOLDFAST_TOKEN": TOKEN,
+            "HOLDFAST_LEASE": "3",
+            "HOLDFAST_TICK": "0.2",
+            "DAILYBRIEF_ALLOW_PRIVATE_ADDRESSES": "true",
+            "DAILYBRIEF_HOST_PAUSE": "0.01",
+            **{f"DAILYBRIEF_{job}_AT": NEVER for job in ("INGESTION", "CLUSTERING", "RETENTION", "PUBLISHING")},
+            "PYTHONUNBUFFERED": "1",
+            **settings,
+        }
+
+    def start(self, *command: str, **environment: str) -> Process:
+        log = self.folder / f"process-{len(self.started)}.log"
+        self.started.append(Process(*command, log=log, environment=self.environment | environment))
+        return self.started[-1]
+
+    def web(self, *, workers: int = 2) -> Process:
+        """Gunicorn with so many workers; it answers when this returns."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        config = "python:apps.dailybrief.gunicorn_config"
+        web = self.start("gunicorn", "-c", config, "--bind", f"127.0.0.1:{port}", "--workers", str(workers))
+        self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20)
+        wait_for(lambda: self._answers(), f"the web service answers; {web.log.read_text()}")
+        return web
+
+    def worker(self) -> Process:
+        """A worker that is ready."""
+        worker = self.start("apps.dailybrief.worker")
+        wait_for(lambda: worker.events("worker_ready"), f"the worker is ready; see {worker.log}")
+        return worker
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return self.client.get("/healthz").status_code == 200
+        return False
+
+    def get(self, path: str, **query: Any) -> Any:
+        response = self.client.get(path, params=query)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def trigger(self, job: str, slot: datetime | None = None) -> httpx.Response:
+        at = slot or datetime.now(UTC)
+        return self.client.post("/job-runs", json={"job_name": job, "scheduled_for": at.isoformat()})
+
+    def run(self, job: str, slot: datetime | None = None) -> dict[str, Any]:
+        """Trigger a job, and its row when it has ended. An earlier run that is still to end is waited for."""
+
+        def triggered() -> str | None:
+            response = self.trigger(job, slot)
+            assert response.status_code == 201 or response.json()["code"] == "still_running", response.text
+            return response.json()["id"] if response.status_code == 201 else None
+
+        run_id = wait_for(triggered, f"{job} is free")
+        return self.ended(run_id)
+
+    def ended(self, run_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = wait_for(
+            lambda: next((row for row in self.rows() if row["id"] == run_id and row["finished_at"]), None),
+            f"run {run_id} has ended",
+        )
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """`job_runs`, as the standard library's SQLite reads it, past all of our code."""
+        return self.select("select * from job_runs order by started_at, id")
+
+    def select(self, question: str) -> list[dict[str, Any]]:
+        with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=20)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(question)]
+
+    def close(self) -> None:
+        if hasattr(self, "client"):
+            self.client.close()
+        for process in self.started:
+            process.end()
+
+
+@contextlib.contextmanager
+def sample_feeds() -> Iterator[list[str]]:
+    """The addresses of the six newspapers, while they are served."""
+    with serving(ZoneInfo("UTC")) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield [f"http://127.0.0.1:{server.server_port}/{paper.key}" for paper in PAPERS]
+        server.shutdown()
+        thread.join()
