@@ -96,7 +96,7 @@ def read_all(
     with writers.begin() as session:
         feeds, waiting = due(session, limits, at=clock())
     done = Ingested(feeds=len(feeds), waiting=waiting)
-    own = Readers(READERS, seconds=limits.fetch_timeout.total_seconds())
+    own = Readers(READERS, seconds=limits.parse_timeout.total_seconds())
     with closing(own), _Desk(feeds, limits, clock=clock, reach=reach, readers=readers or own) as desk:
         for reading in desk.readings(check):
             written, stored = _store(writers, reading, limits)
@@ -165,6 +165,10 @@ class _Desk:
                 reading = self._read(feed)
             except Stopped:
                 return
+            except Exception as error:
+                # A fault of ours, which this feed has found: the others are read all the same, now and every time.
+                fault = Failed(code="internal_error", message=f"{type(error).__name__}: {error}")
+                reading = Reading(feed=feed, at=self._clock(), outcome=fault)
             while not self._stop.is_set():
                 try:
                     self._readings.put(reading, timeout=SLICE)

@@ -13,6 +13,7 @@ class Limits:
 
     fetch_timeout    all hops of one feed together, without the time that it waits for its turn at a host
     connect_timeout  one connection, with the name's resolution; read_timeout: until the next byte comes
+    parse_timeout    work of the processor on one document
     max_feed_bytes   as it comes, and again after decompression
     retain_articles  what is older is not taken in: it would be deleted again
     retry_after      how long a feed that failed is left alone: twice as long each time, at most `retry_at_most`
@@ -22,6 +23,7 @@ class Limits:
     fetch_timeout: timedelta = timedelta(seconds=20)
     connect_timeout: timedelta = timedelta(seconds=5)
     read_timeout: timedelta = timedelta(seconds=10)
+    parse_timeout: timedelta = timedelta(seconds=10)
     fetch_concurrency: int = 16
     host_pause: timedelta = timedelta(seconds=1)
     max_feed_bytes: int = 5_000_000

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -22,11 +25,12 @@ from tests.process.support import wait_for
 LIMITS = Limits(
     user_agent="newsroom/7",
     fetch_timeout=timedelta(seconds=20),
+    read_timeout=timedelta(seconds=100),
     host_pause=timedelta(0),
     max_feed_bytes=200_000,
     allow_private_addresses=True,
 )
-HASTE = Limits(fetch_timeout=timedelta(seconds=0.4), host_pause=timedelta(0), allow_private_addresses=True)
+HASTE = replace(LIMITS, fetch_timeout=timedelta(seconds=0.4))
 REACH = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
 
 
@@ -81,7 +85,7 @@ def test_both_kinds_of_deflate_are_understood(server: FeedServer, number: int) -
 def test_redirects_are_followed_to_another_host_too(server: FeedServer) -> None:
     answer = fetcher().fetch(server.url("moved", 5))
     assert isinstance(answer, Fetched)
-    assert answer.url == server.url("moved", 3005, host="moved-5.test")
+    assert answer.url == server.url("moved", 3005, host="moved.test")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,16 @@ def test_a_host_is_asked_by_one_at_a_time_with_a_pause_between() -> None:
     assert all(later[0] - earlier[1] >= 0.02 for earlier, later in pairwise(times))
 
 
+def test_a_host_to_which_many_are_redirected_is_asked_by_one_at_a_time(server: FeedServer) -> None:
+    server.most_at_once.clear()
+    shared = fetcher()
+    urls = [server.url("moved", number, host=f"old-{number}.test") for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(shared.fetch, urls))
+    assert all(isinstance(answer, Fetched) for answer in answers)
+    assert server.most_at_once[f"moved.test:{server.port}"] == 1
+
+
 def test_the_limit_holds_on_the_wire_and_after_decompression() -> None:
     def read(*chunks: bytes, length: str = "") -> bytes:
         return bodies.read(iter(chunks), encoding="gzip", length=length, limit=100)
@@ -175,6 +189,16 @@ def test_the_limit_holds_on_the_wire_and_after_decompression() -> None:
         with pytest.raises(BadBody) as refused:
             read(*chunks, length=length)
         assert refused.value.code == "too_large"
+
+
+def test_a_bomb_is_not_let_off_before_it_is_refused() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadBody):
+            bodies.read(iter([BOMB]), encoding="gzip", length="", limit=100_000)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_limits_take_what_settings_have_by_the_same_name() -> None:

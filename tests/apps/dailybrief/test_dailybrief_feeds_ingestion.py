@@ -16,7 +16,7 @@ from apps.dailybrief import database, tables
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.feeds import ingest, storing
 from apps.dailybrief.feeds.addresses import Reach
-from apps.dailybrief.feeds.fetch import Fetched
+from apps.dailybrief.feeds.fetch import Answer, Fetched, Fetcher
 from apps.dailybrief.feeds.ingestion import Ingested, now, read_all
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import Article, Parsed
@@ -118,7 +118,7 @@ def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_fro
 ) -> None:
     # Two late ones and a tower, and of the others as many of each kind as there is room for; ten to a host.
     kinds = ["slow", "silent", "tower", *(list(FAULTS) + list(GOOD) * 3) * 6][:FEEDS]
-    limits = replace(LIMITS, fetch_timeout=timedelta(seconds=5))
+    limits = replace(LIMITS, fetch_timeout=timedelta(seconds=5), parse_timeout=timedelta(seconds=1))
     fed = {server.url(kind, number, host=f"host-{number % 20}.test"): kind for number, kind in enumerate(kinds)}
     assert len(fed) == FEEDS
     add(writers, *fed)
@@ -154,7 +154,7 @@ def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_fro
 def test_two_readings_at_once_lose_no_article_and_store_none_twice(
     server: FeedServer, either: Sessions, read: ReadAll
 ) -> None:
-    """Ten feeds that have all articles in common, each in another order of arrival."""
+    """Three at once, of feeds that have an article in common; and again when the feeds have news."""
     feeds = [server.url("good", number, host=f"host-{number}.test") for number in range(10)]
     add(either, *feeds)
     for edition in (1, 2):
@@ -189,6 +189,21 @@ def test_the_database_decides_which_of_two_open_transactions_has_the_article(pos
                 session.commit() if commits else session.rollback()
                 assert task.result(20).new == (0 if commits else 1)
             assert stored(writers).count(url) == 1
+
+
+@pytest.mark.contract("J12")
+def test_feeds_with_the_same_articles_in_another_order_do_not_wait_for_each_other_for_ever(postgres_url: str) -> None:
+    with newsroom(postgres_url) as writers:
+        add(writers, "https://a.example/", "https://b.example/")
+        feeds = [known(writers, url) for url in ("https://a.example/", "https://b.example/")]
+        for edition in range(5):
+            urls = [f"https://news.example/{edition}/{number}" for number in range(200)]
+            with ThreadPoolExecutor(2) as threads:
+                tasks = [
+                    threads.submit(_commit, writers, brought(feed, *order))
+                    for feed, order in zip(feeds, (urls, urls[::-1]), strict=True)
+                ]
+                assert sum(task.result(30).new for task in tasks) == len(urls)
 
 
 def _commit(writers: Sessions, reading: Reading) -> storing.Stored:
@@ -341,6 +356,25 @@ def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
         assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "not_storable")]
         assert (done.failed, done.fetched, done.new) == (1, 1, OWN + 1)
         assert feed(writers, bad).error_code == "not_storable"
+
+
+def test_a_fault_of_ours_is_recorded_where_it_was_found(
+    server: FeedServer, writers: Sessions, read: ReadAll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = server.url("good", 0, host="bad.test"), server.url("good", 1, host="good.test")
+    add(writers, bad, good)
+    fetch = Fetcher.fetch
+
+    def stumble(self: Fetcher, url: str, **options: str | None) -> Answer:
+        if url == bad:
+            raise ZeroDivisionError("oh")
+        return fetch(self, url, **options)
+
+    monkeypatch.setattr(Fetcher, "fetch", stumble)
+    done = read(writers)
+    assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "internal_error")]
+    assert feed(writers, bad).error == "ZeroDivisionError: oh"
+    assert done.new == OWN + 1
 
 
 def test_a_reading_that_is_told_to_stop_ends_at_once_and_leaves_what_it_has_stored(

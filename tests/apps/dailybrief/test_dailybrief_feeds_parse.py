@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +17,7 @@ from apps.dailybrief.feeds.reading import Readers
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from tests.apps.dailybrief.feed_server import ENCODINGS, rss
+from tests.process.support import gone, wait_for
 
 URL = "https://news.example/feeds/all.xml"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -344,3 +347,21 @@ def test_a_document_that_would_keep_a_parser_busy_for_minutes_is_given_up_and_th
     assert refused.value.code == "too_complex"
     assert timedelta(seconds=time.monotonic() - began) < timedelta(seconds=50)
     assert told(readers, RSS_20.encode()).articles
+
+
+def test_a_reader_ends_when_who_started_it_is_killed() -> None:
+    program = f"""
+import signal
+from apps.dailybrief.feeds.reading import Readers
+from datetime import datetime, UTC
+readers = Readers(1, seconds=5)
+readers.parse({RSS_091.encode()!r}, url={URL!r}, content_type="", at=datetime.now(UTC), at_most=1)
+print(next(iter(readers._alive))._process.pid, flush=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        reader = int(parent.stdout.readline())
+        assert not gone(reader)
+        parent.kill()
+    wait_for(lambda: gone(reader))
