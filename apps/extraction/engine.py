@@ -123,13 +123,13 @@ def _asked(provider: str, ask: Callable[[], T]) -> T:
         answer = ask()
     except Unreadable as error:
         breaker.succeeded()
-        raise GiveUp(str(error), failure_type=error.reason) from error
+        raise GiveUp(str(error), failure_type=error.reason) from None
     except Trouble as error:
         if error.throttled:
             breaker.succeeded()  # it is there, and asks us to wait
         else:
             breaker.failed(str(error))
-        raise TryAgain(str(error), after=error.after) from error
+        raise TryAgain(str(error), after=error.after) from None
     breaker.succeeded()
     return answer
 

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from apps.extraction.providers import Cell, Pair, Table
 
 GAP = 1.2  # times the height of a line: wider than any space between words
-APART = 1.6  # times the height: from one line to the next of another paragraph
+APART = 1.45  # times the usual step from line to line: another paragraph begins
+APART_HEIGHT = 1.25  # times: what is so much larger is a heading
 ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
 LEAST_ROWS = 3
 MOST_RECTS = 50_000
@@ -115,8 +117,10 @@ def _cells(words: Sequence[Word]) -> list[Word]:
 
 def _text(lines: Sequence[Line]) -> str:
     parts = [lines[0].text]
-    for before, line in pairwise(lines):
-        apart = before.bottom - line.top > (APART - 1) * max(line.height, before.height)
+    steps = [before.bottom - line.bottom for before, line in pairwise(lines)]
+    usual = median(steps) if steps else 0.0
+    for (before, line), step in zip(pairwise(lines), steps, strict=True):
+        apart = step > APART * usual or before.height > APART_HEIGHT * line.height
         parts += ["\n\n" if apart else "\n", line.text]
     return "".join(parts)
 

@@ -12,6 +12,14 @@ from apps.extraction.library import Library, Passage
 from apps.extraction.providers import Embedder
 
 WORD = re.compile(r"[^\W_]+")
+COMMON = frozenset(
+    WORD.findall(
+        "the and for are was were has have had not but with from this that these those who what when where which how "
+        "why does did can may must will would should you your our their its his her they them there here into than then "
+        "been being all any some one two der die das und oder nicht mit von für auf ist sind war hat ein eine einen dem "
+        "den des wer was wann wie wo welche welcher bei aus zum zur"
+    )
+)
 WORDS_WEIGH = 0.5
 LONGEST = 500  # characters of a question
 
@@ -51,8 +59,8 @@ def rank(question: str, near: Sequence[Passage]) -> list[Found]:
 
 
 def words(text: str) -> set[str]:
-    """The words of a text, without endings that only bend them."""
-    return {_stem(word) for word in WORD.findall(text.casefold()) if len(word) > 2}
+    """The words of a text that say something, without endings that only bend them."""
+    return {_stem(word) for word in WORD.findall(text.casefold()) if len(word) > 2 and word not in COMMON}
 
 
 def marks(text: str, wanted: frozenset[str]) -> list[tuple[str, bool]]:

@@ -90,14 +90,21 @@ class Judge:
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
             case GiveUp():
-                return Failed(error.failure_type, self._redactor.error(error))
-        text = self._redactor.error(error)
+                return Failed(error.failure_type, self._text(error))
+        text = self._text(error)
         if isinstance(error, TryAgain) and not error.counts and claim.policy.on_shutdown != "fail":
             return replace(self.later(claim, text, after=error.after), counts=False)
         may_retry = claim.lease.ticket.tries < claim.policy.max_attempts
         if may_retry and (isinstance(error, TryAgain) or job.options.policy.retry.applies_to(error)):
             return self.later(claim, text, after=error.after if isinstance(error, TryAgain) else None)
         return Failed("ERROR", text)
+
+    def _text(self, error: BaseException) -> str:
+        """Its traceback; of one that the job raised to say something, only what it says, unless another caused it."""
+        caused = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if isinstance(error, GiveUp | TryAgain) and caused is None:
+            return self._redactor.text(str(error))
+        return self._redactor.error(error)
 
     def died(self, claim: Claim, text: str) -> Outcome:
         """Its process is gone without an answer: a failed attempt like any other."""
