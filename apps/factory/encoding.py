@@ -5,6 +5,7 @@ One thread, the bit-exact flags and no metadata: ffmpeg writes nothing then that
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import tempfile
@@ -57,10 +58,7 @@ def encode(path: Path, pictures: Iterable[bytes], sound: Path, shape: Format) ->
     # A key frame at the start and every two seconds: players can jump, and segments can be joined as they are.
     keys = ("-g", str(2 * shape.fps), "-sc_threshold", "0")
     command = (*raw, "-i", str(sound), "-map", "0:v", "-map", "1:a", *_VIDEO, *keys, *_AUDIO, *_movie(path))
-    with _started(command) as process:
-        assert process.stdin is not None
-        for picture in pictures:
-            process.stdin.write(picture)
+    _run(command, pictures)
 
 
 def join(
@@ -75,20 +73,14 @@ def join(
             *("-af", f"volume={gain:.1f}dB", *_AUDIO),
             *_movie(path, metadata="2"),
         )
-        with _started(command, passing=(listed.fileno(), metadata.fileno())) as process:
-            assert process.stdin is not None
-            process.stdin.write(sound)
+        _run(command, [sound], passing=(listed.fileno(), metadata.fileno()))
 
 
 def gain_for(sound: bytes) -> float:
     """How many decibels bring a wave to the loudness of broadcasts, without any sample being cut off."""
     # Measured first and applied evenly: speech keeps its dynamics, and the same samples always get the same gain.
     command = ("-i", "pipe:0", "-af", "ebur128=peak=sample:framelog=quiet", "-f", "null", "-")
-    with _started(command, level="info") as process:
-        assert process.stdin is not None
-        process.stdin.write(sound)
-        process.stdin.close()
-        said = _said(process)
+    said = _run(command, [sound], level="info")
     loudness, peak = _figure(r"I:\s+(-?[\d.]+|-inf) LUFS", said), _figure(r"Peak:\s+(-?[\d.]+|-inf) dBFS", said)
     return round(max(-MOST_GAIN, min(TARGET - loudness, PEAK - peak, MOST_GAIN)), 1)
 
@@ -106,11 +98,8 @@ def _figure(pattern: str, said: str) -> float:
     return -70.0 if not found or found[-1] == "-inf" else float(found[-1])
 
 
-@contextmanager
-def _started(
-    command: Sequence[str], *, passing: Sequence[int] = (), level: str = "error"
-) -> Iterator[subprocess.Popen[bytes]]:
-    """ffmpeg, told what it needs by its standard input; it has ended when this is left, or EncodingFailed."""
+def _run(command: Sequence[str], content: Iterable[bytes], *, passing: Sequence[int] = (), level: str = "error") -> str:
+    """Have ffmpeg do something with what its standard input is given; what it says, or EncodingFailed."""
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [program(), "-nostdin", "-hide_banner", "-loglevel", level, *command],
@@ -119,29 +108,28 @@ def _started(
             stderr=errors,
             pass_fds=passing,
         )
-        process.told = errors  # type: ignore[attr-defined]
         try:
-            try:
-                yield process
-                if process.stdin is not None and not process.stdin.closed:
-                    process.stdin.close()
-            except BrokenPipeError:
-                pass  # it ended before it had all: it says why
-            if process.wait():
-                raise EncodingFailed(f"ffmpeg ended with {process.returncode}: {_said(process)[-500:]}")
+            _feed(process, content)
+            process.wait()
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
+            _feed(process, ())
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip()
+    if process.returncode:
+        raise EncodingFailed(f"ffmpeg ended with {process.returncode}: {said[-500:]}")
+    return said
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
-    process.wait()
-    errors: IO[bytes] = process.told  # type: ignore[attr-defined]
-    errors.seek(0)
-    return errors.read().decode("utf-8", "replace").strip()
+def _feed(process: subprocess.Popen[bytes], content: Iterable[bytes]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # it ended before it had all: it says why
+        for block in content:
+            process.stdin.write(block)
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def font(size: int) -> FreeTypeFont:
     return found
 
 
+@lru_cache(maxsize=10_000)
 def width(text: str, size: int) -> int:
     return -int(-font(size).getlength(text) // 1)
 
@@ -73,10 +74,16 @@ def width(text: str, size: int) -> int:
 def fit(text: str, *, into: tuple[int, int], largest: int, smallest: int) -> Lettered:
     """The largest lettering of a text that fits into a width and a height; what does not fit at all is cut."""
     across, down = into
-    for size in range(largest, smallest - 1, -1):
+    found, least, most = None, smallest, max(largest, smallest)
+    while least <= most:
+        size = (least + most) // 2
         lettered = Lettered(tuple(wrap(text, across, size)), size)
         if lettered.height <= down and lettered.width <= across:
-            return lettered
+            found, least = lettered, size + 1
+        else:
+            most = size - 1
+    if found is not None:
+        return found
     room = max(1, down // round(smallest * LINE))
     lines = wrap(text, across, smallest)
     return Lettered((*lines[: room - 1], _cut(" ".join(lines[room - 1 :]), across, smallest)), smallest)

@@ -1,0 +1,218 @@
+"""A plant: the factory on a database and folders of its own, in this process and in real workers."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import imageio_ffmpeg
+from sqlalchemy import text
+
+from holdfast import Holdfast
+from holdfast.testing import Manual
+
+SHAPE = {"width": 320, "height": 180, "fps": 10, "voice": "en-us", "pace": 240}
+TINY = {"width": 160, "height": 90, "fps": 5, "voice": "en-us", "pace": 380}
+SCRIPT = """# Tides
+
+The sea rises twice a day.
+
+## The moon
+
+The moon pulls the water.
+
+- High tide
+- Low tide
+
+## The code
+
+It is easy to say.
+
+```python
+tide = moon + sun
+```
+
+## The end
+
+Then it falls again.
+"""
+SCENES = 4
+
+# Stands in for ffmpeg, writes down that it was started, and then is ffmpeg; or does what it is told.
+FFMPEG = """#!/bin/sh
+case "$*" in *-version*) exec {real} "$@" ;; esac
+echo "$$ $*" >> {folder}/calls
+if mv {folder}/fail {folder}/failed 2>/dev/null; then echo "as told" >&2; exit 1; fi
+if [ -e {folder}/hang ]; then sleep 600 & wait; fi
+exec {real} "$@"
+"""
+
+
+class Plant:
+    """Modules of the factory that belong to one database, and processes that do its work."""
+
+    def __init__(self, url: str, folder: Path, **environment: str) -> None:
+        self.url, self.folder = url, folder
+        self.output, self.artifacts = folder / "output", folder / "artifacts"
+        self.environment = {
+            "HOLDFAST_URL": url,
+            "HOLDFAST_ARTIFACTS": str(self.artifacts),
+            "HOLDFAST_LEASE": "2",
+            "HOLDFAST_TICK": "0.05",
+            "HOLDFAST_KILL_GRACE": "0.2",
+            "FACTORY_OUTPUT": str(self.output),
+            "FACTORY_RETRY_DELAY": "0.2",
+            "IMAGEIO_FFMPEG_EXE": str(self._wrapped()),
+            **environment,
+        }
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._before = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        _forget()
+        self.engine = importlib.import_module("apps.factory.engine")
+        self.videos = importlib.import_module("apps.factory.videos")
+        self.formats = importlib.import_module("apps.factory.formats")
+        self.hf: Holdfast = self.engine.hf
+        self.videos.prepare()
+
+    # Handing in
+
+    def create(self, script: str = SCRIPT, **shape: Any) -> Any:
+        return self.videos.create(script, self.formats.Format(**(SHAPE | shape)))
+
+    def edit(self, edition: Any, script: str) -> Any:
+        return self.videos.edit(edition.video_id, script)
+
+    def done(self, edition: Any, *, within: float = 90) -> dict[str, Any]:
+        """The manifest of an edition, as soon as it is published."""
+        found: dict[str, Any] = self.hf.get(edition.run_id).result(timeout=within)
+        return found
+
+    # Work in this thread
+
+    @cached_property
+    def manual(self) -> Manual:
+        return Manual(self.hf)
+
+    def make(self, edition: Any) -> dict[str, Any]:
+        """Do all that there is to do, here and now."""
+        self.manual.run_all()
+        return self.done(edition, within=1)
+
+    # Work in processes
+
+    def worker(self, *options: str) -> subprocess.Popen[bytes]:
+        command = ("worker", "apps.factory.engine:hf", "-q", "factory", "-c", "1", *options)
+        return self.start("holdfast", *command)
+
+    def orchestrator(self) -> subprocess.Popen[bytes]:
+        return self.start("holdfast", "orchestrator", "apps.factory.engine:hf")
+
+    def start(self, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        with open(self.folder / f"process-{len(self.processes)}.log", "ab") as log:
+            started = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.processes.append(started)
+        return started
+
+    # Looking
+
+    def result(self, edition: Any, stage: str) -> Any:
+        [found] = [one for one in self.hf.pipelines.show(edition.run_id).stages if one.name == stage]
+        if not found.split:
+            return self.hf.get(found.run_id).result(timeout=1)
+        cells = self.hf.pipelines.segments(edition.run_id, stage)
+        return [self.hf.get(cell.run_id).result(timeout=1) for cell in cells]
+
+    def made(self, edition: Any) -> dict[str, list[bool] | bool]:
+        """What had to be made for it, and was not there already."""
+        split = {stage: [one["made"] for one in self.result(edition, stage)] for stage in ("audio", "visuals")}
+        return {**split, "render": self.result(edition, "render")["made"]}
+
+    def rows(self, query: str, **values: Any) -> list[Mapping[str, Any]]:
+        with self.engine.readers()() as session:
+            return list(session.execute(text(query), values).mappings())
+
+    def times(self) -> dict[str, list[int]]:
+        """How often each product was made, by stage."""
+        found: dict[str, list[int]] = {}
+        for row in self.rows("select stage, times from products order by stage, key"):
+            found.setdefault(row["stage"], []).append(row["times"])
+        return found
+
+    def calls(self) -> list[tuple[int, str]]:
+        """Every ffmpeg that was started to make something: its process and what it was told."""
+        file = self.folder / "calls"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in lines]
+
+    def close(self) -> None:
+        for one in self.processes:
+            for number in (signal.SIGKILL, signal.SIGCONT):
+                with contextlib.suppress(ProcessLookupError):
+                    one.send_signal(number)
+            one.wait(timeout=20)
+        self.hf.close()
+        self.engine.database().dispose()
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        _forget()
+
+    def _wrapped(self) -> Path:
+        os.environ.pop("IMAGEIO_FFMPEG_EXE", None)
+        program = self.folder / "ffmpeg"
+        program.write_text(FFMPEG.format(real=imageio_ffmpeg.get_ffmpeg_exe(), folder=self.folder))
+        program.chmod(0o755)
+        return program
+
+
+def _forget() -> None:
+    """Its modules read their settings when they are imported: the next plant imports them anew."""
+    for name in [name for name in sys.modules if name.startswith("apps.factory")]:
+        del sys.modules[name]
+
+
+def wait_for(condition: Callable[[], Any], *, at_most: float = 60.0, what: str = "") -> Any:
+    """What the condition gives as soon as it gives something; a failure after so many seconds."""
+    give_up_at = time.monotonic() + at_most
+    while time.monotonic() < give_up_at:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {at_most} s: {what or condition}")
+
+
+def gone(pid: int) -> bool:
+    """Whether a process runs no more; one that is dead and not yet buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@contextlib.contextmanager
+def plant(url: str, folder: Path, **environment: str) -> Iterator[Plant]:
+    folder.mkdir(parents=True, exist_ok=True)
+    built = Plant(url, folder, **environment)
+    try:
+        yield built
+    finally:
+        built.close()

@@ -1,0 +1,165 @@
+"""The factory under fire: whatever happens to its workers, the video is the same, and nothing of them outlives them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.apps.factory.plant import SCENES, TINY, Plant, gone, plant, wait_for
+
+pytestmark = pytest.mark.timeout(200)
+KILLS = 6
+SHORT = "# Tides\n\n## The moon\n\nThe moon pulls the water.\n\n- High\n\n## The sun\n\nThe sun does, too.\n"
+
+
+def reference(folder: Path, script: str) -> dict[str, Any]:
+    """The files of the same script, made in peace."""
+    with plant(f"sqlite:///{folder / 'peace.db'}", folder / "peace") as built:
+        files: dict[str, Any] = built.make(built.create(script, **TINY))["files"]
+        return files
+
+
+@pytest.mark.contract("L10", "L7", "L5", "L9")
+def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(either: Plant, tmp_path: Path) -> None:
+    """Four workers and an orchestrator, each a process of its own; every second one dies, or sleeps past its lease."""
+    wanted = reference(tmp_path, SHORT)
+    chance = random.Random(7)
+    either.orchestrator()
+    crew = [either.worker("--no-orchestrator") for _ in range(4)]
+    frozen: dict[int, float] = {}
+    struck, lease = 0, 2.0
+    edition = either.create(SHORT, **TINY)
+    give_up_at = time.monotonic() + 150
+    while not either.hf.get(edition.run_id).snapshot.ended:
+        assert time.monotonic() < give_up_at, "it never ended"
+        time.sleep(0.1)
+        for place, woken_at in list(frozen.items()):
+            if time.monotonic() > woken_at:
+                crew[place].send_signal(signal.SIGCONT)
+                del frozen[place]
+        busy = {task.holder.split(":")[1] for task in either.hf.workers.tasks()}
+        awake = [place for place in range(4) if place not in frozen and str(crew[place].pid) in busy]
+        # Each has worked for a moment when it is hit; after so many blows it may finish in peace.
+        if struck == KILLS or not awake or chance.random() > 0.1 * 4 / len(awake):
+            continue
+        place = chance.choice(awake)
+        if struck % 3 == 2:
+            crew[place].send_signal(signal.SIGSTOP)
+            frozen[place] = time.monotonic() + 1.5 * lease
+        else:
+            crew[place].kill()
+            crew[place].wait()
+            crew[place] = either.worker("--no-orchestrator")
+        struck += 1
+    assert struck == KILLS, "it was hit as often as it should be"
+    assert either.done(edition)["files"] == wanted
+    taken = either.rows("select stage, segment, takeovers, state from segments where job_id = :id", id=edition.run_id)
+    assert {row["state"] for row in taken} == {"DONE"}
+    assert sum(row["takeovers"] for row in taken) >= 1
+    assert either.hf.verify(artifacts=True) == []
+
+
+@pytest.mark.contract("L9")
+def test_only_the_segment_that_failed_is_made_again(own: Plant) -> None:
+    (own.folder / "fail").touch()
+    edition = own.create(**TINY)
+    own.manual.run_all()
+    [failed] = own.rows("select stage, segment, error from segments where state = 'ERROR'")
+    assert failed["stage"] == "visuals"
+    assert "ffmpeg ended with 1: as told" in failed["error"] if failed["error"] else True
+    wait_for(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, what="it was tried again")
+    visuals = own.rows("select segment, tries, takeovers from segments where stage = 'visuals' and segment <> ''")
+    assert sorted(row["tries"] for row in visuals) == [1, 1, 1, 2]
+    encoded = [told for _, told in own.calls() if "rawvideo" in told]
+    assert len(encoded) == SCENES + 1
+    assert own.times() == {"audio": [1] * SCENES, "visuals": [1] * SCENES, "render": [1]}
+
+
+@pytest.mark.contract("L7", "L5")
+def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
+    """Seen from outside: kill -9, sleep past the lease, cancel; each time it is gone before another may begin."""
+    (own.folder / "hang").touch()
+    own.orchestrator()
+    victim = own.worker("--no-orchestrator")
+    edition = own.create("# T\n\n## S\n\nWords.\n", **TINY)
+
+    [first] = wait_for(lambda: own.calls()[:1], what="ffmpeg has begun")
+    victim.kill()
+    victim.wait()
+    wait_for(lambda: gone(first[0]), at_most=own.hf.settings.lease.total_seconds(), what="it is gone with its worker")
+    assert processes_of(own) == []
+
+    sleeper = own.worker("--no-orchestrator")
+    second = wait_for(lambda: own.calls()[1:2], what="another has begun")[0]
+    [held] = own.rows("select lease_owner, run_id from segments where stage = 'visuals' and state = 'RUNNING'")
+    assert f":{sleeper.pid}:" in held["lease_owner"]
+    sleeper.send_signal(signal.SIGSTOP)
+    fresh = own.worker("--no-orchestrator")
+
+    def taken_over() -> bool:
+        [row] = own.rows("select lease_owner, state from segments where run_id = :id", id=held["run_id"])
+        # Gone before the lease is: whoever sees the lease taken away finds no ffmpeg of it.
+        assert row["lease_owner"] == held["lease_owner"] or gone(second[0]), "two could work on one segment"
+        return row["lease_owner"] != held["lease_owner"] and row["state"] == "RUNNING"
+
+    wait_for(taken_over, what="another worker has taken the segment over")
+    sleeper.send_signal(signal.SIGCONT)
+    third = wait_for(lambda: own.calls()[2:3], what="that one has begun")[0]
+    assert own.hf.get(edition.run_id).cancel() in ("queued", "running", "cancelled")
+    wait_for(lambda: gone(third[0]), what="it is gone with its run")
+    wait_for(lambda: own.hf.get(edition.run_id).snapshot.ended, what="the pipeline has ended")
+    assert own.hf.get(edition.run_id).state == "cancelled"
+    wait_for(lambda: not processes_of(own), at_most=10, what="and nothing of it is left")
+    assert fresh.poll() is None
+
+
+def processes_of(built: Plant) -> list[str]:
+    """Whatever runs that has to do with this plant's ffmpeg."""
+    listed = subprocess.run(["ps", "-eo", "pid,stat,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if f"{built.folder}/ffmpeg" in line and " Z" not in line]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own that is soon full; skipped where that can't be."""
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if os.geteuid() != 0 or mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.contract("L9", "L8")
+def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path) -> None:
+    wanted = reference(tmp_path, SHORT)
+    url, more = f"sqlite:///{tmp_path / 'work.db'}", {"FACTORY_ATTEMPTS": "100"}
+    with (
+        small_disk(tmp_path / "disk", "1m") as disk,
+        plant(url, tmp_path / "plant", HOLDFAST_ARTIFACTS=str(disk), **more) as built,
+    ):
+        (disk / "filler").write_bytes(bytes(900_000))
+        edition = built.create(SHORT, **TINY)
+        built.manual.run_all()
+        full = built.rows("select stage, segment from segments where state = 'ERROR' and retry_at is not null")
+        assert full, "the disk is full, and something waits to be tried again"
+        assert built.rows("select job_state from jobs") == [{"job_state": "queued"}]
+        (disk / "filler").unlink()
+        wait_for(lambda: built.manual.run_all() and built.hf.get(edition.run_id).snapshot.ended, what="it has ended")
+        assert built.done(edition)["files"] == wanted
+        assert built.hf.verify(artifacts=True) == []

@@ -1,0 +1,104 @@
+"""Slides and captions: nothing leaves its place, and the words come when they are spoken."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from apps.factory import captions, motion, slides
+from apps.factory.captions import Word
+from apps.factory.formats import Format
+from apps.factory.lettering import Box, fit
+from apps.factory.scripts import CODE_COLUMNS, CODE_LINES, Scene
+from PIL import Image
+
+SHAPES = [Format(width=320, height=180, fps=10), Format(width=160, height=90, fps=10)]
+LONG, WIDE = "a rather long sentence that goes on and on " * 3, "W" * 120
+
+
+def picture(width: int, height: int) -> bytes:
+    content = io.BytesIO()
+    Image.new("RGB", (width, height), (200, 80, 60)).save(content, "PNG")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.width}x{shape.height}")
+@pytest.mark.parametrize("title", ["Short", WIDE])
+@pytest.mark.parametrize("points", [(), (LONG.strip()[:120],) * 6, (WIDE,) * 6])
+@pytest.mark.parametrize("shown", ["nothing", "code", "a wide picture", "a high picture"])
+def test_nothing_stands_outside_the_slide_or_on_the_captions(
+    shape: Format, title: str, points: tuple[str, ...], shown: str
+) -> None:
+    code = "\n".join(["x" * CODE_COLUMNS] * CODE_LINES) if shown == "code" else None
+    scene = Scene(title=title, narration="Words.", points=points, code=code)
+    given = {"a wide picture": picture(900, 60), "a high picture": picture(60, 900)}.get(shown)
+    slide = slides.compose(scene, shape, picture=given)
+
+    above = Box(0, 0, shape.width, slide.captions.top)
+    assert Box(0, 0, shape.width, shape.height).holds(slide.captions)
+    for layer in slide.layers:
+        assert above.holds(layer.box), layer.name
+        assert layer.image.size == (layer.box.width, layer.box.height)
+    boxes = [layer.box for layer in slide.layers]
+    for number, one in enumerate(boxes):
+        for other in boxes[number + 1 :]:
+            apart = (
+                one.right <= other.left or other.right <= one.left or one.bottom <= other.top or other.bottom <= one.top
+            )
+            assert apart, "two layers cover each other"
+
+
+@pytest.mark.parametrize("text", ["word", LONG * 5, WIDE, "a " * 300])
+@pytest.mark.parametrize("into", [(300, 60), (60, 20), (20, 200)])
+def test_lettering_fits_into_its_box_whatever_it_says(text: str, into: tuple[int, int]) -> None:
+    lettered = fit(text, into=into, largest=40, smallest=9)
+    assert lettered.width <= into[0]
+    assert lettered.height <= max(into[1], lettered.line_height)
+
+
+def test_a_title_card_has_its_title() -> None:
+    slide = slides.compose(Scene(title="Hello", narration="x", opening=True), SHAPES[0])
+    assert [layer.name for layer in slide.layers] == ["bar", "heading"]
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", picture(10, 10)[:-30]])
+def test_what_is_no_picture_is_refused(content: bytes) -> None:
+    with pytest.raises(slides.PictureInvalid):
+        slides.open_picture(content)
+
+
+def test_a_picture_that_would_fill_the_memory_is_refused() -> None:
+    with pytest.raises(slides.PictureInvalid, match="at most 20,000,000 points"):
+        slides.open_picture(picture(5000, 4100))
+
+
+WORDS = tuple(
+    Word(text, 300 * number, 300 * number + 300)
+    for number, text in enumerate(("The", "sea", "rises.", "Twice", "a", "day"))
+)
+
+
+def test_captions_are_lines_that_can_be_read_and_follow_the_words() -> None:
+    lines = captions.cues(WORDS)
+    assert [(line.text, line.begins, line.ends) for line in lines] == [
+        ("The sea rises.", 0, 900),
+        ("Twice a day", 900, 1800),
+    ]
+    many = captions.cues([Word("something", 200 * number, 200 * number + 200) for number in range(60)])
+    assert max(len(line.text) for line in many) <= captions.WIDEST
+    assert max(line.ends - line.begins for line in many) <= captions.LONGEST
+    assert sum(len(line.words) for line in many) == 60
+    assert captions.srt(lines) == (
+        "1\n00:00:00,000 --> 00:00:00,900\nThe sea rises.\n\n2\n00:00:00,900 --> 00:00:01,800\nTwice a day\n\n"
+    )
+
+
+def test_frames_are_what_they_must_be_and_the_same_again() -> None:
+    shape, scene = SHAPES[1], Scene(title="T", narration="x", points=("a", "b"))
+    slide, lines = slides.compose(scene, shape), captions.cues(WORDS)
+    frames = list(motion.frames(slide, lines, shape, 20))
+    assert frames == list(motion.frames(slides.compose(scene, shape), lines, shape, 20))
+    assert {len(frame) for frame in frames} == {160 * 90 * 3}
+    assert frames[0] != frames[5]
+    assert frames[5] != frames[10], "another word, and another point"
+    assert frames[-1] != frames[-4], "it fades"

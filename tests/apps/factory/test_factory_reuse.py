@@ -1,0 +1,170 @@
+"""What is made, where it lies, and what is not made again: in this thread, with everything real but the processes."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, plant
+
+EDITED = SCRIPT.replace("It is easy to say.", "It is short.")
+ALL = {"audio": [True] * SCENES, "visuals": [True] * SCENES, "render": True}
+NOTHING = {"audio": [False] * SCENES, "visuals": [False] * SCENES, "render": False}
+
+
+def only(number: int) -> dict[str, list[bool] | bool]:
+    return {
+        "audio": [number == one for one in range(SCENES)],
+        "visuals": [number == one for one in range(SCENES)],
+        "render": True,
+    }
+
+
+def film(built: Plant, edition: Any, number: int, name: str = "film.mp4", stage: str = "visuals") -> Path:
+    part = built.result(edition, stage)[number]["parts"][name]
+    found = built.hf.artifacts.get(part["run_id"], part["name"]).path
+    assert found is not None
+    return found
+
+
+@pytest.mark.contract("L10", "L8")
+def test_a_script_becomes_a_video_and_the_same_script_the_same_bytes(either: Plant, tmp_path: Path) -> None:
+    first = either.create(**TINY)
+    manifest = either.make(first)
+    assert either.made(first) == ALL
+    folder = either.output / first.video_id / "1"
+    assert json.loads((folder / "manifest.json").read_bytes()) == manifest
+    assert sorted(manifest["files"]) == ["captions.srt", "chapters.json", "poster.jpg", "video.mp4"]
+    for name, told in manifest["files"].items():
+        content = (folder / name).read_bytes()
+        assert (len(content), sha256(content).hexdigest()) == (told["size"], told["sha256"])
+    assert not [one for one in folder.iterdir() if one.name.startswith(".")], "no half file is left"
+    assert manifest["synthesiser"][0].startswith("espeak-ng")
+    chapters = json.loads((folder / "chapters.json").read_text())
+    assert [one["title"] for one in chapters] == ["Tides", "The moon", "The code", "The end"]
+    assert chapters[-1]["ends"] == manifest["milliseconds"]
+    assert "The moon pulls the water." in (folder / "captions.srt").read_text()
+
+    again = either.create(**TINY)
+    assert again.video_id != first.video_id
+    assert either.make(again)["files"] == manifest["files"]
+    assert either.made(again) == NOTHING, "it was there already"
+    with plant(f"sqlite:///{tmp_path / 'elsewhere.db'}", tmp_path / "elsewhere") as other:
+        assert other.make(other.create(**TINY))["files"] == manifest["files"], "and elsewhere it becomes the same"
+
+
+@pytest.mark.contract("L8")
+def test_an_edit_makes_its_own_segment_and_the_render_anew_and_nothing_else(own: Plant) -> None:
+    first = own.create(**TINY)
+    before = own.make(first)
+    places = [film(own, first, number).relative_to(own.artifacts) for number in range(SCENES)]
+    assert [place.parts[-3:-1] for place in places] == [("visuals@1", str(number)) for number in range(SCENES)]
+    assert all(first.run_id in place.parts for place in places)
+    encoded = len(own.calls())
+    second = own.edit(first, EDITED)
+    assert (second.video_id, second.number) == (first.video_id, 2)
+    after = own.make(second)
+    assert own.made(second) == only(2)
+    assert len(own.calls()) - encoded == 1 + 2, "one segment is encoded; the render measures and joins"
+    assert after["files"]["video.mp4"] != before["files"]["video.mp4"]
+
+    back = own.edit(first, SCRIPT)
+    assert own.make(back)["files"] == before["files"]
+    assert own.made(back) == NOTHING
+    moved = own.edit(first, SCRIPT.replace("## The end\n\nThen it falls again.\n", "").replace(
+        "## The moon", "## The end\n\nThen it falls again.\n\n## The moon"
+    ))  # fmt: skip
+    own.make(moved)
+    assert own.made(moved) == {**NOTHING, "render": True}, "a scene that has moved is the same scene"
+    assert own.times() == {"audio": [1] * 5, "visuals": [1] * 5, "render": [1] * 3}
+
+
+@pytest.mark.contract("L8")
+def test_another_version_of_a_stage_makes_anew_what_depends_on_it(own: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    edition = own.create(**TINY)
+    before = own.make(edition)
+    monkeypatch.setattr(own.engine.video.stages["visuals"], "version", "2")
+    again = own.create(**TINY)
+    assert own.make(again)["files"] == before["files"], "this version makes the same"
+    # As what it made is the same to the byte, what comes after it is not made again.
+    assert own.made(again) == {**NOTHING, "visuals": [True] * SCENES}
+    assert film(own, again, 0).parts[-3] == "visuals@2"
+    monkeypatch.setattr(own.engine.video.stages["render"], "version", "2")
+    third = own.create(**TINY)
+    own.make(third)
+    assert own.made(third) == {**NOTHING, "render": True}
+
+
+@pytest.mark.contract("L8")
+def test_what_was_damaged_is_made_again_and_all_else_is_taken_over(own: Plant) -> None:
+    edition = own.create(**TINY)
+    before = own.make(edition)
+    cut, lost = film(own, edition, 1), film(own, edition, 2, "speech.wav", "audio")
+    cut.write_bytes(cut.read_bytes()[:-100])
+    lost.unlink()
+
+    again = own.hf.again(edition.run_id)
+    own.manual.run_all()
+    assert again.result(timeout=1)["files"] == before["files"]
+    parts = {
+        stage.name: own.hf.pipelines.segments(again.id, stage.name)
+        for stage in own.hf.pipelines.show(again.id).stages
+        if stage.split
+    }
+    made = {
+        stage: [own.hf.get(cell.run_id).result(timeout=1)["made"] for cell in cells] for stage, cells in parts.items()
+    }
+    assert made == {"audio": [False, False, True, False], "visuals": [False, True, False, False]}
+    assert {stage: sorted(times) for stage, times in own.times().items()} == {
+        "audio": [1, 1, 1, 2],
+        "visuals": [1, 1, 1, 2],
+        "render": [1],
+    }
+
+
+@pytest.mark.contract("L8")
+def test_a_render_that_finds_a_damaged_segment_mends_it_to_the_same_bytes(
+    own: Plant, caplog: pytest.LogCaptureFixture
+) -> None:
+    edition = own.create(**TINY)
+    before = own.make(edition)
+    cut = film(own, edition, 3)
+    cut.write_bytes(cut.read_bytes()[:200])
+    film(own, edition, 0, "speech.json", "audio").unlink()
+    with own.engine.writers().begin() as session:
+        session.execute(own.engine.tables.Made.__table__.delete())  # nothing to copy the video from
+    for part in own.result(edition, "render")["parts"].values():
+        found = own.hf.artifacts.get(part["run_id"], part["name"]).path
+        assert found is not None
+        found.unlink()
+
+    again = own.hf.pipelines.rerun(edition.run_id, from_stage="render")
+    own.manual.run_all()
+    assert again.result(timeout=1)["files"] == before["files"]
+    assert caplog.text.count("is lost and made again") == 2
+
+
+def test_what_is_wrong_changes_nothing(own: Plant) -> None:
+    scripts, videos = own.videos.scripts, own.videos
+    with pytest.raises(scripts.ScriptInvalid):
+        own.create("# Title only")
+    edition = own.create(**TINY)
+    with pytest.raises(scripts.ScriptInvalid):
+        own.edit(edition, "no script")
+    with pytest.raises(videos.EditedMeanwhile):
+        videos.edit(edition.video_id, EDITED, after=7)
+    with pytest.raises(videos.VideoNotFound):
+        videos.edit("nothing", EDITED)
+    for name, content in (("../x", b""), ("fine", b"no picture"), ("fine", b"x" * 3_000_001)):
+        with pytest.raises(own.videos.slides.PictureInvalid):
+            videos.add_picture(name, content)
+    assert (
+        len(own.rows("select 1 from editions"))
+        == len(own.rows("select 1 from videos"))
+        == len(own.hf.pipelines.list())
+        == 1
+    )
+    assert own.rows("select 1 from pictures") == []
