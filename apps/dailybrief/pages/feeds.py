@@ -3,14 +3,16 @@
 
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.dailybrief import catalogue
 from apps.dailybrief.catalogue import Listed
 from apps.dailybrief.database import Sessions
+from apps.dailybrief.feeds import feed_address
 from apps.dailybrief.feeds.adding import BadAddress
 from apps.dailybrief.settings import Settings
 from holdfast.web import Problem, Site, Who, wants_page
@@ -45,13 +47,17 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
                 raise Problem(error.code, str(error), status=404) from None
 
     @pages.get("", name="feeds")
-    def feeds(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """Every feed that is read, with its last fetch and its error."""
+    def feeds(
+        request: Request,
+        who: Annotated[Who, Depends(site.viewer)],
+        refused: Annotated[str, Query(max_length=LONGEST)] = "",
+    ) -> Response:
+        """Every feed that is read, with its last fetch and its error. A page says why an address was `refused`."""
         with readers() as session:
             found = catalogue.listed(session)
             if not wants_page(request):
                 return JSONResponse({"feeds": [told(one) for one in found]})
-            return site.render(request, who, "feeds.html", feeds=found, refused=None, url_given="")
+            return site.render(request, who, "feeds.html", feeds=found, refused=refused, why=_fault(refused, settings))
 
     @pages.post("", name="feeds.add", status_code=201)
     def add(request: Request, body: NewFeed, who: Annotated[Who, Depends(site.operator)]) -> Response:
@@ -65,15 +71,12 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
         who: Annotated[Who, Depends(site.operator)],
         url: Annotated[str, Form(max_length=LONGEST)] = "",
     ) -> Response:
+        there = request.url_for("feeds").path
         try:
             added(url.strip(), site.hf.clock.now())
-        except Problem as problem:
-            with readers() as session:
-                found = catalogue.listed(session)
-                page = site.render(request, who, "feeds.html", feeds=found, refused=str(problem), url_given=url)
-            page.status_code = problem.status
-            return page
-        return RedirectResponse(request.url_for("feeds").path, 303)
+        except Problem:
+            return RedirectResponse(f"{there}?{urlencode({'refused': url.strip()})}", 303)
+        return RedirectResponse(there, 303)
 
     @pages.post("/{feed_id}/remove", name="feeds.remove.form", include_in_schema=False)
     def remove_by_form(request: Request, feed_id: int, who: Annotated[Who, Depends(site.operator)]) -> Response:
@@ -87,6 +90,14 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
         return Response(status_code=204)
 
     return pages
+
+
+def _fault(url: str, settings: Settings) -> str | None:
+    """What is wrong with an address that someone wanted to add."""
+    try:
+        return None if not url or feed_address(url, settings) else ""
+    except BadAddress as error:
+        return str(error)
 
 
 def told(one: Listed) -> dict[str, Any]:

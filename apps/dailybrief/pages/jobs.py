@@ -4,9 +4,10 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.dailybrief import job_runs
@@ -16,6 +17,15 @@ from holdfast import HoldfastError, Run
 from holdfast.web import Problem, Site, Who, wants_page
 
 MOST, USUAL = 500, 100
+SAID = {
+    "claimed": "The slot is claimed, and its run is under way",
+    "slot_taken": "That slot has been claimed before; nothing was started",
+    "still_running": "An earlier run of the job has not ended; nothing was started",
+    "bad_slot": "A slot is an instant like 2026-11-16T06:00:00",
+    "unknown_job": "There is no such job",
+    "refused": "It was refused; nothing was started",
+}
+"""What a person is told after a trigger, by what became of it."""
 
 
 class NewSlot(BaseModel):
@@ -37,9 +47,10 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
             raise Problem("slot_without_zone", f"scheduled_for={scheduled_for} has no time zone", status=422)
         return site.hf.schedules.trigger(job_name, scheduled_for=scheduled_for.astimezone(UTC), by=by)
 
-    def page(request: Request, who: Who, *, job: str, status: str, said: str = "", bad: bool = False) -> Response:
+    def page(request: Request, who: Who, *, job: str, status: str) -> Response:
         with readers() as session:
             found = job_runs.latest(session, limit=USUAL, job_name=job or None, status=status or None)
+        asked = request.query_params
         return site.render(
             request,
             who,
@@ -52,8 +63,9 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
             job=job,
             status=status,
             slot_now=f"{site.hf.clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-            said=said,
-            bad=bad,
+            said=SAID.get(asked.get("said", "")),
+            bad=asked.get("said") != "claimed",
+            which=f"{asked.get('which', '')[:200]}",
         )
 
     @pages.get("", name="job_runs")
@@ -86,11 +98,13 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
         scheduled_for: Annotated[str, Form(max_length=40)] = "",
     ) -> Response:
         try:
-            slot = _instant(scheduled_for)
-            triggered(job_name, slot, who.name)
+            triggered(job_name, _instant(scheduled_for), who.name)
+            said = "claimed"
         except (Problem, HoldfastError) as error:
-            return page(request, who, job="", status="", said=str(error), bad=True)
-        return page(request, who, job="", status="", said=f"{job_name} has the slot {slot:%Y-%m-%d %H:%M:%S} UTC.")
+            said = error.problem if isinstance(error, Problem) else error.code
+        # Back to the page: what renews itself must be something that can be asked for again.
+        query = urlencode({"said": said if said in SAID else "refused", "which": f"{job_name} at {scheduled_for}"})
+        return RedirectResponse(f"{request.url_for('job_runs').path}?{query}", 303)
 
     return pages
 

@@ -1,4 +1,4 @@
-"""Web and worker are two services: only the one schedules, there is one of it, and it clears up after its predecessor."""
+"""Web and worker are two services: only one schedules, there is one of it, and it clears up after its predecessor."""
 
 from __future__ import annotations
 

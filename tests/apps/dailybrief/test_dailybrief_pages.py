@@ -1,0 +1,218 @@
+"""Pages of the daily brief: for a program as JSON, for a person in a real browser, at the same addresses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from apps.dailybrief import database, editions, stories
+from apps.dailybrief.events import cluster
+from apps.dailybrief.feeds import ingest
+from apps.dailybrief.samples.stories import PAPERS
+from apps.dailybrief.settings import Settings
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from sqlalchemy import Engine
+from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
+from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
+
+pytestmark = pytest.mark.timeout(240)
+SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
+    """The web service, on a newsroom that has read the samples, grouped them and published the brief."""
+    with ExitStack() as stack:
+        found = TwoServices(tmp_path_factory.mktemp("pages"))
+        stack.callback(found.close)
+        found.web(workers=1)
+        for address in stack.enter_context(sample_feeds()):
+            found.client.post("/feeds", json={"url": address}).raise_for_status()
+        store = database.connect(f"sqlite:///{found.database}")
+        stack.callback(store.dispose)
+        work(store)
+        yield found
+
+
+def work(store: Engine) -> None:
+    """What the three jobs do, without their processes."""
+    writers = database.writers(store)
+    ingest(writers, SETTINGS)
+    cluster(writers, SETTINGS)
+    editions.publish(writers, SETTINGS, day=stories.day_of(datetime.now(UTC), SETTINGS.zone))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = program()
+    if found is None:
+        pytest.skip("no Chromium: it is not installed and may not be installed here")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide", "phone"])
+def page(request: pytest.FixtureRequest, browser: Browser, site: TwoServices) -> Iterator[Page]:
+    """A person who is signed in; their browser complains of nothing, and nothing is wider than the screen."""
+    width, scheme = request.param
+    complaints: list[str] = []
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(PATIENCE)
+    context.add_init_script(TELL_VIOLATIONS)
+    opened = context.new_page()
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    opened.goto(f"{site.url}/?token={TOKEN}")
+    yield opened
+    assert opened.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert complaints == []
+    context.close()
+
+
+# A program
+
+
+@pytest.mark.contract("J16")
+def test_the_brief_has_the_events_of_today_by_sources_and_freshness(site: TwoServices) -> None:
+    brief = site.get("/")
+    assert brief["day"] == brief["edition"] == f"{datetime.now(UTC):%Y-%m-%d}"
+    events = brief["events"]
+    bridge = events[0]
+    assert "bridge" in bridge["title"].lower()
+    assert {"Harbour Courier", "Northern Ledger", "Coastline Wire", "Evening Post of Lindmar"} <= set(bridge["sources"])
+    assert all(event["article_count"] == len(event["articles"]) and event["summary"] for event in events)
+    times = [article["published_at"] for article in bridge["articles"]]
+    assert times == sorted(times)
+    assert site.get(f"/events/{bridge['id']}") == bridge
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/events/999999", 404, "event_not_found"),
+        ("/events/nine", 422, "invalid_request"),
+        ("/editions/1999-01-01", 404, "edition_not_found"),
+        ("/editions/soon", 422, "invalid_request"),
+        ("/job-runs?limit=0", 422, "invalid_request"),
+    ],
+)
+def test_what_is_not_there_is_a_problem_with_a_code(site: TwoServices, path: str, status: int, code: str) -> None:
+    response = site.client.get(path)
+    assert response.status_code == status
+    assert response.json()["status"] == status
+    assert response.json()["code"] == code or status == 422
+
+
+def test_an_edition_has_its_three_forms_which_agree(site: TwoServices) -> None:
+    [edition] = site.get("/editions")["editions"]
+    texts = {form: site.client.get(path).text for form, path in edition["forms"].items()}
+    feed = json.loads(texts["json"])
+    assert [item["title"] for item in feed["items"]]
+    for item in feed["items"]:
+        assert item["title"] in texts["md"].replace("\\", "")
+    digest = editions.digest(markdown=texts["md"], html=texts["html"], json_feed=texts["json"])
+    assert digest == edition["sha256"]
+
+
+def test_a_feed_is_added_once_and_removed_and_bad_addresses_change_nothing(site: TwoServices) -> None:
+    before = site.get("/feeds")["feeds"]
+    first = site.client.post("/feeds", json={"url": "https://news.example/feed"})
+    again = site.client.post("/feeds", json={"url": "https://news.example/feed"})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"]
+    for bad in ("ftp://news.example/", "https://user:secret@news.example/", "nonsense", ""):
+        assert site.client.post("/feeds", json={"url": bad}).status_code == 422, bad
+    assert site.client.delete(f"/feeds/{first.json()['id']}").status_code == 204
+    assert site.client.delete(f"/feeds/{first.json()['id']}").json()["code"] == "feed_not_found"
+    assert site.get("/feeds")["feeds"] == before
+    assert {feed["title"] for feed in before} == {paper.name for paper in PAPERS}
+    assert all(feed["last_success_at"] and feed["error"] is None for feed in before)
+
+
+@pytest.mark.contract("J11")
+def test_a_slot_is_triggered_once_and_must_be_named_in_full(site: TwoServices) -> None:
+    slot = datetime(2026, 1, 1, 6, tzinfo=UTC)
+    made = site.trigger("retention_cleanup", slot)
+    assert made.status_code == 201
+    taken = site.trigger("retention_cleanup", slot)
+    assert (taken.status_code, taken.json()["code"]) == (409, "slot_taken")
+    other = site.trigger("retention_cleanup", slot + timedelta(hours=1))
+    assert (other.status_code, other.json()["code"]) == (409, "still_running")
+    for bad in (
+        {"job_name": "retention_cleanup"},
+        {"job_name": "retention_cleanup", "scheduled_for": "2026-01-01T06:00:00"},
+        {"job_name": "retention_cleanup", "scheduled_for": "tomorrow"},
+        {"job_name": "rm -rf", "scheduled_for": slot.isoformat()},
+    ):
+        assert site.client.post("/job-runs", json=bad).status_code == 422, bad
+    [row] = site.get("/job-runs", job="retention_cleanup")["job_runs"]
+    assert (row["id"], row["status"], row["scheduled_for"]) == (made.json()["id"], "running", slot.isoformat())
+
+
+def test_nothing_is_open_and_who_may_only_look_changes_nothing(site: TwoServices) -> None:
+    token = site.client.post("/holdfast/api/passes", json={"name": "reader", "role": "viewer"}).json()["token"]
+    with httpx.Client(base_url=site.url) as stranger:
+        for path in ("/", "/events/1", "/feeds", "/job-runs", "/editions", "/service", "/openapi.json"):
+            assert stranger.get(path).status_code == 401, path
+    with httpx.Client(base_url=site.url, headers={"Authorization": f"Bearer {token}"}) as reader:
+        assert reader.get("/feeds").status_code == 200
+        slot = {"job_name": "publish_brief", "scheduled_for": "2026-01-01T00:00:00Z"}
+        assert reader.post("/job-runs", json=slot).status_code == 403
+        assert reader.post("/feeds", json={"url": "https://news.example/feed"}).status_code == 403
+        assert reader.delete("/feeds/1").status_code == 403
+
+
+# A person
+
+
+@pytest.mark.contract("J16")
+def test_a_person_reads_the_brief_and_opens_an_event(page: Page, tmp_path: Path) -> None:
+    first = page.locator(".story").first
+    expect(first.locator("h2")).to_contain_text(re.compile("bridge", re.IGNORECASE))
+    expect(first.locator(".timeline circle")).not_to_have_count(0)
+    first.locator("summary").click()
+    expect(first.locator(".reports")).to_contain_text("Northern Ledger")
+    first.locator("h2 a").click()
+    expect(page.locator("h1")).to_contain_text(re.compile("bridge", re.IGNORECASE))
+    expect(page.get_by_role("article")).not_to_have_count(0)
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Editions").click()
+    page.get_by_role("link", name=f"{datetime.now(UTC):%Y-%m-%d}").click()
+    expect(page.locator("pre")).to_contain_text("bridge", ignore_case=True)
+
+
+def test_a_person_adds_a_feed_is_told_what_is_wrong_with_another_and_removes_it(page: Page) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Feeds").click()
+    page.get_by_label("Add a feed").fill("https://journal.example/feed")
+    page.get_by_role("button", name="Add").click()
+    row = page.locator("tr", has_text="journal.example")
+    expect(row).to_have_count(1)
+    page.get_by_label("Add a feed").fill("https://me:secret@journal.example/feed")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_contain_text("password")
+    expect(row).to_contain_text("not read yet")
+    row.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
+
+
+@pytest.mark.contract("J11")
+def test_a_person_triggers_a_slot_and_sees_it_in_the_audit_log(page: Page) -> None:
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs").click()
+    slots = {1280: "2026-02-01T06:00:00", 390: "2026-02-02T06:00:00"}
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    job = {1280: "rss_ingestion", 390: "event_clustering"}[width]
+    for expected in ("The slot is claimed", "has been claimed before"):
+        page.get_by_role("button", name="Trigger a slot").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Job").select_option(job)
+        dialog.get_by_label("Scheduled for").fill(slots[width])
+        dialog.get_by_role("button", name="Trigger").click()
+        expect(page.locator("#said")).to_contain_text(expected)
+    expect(page.locator("tr[id^=run-]", has_text=slots[width].replace("T", " "))).to_contain_text("running")
