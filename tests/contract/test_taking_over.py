@@ -195,6 +195,23 @@ def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, dat
 
 
 @pytest.mark.contract("P5")
+def test_what_a_crash_left_running_is_failed_for_that_however_long_ago_it_was(url: str, database: Database) -> None:
+    """Its window is over by now, and someone has asked it to stop: neither is why it ended."""
+    with Holdfast(url, tick=0.1, lease=1, solo=True) as crashed:
+
+        @crashed.job(name="work", timeout=0.001)
+        def work(name: str) -> None: ...
+
+        orphans = [work.submit(name) for name in "ab"]
+        assert len(Manual(crashed).worker("crashed").claim(limit=2)) == 2
+        orphans[1].cancel()
+
+    with Holdfast(url, tick=0.1, lease=1, solo=True) as hf, Worker(hf):
+        seen = [hf.snapshot(run.id) for run in orphans]
+        assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 2
+
+
+@pytest.mark.contract("P5")
 def test_a_solo_process_fails_at_start_up_what_a_crash_left_running(url: str, database: Database) -> None:
     with Holdfast(url, tick=0.1, lease=1, solo=True) as crashed:
 

@@ -56,8 +56,11 @@ def expired(tx: Transaction, *, limit: int) -> list[Takeover]:
     return take_away(tx, tx.all("find_expired", now=tx.now, limit=limit), because="its lease ran out")
 
 
-def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> list[Takeover]:
-    """Move the runs of these leases to where their policies say."""
+def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: bool = False) -> list[Takeover]:
+    """Move the runs of these leases to where their policies say.
+
+    `orphaned` says that their process is known to be gone: that is why they end, however long ago it was.
+    """
     if not rows:
         return []
     seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
@@ -72,7 +75,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> list[Tak
         # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
         lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
-        decision = decide(tx, lease, policy, because=because)
+        decision = decide(tx, lease, policy, because=because, orphaned=orphaned)
         taken.append(Takeover(lease=lease, because=because, decision=decision))
         tx.count("taken_over")
         match decision:
@@ -92,8 +95,13 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str) -> list[Tak
     return taken
 
 
-def decide(tx: Transaction, lease: Lease, policy: Policy, *, because: str) -> Final | TryLater | None:
+def decide(
+    tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False
+) -> Final | TryLater | None:
     """What the loss of its worker means for a run; None is: let it be claimed again at once."""
+    if orphaned and policy.on_crash == "fail":
+        # Not because of its time, which went on while no one was there, nor of a wish that no one could hear.
+        return Failed("PROCESS_TERMINATED", f"its worker {lease.holder} was lost: {because}")
     if lease.cancel_requested_at is not None:
         return Cancelled(lease.cancel_reason or "cancelled")
     if lease.deadline_at is not None and lease.deadline_at <= tx.now:
