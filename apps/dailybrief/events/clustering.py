@@ -10,6 +10,7 @@ database's constraints have the last word: an article has one link, and a count 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from apps.dailybrief.database import Sessions, readers
 from apps.dailybrief.events import summaries
 from apps.dailybrief.events.embeddings import best
 from apps.dailybrief.events.grouping import Placed, Report, group
+from apps.dailybrief.logs import tell
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Cluster, ClusterArticle, RawArticle
 
@@ -93,6 +95,8 @@ def cluster(writers: Sessions, settings: Settings, *, now: datetime | None = Non
         cluster(database.writers(engine), settings)       # {"rows": 37, "articles": 37, "begun": 12}
     """
     embedding, total, in_vain = best(settings.embedding), Counts(), 0
+    if embedding.name != settings.embedding:
+        tell("embedding_missing", level=logging.WARNING, wanted=settings.embedding, used=embedding.name)
     while (scene := read(writers, settings.cluster_window)).new:
         placed = group(scene.known, scene.new, embedding=embedding, window=settings.cluster_window)
         before = total

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from apps.dailybrief.events import clustering, embeddings
-from apps.dailybrief.events.clustering import Link, attach, begin, cluster
-from apps.dailybrief.events.grouping import Placed, Report, group
+from apps.dailybrief.events.clustering import Interfered, Link, attach, begin, cluster, read, write
+from apps.dailybrief.events.grouping import Placed, Rarity, Report, group
 from apps.dailybrief.events.texts import Words, sentences
 from apps.dailybrief.tables import ClusterArticle, RawArticle
 from sqlalchemy import insert, select
@@ -101,12 +101,17 @@ def test_the_model_comes_from_its_wheel_and_asks_no_network(monkeypatch: pytest.
     assert "wordllama" not in sys.modules  # nor is its loader run
 
 
-def test_without_the_wheel_the_words_alone_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_wheel_the_words_alone_are_compared_and_the_log_says_so(
+    newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     embeddings.load.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(embeddings.ModelMissing):
         embeddings.load("wordllama")
     assert embeddings.best("wordllama").name == "text"
+    newsroom.store(items("tuning")[:3])
+    assert cluster(newsroom.writers, newsroom.settings.model_copy(update={"embedding": "wordllama"}))["rows"] == 3
+    assert "embedding_missing" in caplog.messages
     embeddings.load.cache_clear()
 
 
@@ -169,11 +174,17 @@ def test_articles_that_come_in_late_may_change_the_result_but_not_spoil_it() -> 
     assert found.adjusted_rand > 0.7
 
 
+def to_the_last_bit() -> str:
+    """Where the items of the tuning part belong, and how much some of them share."""
+    placed = group([], reports(items("tuning")), embedding=embeddings.load("wordllama"))
+    words, rarity = [Words.of(one.report.title, one.report.summary) for one in placed], Rarity()
+    for one in words:
+        rarity.add(one)
+    return repr([one.cluster for one in placed]) + repr([rarity.shared(a, b) for a, b in pairwise(words)])
+
+
 def test_the_result_is_the_same_in_another_process() -> None:
-    program = (
-        "from tests.apps.dailybrief.test_dailybrief_clustering import *;"
-        "print([one.cluster for one in group([], reports(items('tuning')), embedding=embeddings.load('wordllama'))])"
-    )
+    program = "from tests.apps.dailybrief.test_dailybrief_clustering import *; print(to_the_last_bit())"
     other = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"PYTHONHASHSEED": "77"},
@@ -182,8 +193,7 @@ def test_the_result_is_the_same_in_another_process() -> None:
         check=True,
         timeout=50,
     )
-    here = group([], reports(items("tuning")), embedding=embeddings.load("wordllama"))
-    assert other.stdout.strip() == str([one.cluster for one in here])
+    assert other.stdout.strip() == to_the_last_bit()
 
 
 def test_an_article_without_a_word_stands_alone() -> None:
@@ -307,6 +317,25 @@ def test_clusterings_at_once_share_the_work_and_agree(newsroom: Newsroom, monkey
     assert sum(done) == len(news)
     assert newsroom.counts_are_right()
     assert newsroom.grouped() == partition(group([], reports(news), embedding=TEXT))
+
+
+@pytest.mark.contract("J13")
+def test_what_another_has_written_meanwhile_is_noticed(newsroom: Newsroom) -> None:
+    news = items("tuning")[:5]
+    newsroom.store(news[1:])
+    scene = read(newsroom.writers, newsroom.settings.cluster_window)
+    placed = group(scene.known, scene.new, embedding=TEXT)
+    newsroom.store(news[:1])
+    with newsroom.writers.begin() as session:
+        ids = begin(session, {-1: reports(news)[0]}, now=START)
+        article = session.scalars(select(RawArticle.id).order_by(RawArticle.id.desc())).first()
+        assert article is not None
+        attach(session, [Link(ids[-1], article, news[0].at)], now=START)
+    with pytest.raises(Interfered):
+        list(write(newsroom.writers, scene, placed, now=START))
+    assert newsroom.rows("cluster_articles") == {"cluster_articles": 1}
+    assert cluster(newsroom.writers, newsroom.settings)["rows"] == 4
+    assert newsroom.counts_are_right()
 
 
 @pytest.mark.contract("J13")

@@ -107,6 +107,7 @@ def test_an_old_article_that_has_just_come_in_stays_a_while(newsroom: Newsroom) 
     newsroom.store([_item("From the archive", START)])
     with newsroom.writers.begin() as session:
         session.execute(update(RawArticle).values(fetched_at=LATER))
+    assert clean(newsroom.writers, newsroom.settings, now=LATER)["rows"] == 0
     cluster(newsroom.writers, newsroom.settings, now=LATER)
     assert clean(newsroom.writers, newsroom.settings, now=LATER)["rows"] == 0
     assert clean(newsroom.writers, newsroom.settings, now=LATER + timedelta(days=31))["rows"] == 3
@@ -133,6 +134,15 @@ def test_a_table_that_is_not_on_the_list_is_refused(filled: Newsroom) -> None:
             purge(session, table, true())
     assert filled.rows() == before
     assert not set(PURGE_ALLOWED) & {*IMMUTABLE, "feeds"}
+
+
+@pytest.mark.contract("J14")
+def test_what_an_edition_refers_to_stays_even_if_its_link_is_gone(filled: Newsroom) -> None:
+    with filled.writers.begin() as session:
+        session.execute(text("delete from cluster_articles"))
+    clean(filled.writers, filled.settings, now=LATER)
+    referred = {row[1] for row in filled.contents("edition_articles")}
+    assert {row[0] for row in filled.contents("raw_articles")} == referred
 
 
 @pytest.mark.contract("J14")

@@ -45,8 +45,8 @@ def fitted(news: list[Item], kind: str) -> Rule:
         slope = traits.T @ (likely - same) + ridge @ weights
         curve = (traits * (likely * (1 - likely))[:, None]).T @ traits + ridge
         weights = weights - np.linalg.solve(curve, slope)
-    one, two, three, four, constant = (round(float(weight), 1) for weight in weights)
-    return replace(RULES[kind], vectors=one, words=two, names=three, day=four, constant=constant)
+    found = [round(float(weight), 1) for weight in weights]
+    return replace(RULES[kind], vectors=found[0], words=found[1], names=found[2], day=found[3], constant=found[4])
 
 
 def main() -> None:
