@@ -7,7 +7,7 @@ database decides, by its unique URL: two readings at once lose nothing and write
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +22,6 @@ from apps.dailybrief.feeds.parse import Article, Parsed
 from apps.dailybrief.tables import Feed, RawArticle
 
 INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-AT_ONCE = 500
 LONGEST_ERROR = 500
 
 
@@ -130,15 +129,7 @@ def _insert(session: Session, reading: Reading, articles: Sequence[Article]) -> 
         {**asdict(article), "feed_id": reading.feed.id, "fetched_at": reading.at}
         for article in sorted(articles, key=lambda article: article.url)
     ]
-    return sum(
-        len(
-            session.execute(
-                insert(RawArticle).values(some).on_conflict_do_nothing(index_elements=["url"]).returning(RawArticle.id)
-            ).all()
-        )
-        for some in _batches(rows)
-    )
-
-
-def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    yield from (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
+    if not rows:
+        return 0
+    statement = insert(RawArticle).on_conflict_do_nothing(index_elements=["url"]).returning(RawArticle.id)
+    return len(session.execute(statement, rows).all())
