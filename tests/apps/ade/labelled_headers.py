@@ -1,4 +1,4 @@
-"""Header rows as they were found in files, and what each column means; `-` is nothing that the configuration wants."""
+"""Header rows as they were found in files, and what each column means; `-` is nothing that is wanted."""
 
 from __future__ import annotations
 
@@ -12,25 +12,36 @@ Company=supplier; Document Number=invoice_number; Document Date=invoice_date; Am
 vendor_name=supplier; invoice_id=invoice_number; invoice_date=invoice_date; payment_due=due_date; invoice_total=gross
 VendorName=supplier; InvoiceNumber=invoice_number; IssueDate=invoice_date; GrossAmount=gross; CurrencyCode=currency
 Suplier=supplier; Invoce Number=invoice_number; Invoice Dat=invoice_date; Gros amount=gross; PO=purchase_order
-Payee=supplier; Bill No=invoice_number; Billing date=invoice_date; Pay by=due_date; Subtotal=net; Sales tax=vat; Total=gross
-Supplier=supplier; Supplier No.=-; Invoice=invoice_number; Date=invoice_date; Gross [EUR]=gross; VAT %=-; VAT [EUR]=vat
-Vendor=supplier; Vendor ID=-; Invoice number=invoice_number; Issued=invoice_date; Total incl. VAT=gross; PO number=purchase_order
-Creditor=supplier; Our reference=-; Invoice no=invoice_number; Date of invoice=invoice_date; Net EUR=net; Gross EUR=gross
+Payee=supplier; Bill No=invoice_number; Billing date=invoice_date; Pay by=due_date; Subtotal=net
+Payee=supplier; Bill No=invoice_number; Sales tax=vat; Total=gross
+Supplier=supplier; Supplier No.=-; Invoice=invoice_number; Date=invoice_date; Gross [EUR]=gross
+Supplier=supplier; Supplier No.=-; VAT %=-; VAT [EUR]=vat
+Vendor=supplier; Vendor ID=-; Invoice number=invoice_number; Issued=invoice_date
+Vendor=supplier; Vendor ID=-; Total incl. VAT=gross; PO number=purchase_order
+Creditor=supplier; Our reference=-; Invoice no=invoice_number; Date of invoice=invoice_date
+Creditor=supplier; Our reference=-; Net EUR=net; Gross EUR=gross
 Firma=supplier; Rechnungsnummer=invoice_number; Datum=invoice_date; Zahlbar bis=due_date; Rechnungsbetrag in €=gross
-Vendor=supplier; Order number=purchase_order; Invoice #=invoice_number; Invoice date=invoice_date; Quantity=-; Amount=gross
+Vendor=supplier; Order number=purchase_order; Invoice #=invoice_number; Invoice date=invoice_date
+Vendor=supplier; Order number=purchase_order; Quantity=-; Amount=gross
 """
 ROSTER_ROWS = """
 Emp ID=employee_id; First Name=first_name; Last Name=last_name; Dept=department; Title=job_title; Hire Date=start_date
-Employee No.=employee_id; Name=name; Department=department; Position=job_title; Joined=start_date; Salary=annual_salary
-Staff number=employee_id; Surname=last_name; Forename=first_name; Team=department; Role=job_title; E-mail address=email
-Personalnr.=employee_id; Name=name; Abteilung=department; Funktion=job_title; Eintritt=start_date; Gehalt=annual_salary
-Personalnummer=employee_id; Nachname=last_name; Vorname=first_name; Geburtsdatum=-; Eintrittsdatum=start_date; Telefon=-
+Employee No.=employee_id; Name=name; Department=department; Position=job_title
+Employee No.=employee_id; Name=name; Joined=start_date; Salary=annual_salary
+Staff number=employee_id; Surname=last_name; Forename=first_name; Team=department
+Staff number=employee_id; Surname=last_name; Role=job_title; E-mail address=email
+Personalnr.=employee_id; Name=name; Abteilung=department; Funktion=job_title
+Personalnr.=employee_id; Name=name; Eintritt=start_date; Gehalt=annual_salary
+Personalnummer=employee_id; Nachname=last_name; Vorname=first_name; Geburtsdatum=-
+Personalnummer=employee_id; Nachname=last_name; Eintrittsdatum=start_date; Telefon=-
 Matricule=employee_id; Nom=last_name; Prénom=first_name; Service=department; Poste=job_title; Salaire=annual_salary
 ID=employee_id; Full name=name; Cost centre=department; Job=job_title; Start date=start_date; End date=-; Email=email
 payroll_number=employee_id; employee_name=name; hours_per_week=weekly_hours; base_salary=annual_salary; manager=-
 EmployeeID=employee_id; GivenName=first_name; FamilyName=last_name; JobTitle=job_title; ContractHours=weekly_hours
-Staff ID=employee_id; Employee=name; Date of birth=-; Date of hire=start_date; Hrs/week=weekly_hours; Gross salary (EUR)=annual_salary
-Employe number=employee_id; Full Nmae=name; Departement=department; Postion=job_title; Hiring date=start_date; Mail=email
+Staff ID=employee_id; Employee=name; Date of birth=-; Date of hire=start_date
+Staff ID=employee_id; Employee=name; Hrs/week=weekly_hours; Gross salary (EUR)=annual_salary
+Employe number=employee_id; Full Nmae=name; Departement=department; Postion=job_title
+Employe number=employee_id; Full Nmae=name; Hiring date=start_date; Mail=email
 """
 EXAMPLES: dict[str, tuple[object, ...]] = {
     "supplier": ("Acme Ltd", "Müller GmbH", "Fjord AS"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def column(position: int, title: str, *samples: object) -> Column:
     ("folder", "rows"), [(INVOICES, INVOICE_ROWS), (ROSTER, ROSTER_ROWS)], ids=["invoices", "roster"]
 )
 def test_nearly_all_labelled_headers_find_their_field(
-    folder: Path, rows: str, record_property: pytest.RecordProperty
+    folder: Path, rows: str, record_property: Callable[[str, object], None]
 ) -> None:
     with modules_as_before():
         rules = load_rules(folder, Guard(folder, seconds=0), engine="1.0.0", wanted="1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,16 @@ ANNA, BEN, CIM = ("Anna", 30, "Rome"), ("Ben", 41, "Oslo"), ("Cim", 22, "Kyiv")
 
 def test_words_above_and_below_are_no_rows() -> None:
     ((table, rows),) = found(
-        ("Our people",), ("Printed", datetime(2026, 1, 1)), (), HEADER, ANNA, (), BEN, ("* not all of them",)
+        ("Our people",), ("Printed", date(2026, 1, 1)), (), HEADER, ANNA, (), BEN, ("* not all of them",)
     )
     assert (table.header_rows, rows) == ((4, 4), [5, 7])
-    assert table.title == "Our people / Printed 2026-01-01 00:00:00"
+    assert table.title == "Our people / Printed 2026-01-01"
     assert table.skipped == {"blank": 1, "note": 1}
 
 
 def test_one_table_after_another() -> None:
     tables = found(HEADER, ANNA, (), ("Others",), ("City", "Name", "Age"), ("Oslo", "Ben", 41), (), HEADER, CIM)
-    assert [rows for _, rows in tables] == [[2], [6, 9]]
+    assert [rows for _, rows in tables] == [[2], [6], [9]]
     assert [label.header for label in tables[1][0].labels] == ["City", "Name", "Age"]
 
 
@@ -124,7 +124,7 @@ def test_delimiters_and_encodings(tmp_path: Path, delimiter: str, encoding: str)
     assert [row[:2] for row in outcome.sheet()] == [
         ["Name", "Age"],
         ["Zoë", 30],
-        ["Ben, the; 2|nd" if delimiter != "x" else "", 41],
+        ["Ben, the; 2|nd", 41],
     ]
 
 

@@ -13,7 +13,6 @@ from ade_engine.limits import Limits, exceeded
 
 MOST_PARTS = 10_000
 LONGEST_PROLOG = 65_536
-STRINGS = "xl/sharedstrings.xml"
 MERGE = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]*?\bref=\"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})\"")
 MOST_MERGES = 100_000
 CHUNK = 1 << 18
@@ -38,14 +37,7 @@ def inspect(path: Path, limits: Limits) -> None:
                     "max_expanded_bytes", limits.max_expanded_bytes, f"unpacked, the workbook has {expanded:,} bytes"
                 )
             for part in parts:
-                name = part.filename.lower()
-                if name == STRINGS and part.file_size > limits.max_shared_strings_bytes:
-                    raise exceeded(
-                        "max_shared_strings_bytes",
-                        limits.max_shared_strings_bytes,
-                        f"the texts of the workbook have {part.file_size:,} bytes",
-                    )
-                if name.endswith((".xml", ".rels")):
+                if part.filename.lower().endswith((".xml", ".rels")):
                     refuse_dtd(archive, part)
     except DAMAGE as error:
         raise damaged(error) from error

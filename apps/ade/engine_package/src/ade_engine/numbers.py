@@ -21,7 +21,10 @@ def parse_number(text: str, *, decimal: str = ".") -> Decimal:
     sign, body = unsigned(text)
     if not BODY.fullmatch(body):
         raise ValueError(f"{text!r} is not a number")
-    mark = decimal_mark(body) or ("" if thousands(body) and thousands(body) != decimal else decimal)
+    mark = decimal_mark(body)
+    if mark is None and body.count(".") + body.count(",") == 1:
+        # A mark before three digits: the column's custom decides.
+        mark = decimal
     whole, _, part = body.rpartition(mark) if mark and mark in body else (body, "", "")
     for separator in ".,":
         if separator in whole:
@@ -61,14 +64,6 @@ def decimal_mark(body: str) -> str | None:
     mark = "." if points else ","
     whole, _, part = body.partition(mark)
     return mark if len(part) != 3 or not whole or len(whole) > 3 or whole.startswith("0") else None
-
-
-def thousands(body: str) -> str | None:
-    """The mark that stands alone and could part thousands."""
-    points, commas = body.count("."), body.count(",")
-    if points and commas:
-        return None
-    return "." if points else "," if commas else None
 
 
 def guess_decimal(samples: Iterable[Value]) -> tuple[str | None, str | None]:

@@ -134,6 +134,7 @@ class Finder:
     def rows(self, tables: list[Table]) -> Iterator[tuple[Table, Line]]:
         """The data lines of tables that stand side by side, until another table begins."""
         names = {normal(one.header) for table in tables for one in table.labels}
+        labelled = {(one.position, normal(one.header)) for table in tables for one in table.labels}
         texts = tables[0].header_texts
         before = tables[0].header_rows[1] if tables[0].header_rows else 0
         apart = alone = False
@@ -145,13 +146,13 @@ class Finder:
             # Most lines are plain data: only one after a gap, or with a word of the header, is looked at closely.
             suspect = apart or not texts.isdisjoint(line.cells)
             if suspect and tables[0].labels and count >= 2 and is_words(line):
-                said = {normal(label.header) for label in labels_of([line])}
-                if len(said & names) >= max(2, 0.6 * len(names)):
+                said = {(label.position, normal(label.header)) for label in labels_of([line])}
+                if len(said & labelled) >= max(2, 0.6 * len(labelled)):
                     self.ahead.take()
                     tables[0].skip(line, "repeated_header")
                     before, apart = line.number, False
                     continue
-                if (apart or len(said & names) >= 2) and self.begins_another(line, names):
+                if (apart or sum(name in names for _, name in said) >= 2) and self.begins_another(line, labelled):
                     self.carried = tables[0].section if alone else None
                     return
             self.ahead.take()
@@ -165,7 +166,7 @@ class Finder:
             else:
                 tables[0].skip(line, reason)
 
-    def begins_another(self, line: Line, names: set[str]) -> bool:
+    def begins_another(self, line: Line, labelled: set[tuple[int, str]]) -> bool:
         """Another header: the configuration recognises it, or it is all new words with values below."""
         labels = labels_of([line])
         if any(is_value(value) for value in line.cells):
@@ -174,7 +175,11 @@ class Finder:
             return True
         below = self.ahead.peek(4)[1:]
         values = sum(any(is_value(one.at(label.position)) for one in below) for label in labels)
-        return len(labels) >= 3 and values >= len(labels) / 2 and self.differs(labels, names)
+        return (
+            len(labels) >= 3
+            and values >= len(labels) / 2
+            and {(one.position, normal(one.header)) for one in labels} != labelled
+        )
 
     def is_other_header(self, line: Line, kept: list[Line]) -> bool:
         if not is_words(line) or len(line.filled()) < 2 or any(is_value(value) for value in line.cells):
@@ -183,10 +188,6 @@ class Finder:
         return self.recognise(tuple(f"\n{one.header}" for one in labels)) >= 2 and (
             not kept or line.number > kept[-1].number + 1
         )
-
-    @staticmethod
-    def differs(labels: tuple[Label, ...], names: set[str]) -> bool:
-        return {normal(one.header) for one in labels} != names
 
     def sorted_out(self, tables: list[Table], line: Line) -> Iterator[tuple[Table, Line]]:
         """What a line is to each of the tables that it crosses."""

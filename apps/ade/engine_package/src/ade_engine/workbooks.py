@@ -13,7 +13,7 @@ from openpyxl.reader.excel import ExcelReader
 from ade_engine import archives
 from ade_engine.cells import CellReader, read_strings
 from ade_engine.errors import EngineError, InputError
-from ade_engine.limits import Limits
+from ade_engine.limits import Limits, exceeded
 from ade_engine.loading import Reading
 from ade_engine.sheets import Document, Sheet
 from ade_engine.values import Line, Value
@@ -43,6 +43,9 @@ class Plan(ExcelReader):  # type: ignore[misc]
         """The texts that cells share, by number."""
         part = self.package.find("application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml")
         if part is not None:
+            most, size = self.limits.max_shared_strings_bytes, self.archive.getinfo(part.PartName[1:]).file_size
+            if size > most:
+                raise exceeded("max_shared_strings_bytes", most, f"the texts of the workbook have {size:,} bytes")
             with self.archive.open(part.PartName[1:]) as source:
                 self.shared_strings = read_strings(source, self.limits)
 
