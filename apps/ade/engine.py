@@ -36,7 +36,7 @@ hf.queue(BUILDS, per_worker=given.max_builds)
 
 
 def _prepare() -> None:
-    """Before the first session: the engine's tables, the bound as it is set now, no rubbish of a life before."""
+    """Before the first session: the engine's tables, and the bound as it is set now."""
     hf.start()
     if given.queue_size is None and any(each.name == RUNS and each.max_queued for each in hf.queues.list()):
         hf.queues.limit(RUNS, max_queued=None)
@@ -85,6 +85,7 @@ def normalise(ctx: Context, document_id: str, configuration_id: str, version: in
     """Run the engine for one document, in the environment of the build that this run waited for."""
     [making] = ctx.run.needed
     files = _files(configuration_id, version)
+    places.clear(given.work)  # of runs that were killed with their API
     try:
         with (
             places.workplace(given.work, ctx.run.id) as place,

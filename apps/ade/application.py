@@ -1,0 +1,32 @@
+"""ade, as the system knows it."""
+
+from __future__ import annotations
+
+from apps.ade.check import check
+from apps.application import Application, Process, Sight
+
+application = Application(
+    name="ade",
+    title="ade",
+    shows="Messy spreadsheets become one normalised workbook, by rules in Python, each in an environment built once.",
+    queues=("ade", "ade.builds"),
+    processes=(
+        Process(
+            name="web",
+            module="holdfast",
+            arguments=("serve", "apps.ade.web:site", "--worker", "--port", "{port}"),
+            listens=True,
+            ready="/healthz",
+            settings={"ADE_QUEUE_SIZE": "100"},
+        ),
+        Process(name="visitors", module="apps.ade.visitors"),
+    ),
+    page="/runs",
+    sights=(
+        Sight(what="Spreadsheets as people really send them, and what comes of them", path="/runs"),
+        Sight(what="Rules to change: save them, and the next run has an environment built", path="/configurations"),
+        Sight(what="One build for each fingerprint, however many runs want it", path="/builds"),
+        Sight(what="Upload one of your own", path="/documents"),
+    ),
+    check=check,
+)

@@ -1,0 +1,426 @@
+// The types of ade's HTTP API, made from its OpenAPI document by tests/apps/ade/test_ade_pages.py. Do not edit.
+
+/** A prepared environment for one fingerprint of a configuration. */
+export interface Build {
+  id: string;
+  configuration_id: string;
+  configuration_version: number;
+  fingerprint: string;
+  status: "queued" | "building" | "ready" | "failed" | "cancelled";
+  /** Why it failed, or was cancelled. */
+  message: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  waiting_runs: number;
+  url: string;
+  /** Its log as it is written: an event stream. */
+  events_url: string;
+}
+
+export interface Builds {
+  builds: Array<Build>;
+}
+
+/** A user's rules; `version` counts how often they were saved. */
+export interface Configuration {
+  id: string;
+  workspace_id: string;
+  name: string;
+  version: number;
+  created_at: string;
+}
+
+/** A configuration with the files of one version. */
+export interface ConfigurationFiles {
+  id: string;
+  workspace_id: string;
+  name: string;
+  version: number;
+  created_at: string;
+  /** Path → text. `ade.toml` is one of them. */
+  files: { [name: string]: string };
+  saved_at: string;
+  /** What a build for these files is known by. */
+  fingerprint: string;
+}
+
+export interface Configurations {
+  configurations: Array<Configuration>;
+}
+
+/** A spreadsheet that was uploaded. */
+export interface Document {
+  id: string;
+  workspace_id: string;
+  name: string;
+  media_type: string;
+  size: number;
+  sha256: string;
+  created_at: string;
+  content_url: string;
+}
+
+export interface Documents {
+  documents: Array<Document>;
+}
+
+export interface Log {
+  lines: Array<LogLine>;
+  next: string;
+}
+
+export interface LogLine {
+  at: string | null;
+  level: string;
+  message: string;
+}
+
+export interface NewConfiguration {
+  name: string;
+  /** Path → text. `ade.toml` is one of them. */
+  files: { [name: string]: string };
+}
+
+export interface NewRun {
+  input_document_id: string;
+}
+
+export interface NewVersion {
+  /** Path → text. `ade.toml` is one of them. */
+  files: { [name: string]: string };
+}
+
+export interface NewWorkspace {
+  name: string;
+}
+
+export interface Output {
+  name: string;
+  size: number;
+  sha256: string;
+  url: string;
+}
+
+export interface Outputs {
+  run_id: string;
+  outputs: Array<Output>;
+}
+
+export interface Preview {
+  sheets: Array<Sheet>;
+}
+
+/** One execution of the engine for one document. While its build is not ready it is queued, and `build` says why. */
+export interface Run {
+  id: string;
+  workspace_id: string;
+  configuration_id: string;
+  configuration_version: number;
+  input_document_id: string;
+  build_id: string;
+  status: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+  /** Why it failed, or was cancelled. */
+  message: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  build: Build;
+  summary: Summary | null;
+  url: string;
+  /** Its log and what happens to it, as it happens: an event stream. */
+  events_url: string;
+  outputs_url: string;
+}
+
+export interface Runs {
+  runs: Array<Run>;
+  /** Go on by ?before=; null at the end. */
+  next: string | null;
+}
+
+/** The first rows of a sheet, as text; the first of them is the header. */
+export interface Sheet {
+  name: string;
+  rows: Array<Array<string>>;
+  more: boolean;
+}
+
+/** What the engine has counted. */
+export interface Summary {
+  tables: number | null;
+  rows_read: number | null;
+  rows_written: number | null;
+  rows_rejected: number | null;
+  seconds: number | null;
+}
+
+export interface Workspace {
+  id: string;
+  name: string;
+  created_at: string;
+}
+
+export interface Workspaces {
+  workspaces: Array<Workspace>;
+}
+
+export interface Fault {
+  where: string;
+  what: string;
+}
+
+/** What went wrong, by a stable `code` (docs/reference.md lists them all). */
+export interface Problem {
+  type?: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  /** Of invalid_request: what does not fit, and where. */
+  errors?: Array<Fault> | null;
+  /** Of queue_full: in so many seconds there may be a place. */
+  retry_after?: number | null;
+  /** Of slot_taken: the run that has the slot. */
+  run_id?: string | null;
+  /** Of unforeseen: the mark of its trace in the server's log. */
+  incident?: string | null;
+}
+
+/** By the name of each operation. */
+export interface Api {
+  /** GET /workspaces: All workspaces */
+  list_workspaces: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: undefined;
+    answer: Workspaces;
+  };
+  /** POST /workspaces: A new workspace */
+  create_workspace: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: NewWorkspace;
+    answer: Workspace;
+  };
+  /** GET /documents: The newest documents */
+  list_documents: {
+    path: Record<string, never>;
+    query: {
+      workspace_id?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Documents;
+  };
+  /** POST /workspaces/{workspace_id}/documents: Upload a CSV or XLSX file */
+  upload_document: {
+    path: {
+      workspace_id: string;
+    };
+    query: Record<string, never>;
+    body: ArrayBuffer;
+    answer: Document;
+  };
+  /** GET /documents/{document_id}: One document */
+  get_document: {
+    path: {
+      document_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Document;
+  };
+  /** GET /documents/{document_id}/content: The file as it was uploaded */
+  download_document: {
+    path: {
+      document_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ArrayBuffer;
+  };
+  /** GET /configurations: All configurations */
+  list_configurations: {
+    path: Record<string, never>;
+    query: {
+      workspace_id?: string | null;
+    };
+    body: undefined;
+    answer: Configurations;
+  };
+  /** POST /workspaces/{workspace_id}/configurations: A new configuration */
+  create_configuration: {
+    path: {
+      workspace_id: string;
+    };
+    query: Record<string, never>;
+    body: NewConfiguration;
+    answer: Configuration;
+  };
+  /** GET /configurations/{configuration_id}: A configuration with its files */
+  get_configuration: {
+    path: {
+      configuration_id: string;
+    };
+    query: {
+      version?: number | null;
+    };
+    body: undefined;
+    answer: ConfigurationFiles;
+  };
+  /** PUT /configurations/{configuration_id}: Save its files as a new version */
+  save_configuration: {
+    path: {
+      configuration_id: string;
+    };
+    query: Record<string, never>;
+    body: NewVersion;
+    answer: ConfigurationFiles;
+  };
+  /** POST /configurations/{configuration_id}/package: Save the files of a zip as a new version */
+  upload_package: {
+    path: {
+      configuration_id: string;
+    };
+    query: Record<string, never>;
+    body: ArrayBuffer;
+    answer: ConfigurationFiles;
+  };
+  /** GET /builds: The newest builds */
+  list_builds: {
+    path: Record<string, never>;
+    query: {
+      configuration_id?: string | null;
+      /** At most so many. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Builds;
+  };
+  /** GET /builds/{build_id}: One build */
+  get_build: {
+    path: {
+      build_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Build;
+  };
+  /** POST /builds/{build_id}/cancel: Stop a build */
+  cancel_build: {
+    path: {
+      build_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Build;
+  };
+  /** GET /builds/{build_id}/events: Its log, live */
+  stream_build: {
+    path: {
+      build_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ArrayBuffer;
+  };
+  /** POST /configurations/{configuration_id}/runs: Queue a run */
+  create_run: {
+    path: {
+      configuration_id: string;
+    };
+    query: Record<string, never>;
+    body: NewRun;
+    answer: Run;
+  };
+  /** GET /runs: The newest runs */
+  list_runs: {
+    path: Record<string, never>;
+    query: {
+      status?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | null;
+      configuration_id?: string | null;
+      /** At most so many. */
+      limit?: number;
+      before?: string | null;
+    };
+    body: undefined;
+    answer: Runs;
+  };
+  /** GET /runs/{run_id}: One run */
+  get_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** POST /runs/{run_id}/cancel: Cancel a run */
+  cancel_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** POST /runs/{run_id}/again: Run again: a new run */
+  run_again: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Run;
+  };
+  /** GET /runs/{run_id}/events: What happens to it, live */
+  stream_run: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ArrayBuffer;
+  };
+  /** GET /runs/{run_id}/log: Its log */
+  get_log: {
+    path: {
+      run_id: string;
+    };
+    query: {
+      after?: string | null;
+    };
+    body: undefined;
+    answer: Log;
+  };
+  /** GET /runs/{run_id}/outputs: The files that it has made */
+  list_outputs: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Outputs;
+  };
+  /** GET /runs/{run_id}/outputs/{name}: One of these files */
+  download_output: {
+    path: {
+      run_id: string;
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: ArrayBuffer;
+  };
+  /** GET /runs/{run_id}/preview: The first rows of what came out */
+  get_preview: {
+    path: {
+      run_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: Preview;
+  };
+}
