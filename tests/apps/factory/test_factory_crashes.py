@@ -71,10 +71,6 @@ def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(ei
 def test_only_the_segment_that_failed_is_made_again(own: Plant) -> None:
     (own.folder / "fail").touch()
     edition = own.create(**TINY)
-    own.manual.run_all()
-    [failed] = own.rows("select stage, segment, error from segments where state = 'ERROR'")
-    assert failed["stage"] == "visuals"
-    assert "ffmpeg ended with 1: as told" in failed["error"] if failed["error"] else True
     wait_for(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, what="it was tried again")
     visuals = own.rows("select segment, tries, takeovers from segments where stage = 'visuals' and segment <> ''")
     assert sorted(row["tries"] for row in visuals) == [1, 1, 1, 2]

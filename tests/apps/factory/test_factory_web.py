@@ -1,0 +1,211 @@
+"""The factory's site, from outside: what programs are told, what a browser shows, and who may do what."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, expect
+from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant, wait_for
+from tests.browser.conftest import TELL_VIOLATIONS, browser
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.timeout(120)
+TOKEN = "a token for these tests"
+PATIENCE = 30_000
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
+    """A plant whose site is served; its work is done by the tests themselves."""
+    folder = tmp_path_factory.mktemp("shop")
+    with plant(f"sqlite:///{folder / 'work.db'}", folder / "plant", HOLDFAST_TOKEN=TOKEN, FACTORY_DEMO="true") as built:
+        built.start("holdfast", "serve", "apps.factory.web:site", "--port", "0")
+        log = built.folder / "process-0.log"
+        wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), what="the site is up")
+        yield built
+
+
+@pytest.fixture(scope="module")
+def address(shop: Plant) -> str:
+    found = re.search(r"http://127\.0\.0\.1:\d+", (shop.folder / "process-0.log").read_text())
+    assert found is not None
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def program(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as client:
+        yield client
+
+
+def test_a_program_hands_a_script_in_follows_it_edits_it_and_fetches_the_video(
+    shop: Plant, program: httpx.Client
+) -> None:
+    content = io.BytesIO()
+    Image.new("RGB", (40, 30), (200, 80, 60)).save(content, "PNG")
+    kept = program.post("/pictures/moon", files={"picture": ("moon.png", content.getvalue())})
+    assert (kept.status_code, set(program.get("/pictures").json()["pictures"])) == (201, {"moon"})
+    script = SCRIPT.replace("Then it falls again.", "Then it falls again.\n\n![the moon](moon)")
+    handed = program.post("/videos", json={"script": script, "format": TINY})
+    assert handed.status_code == 201
+    there = handed.headers["location"]
+    assert program.get(there).json()["stations"][0]["state"] == "READY"
+
+    shop.manual.run_all()
+    found = program.get(there).json()
+    assert (found["state"], found["ended"]) == ("succeeded", True)
+    assert [one["state"] for one in found["stations"]] == ["DONE"] * 5
+    assert [cell["title"] for cell in found["cells"]] == ["Tides", "The moon", "The code", "The end"]
+    published = f"{there}/editions/1/files"
+    video = program.get(f"{published}/video.mp4")
+    assert (video.headers["content-type"], len(video.content)) == (
+        "video/mp4",
+        found["manifest"]["files"]["video.mp4"]["size"],
+    )
+    part = program.get(f"{published}/video.mp4", headers={"Range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, video.content[10:20])
+    assert part.headers["content-range"] == f"bytes 10-19/{len(video.content)}"
+    assert program.get(f"{published}/video.mp4", headers={"Range": "bytes=99999999-"}).status_code == 416
+    film = program.get(f"{there}/editions/1/segments/2/film.mp4", headers={"Range": "bytes=4-7"})
+    assert (film.status_code, film.content) == (206, b"ftyp")
+    assert program.get(f"{published}/manifest.json").json() == found["manifest"]
+
+    again = program.post(f"{there}/editions", json={"script": script, "after": 1})
+    assert (again.status_code, again.json()["edition"]) == (201, 2)
+    shop.manual.run_all()
+    assert [one["made"] for one in program.get(there).json()["stations"]] == [0] * 5
+    late = program.post(f"{there}/editions", json={"script": script, "after": 1})
+    assert (late.status_code, late.json()["code"]) == (409, "edited_meanwhile")
+    jobs = program.get("/jobs").json()["jobs"]
+    assert {(job["edition"], job["commit_state"]) for job in jobs} == {(1, "DONE"), (2, "DONE")}
+    with program.stream("GET", f"{there}/events") as stream:
+        told = "".join(stream.iter_text())
+    assert "event: end" in told
+
+
+def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, program: httpx.Client) -> None:
+    before = len(shop.rows("select 1 from editions"))
+    refused = program.post("/videos", json={"script": "# T\n\n## S\n\n1. no\n"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "script_invalid")
+    assert [(fault["code"], fault["line"]) for fault in refused.json()["faults"]] == [
+        ("narration_missing", 3),
+        ("part_unknown", 5),
+    ]
+    for body in (
+        {},
+        {"script": 7},
+        {"script": SCRIPT, "format": {"width": 3}},
+        {"script": SCRIPT, "format": {"fps": 12}},
+    ):
+        answer = program.post("/videos", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), body
+    wrong = [
+        ("GET", "/videos/nothing", "video_not_found"),
+        ("POST", "/videos/nothing/editions", "video_not_found"),
+        ("GET", "/videos/nothing/editions/1/files/video.mp4", "video_not_found"),
+        ("GET", "/videos/%2e%2e/editions/1/files/work.db", "video_not_found"),
+    ]
+    for method, path, code in wrong:
+        answer = program.request(method, path, json={"script": SCRIPT} if method == "POST" else None)
+        assert (answer.status_code, answer.json()["code"]) == (404, code)
+    [known, *_] = program.get("/videos").json()["videos"]
+    for name in ("..%2f..%2fwork.db", ".video.mp4.part", "nothing"):
+        answer = program.get(f"/videos/{known['video_id']}/editions/1/files/{name}")
+        assert answer.status_code == 404
+    not_one = program.post("/pictures/x", files={"picture": ("x.png", b"\x89PNG\r\n\x1a\nno")})
+    assert (not_one.status_code, not_one.json()["code"]) == (422, "picture_invalid")
+    assert len(shop.rows("select 1 from editions")) == before
+
+
+def test_nothing_is_open_and_a_viewer_only_looks(shop: Plant, address: str) -> None:
+    paths = [
+        "/",
+        "/videos",
+        "/videos/x",
+        "/videos/x/events",
+        "/jobs",
+        "/workers",
+        "/pictures",
+        "/videos/x/editions/1/files/y",
+    ]
+    with httpx.Client(base_url=address) as stranger:
+        assert {stranger.get(path).status_code for path in paths} == {401}
+    token = shop.hf.passes.add("viewer", role="viewer")
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}) as viewer:
+        for path in ("/videos", "/videos/x/editions", "/videos/x/cancel", "/pictures/x", "/workers/x/kill"):
+            assert viewer.post(path, json={"script": SCRIPT}).status_code == 403, path
+        assert viewer.get("/videos").status_code == 200
+
+
+def test_a_worker_is_killed_in_a_demo_and_nothing_else_is(shop: Plant, program: httpx.Client) -> None:
+    worker = shop.worker()
+    known = wait_for(lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] == worker.pid])[0]
+    assert known["host"] == socket.gethostname()
+    assert program.post(f"/workers/{known['id']}/kill").json() == {"killed": worker.pid}
+    wait_for(lambda: gone(worker.pid), what="it is gone")
+    again = program.post(f"/workers/{known['id']}/kill")
+    assert again.status_code in (404, 409), "its number may be anyone's by now"
+
+
+def test_a_person_watches_a_video_being_made_and_plays_it(shop: Plant, address: str, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
+    context.add_init_script(TELL_VIOLATIONS)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{address}/videos/new?token={TOKEN}")
+    page.fill("#script", "# Only a title")
+    page.click("text=Make it")
+    expect(page.locator("#faults")).to_contain_text("a script has at least one scene")
+    expect(page.locator("#faults")).to_contain_text("scene_missing")
+    page.fill("#script", SCRIPT.replace("Tides", "<b>Ebb & flow</b>"))
+    page.click("text=Make it")
+    expect(page.locator("#station-script")).to_contain_text("ready", timeout=PATIENCE)
+
+    worker = shop.manual.worker("by hand", queues=["factory"])
+    [claim] = worker.claim()
+    expect(page.locator("#station-script")).to_contain_text("running", timeout=PATIENCE)
+    expect(page.locator("#leases")).to_contain_text("by hand", timeout=PATIENCE)
+    worker.work(claim)
+    shop.manual.orchestrate()
+    expect(page.locator("h1")).to_contain_text("<b>Ebb & flow</b>", timeout=PATIENCE)
+    expect(page.locator("#segments > li")).to_have_count(SCENES, timeout=PATIENCE)
+    shop.manual.run_all()
+    expect(page.locator("#station-commit")).to_contain_text("done", timeout=PATIENCE)
+    expect(page.locator("#segments video")).to_have_count(SCENES)
+    length = page.evaluate(
+        """() => new Promise((done) => {
+          const player = document.getElementById("player");
+          const tell = () => done(player.error ? player.error.message : player.duration);
+          if (player.readyState > 0 || player.error) tell();
+          player.addEventListener("loadedmetadata", tell);
+          player.addEventListener("error", tell);
+        })"""
+    )
+    told = json.loads(_manifest(shop, page.url).read_text())
+    # A Chromium without H.264 says so itself; it has read the file by ranges all the same.
+    assert (isinstance(length, str) and "DEMUXER_ERROR" in length) or abs(length * 1000 - told["milliseconds"]) < 400
+    assert [one for one in complaints if "422" not in one] == []
+
+    phone = context.new_page()
+    phone.set_viewport_size({"width": 390, "height": 844})
+    for path in (page.url, f"{address}/videos", f"{address}/jobs", f"{page.url}/edit"):
+        phone.goto(path)
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390, path
+    context.close()
+
+
+def _manifest(built: Plant, url: str) -> Path:
+    return built.output / url.rpartition("/")[2].partition("?")[0] / "1" / "manifest.json"
