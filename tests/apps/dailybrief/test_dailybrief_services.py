@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,26 @@ def test_no_worker_of_gunicorn_schedules_or_could(both: TwoServices) -> None:
     assert both.rows() == []
     assert both.select("select * from holdfast_slots") == []
     assert both.get("/holdfast/api/workers")["workers"] == []
+
+
+@pytest.mark.contract("J10", "J3")
+def test_a_worker_that_stood_still_over_five_slots_runs_the_latest_and_tells_of_the_others(both: TwoServices) -> None:
+    worker = both.start("apps.dailybrief.worker", HOLDFAST_LEASE="30")
+    wait_for(lambda: [row for row in both.rows() if row["job_name"] == "rss_ingestion"], "a slot has come due")
+    os.kill(worker.pid, signal.SIGSTOP)
+    stopped_at = datetime.now(UTC)
+    wait_for(lambda: datetime.now(UTC) > stopped_at + timedelta(seconds=7), "five slots have passed")
+    os.kill(worker.pid, signal.SIGCONT)
+    first, last = (f"{stopped_at + timedelta(seconds=after):%Y-%m-%d %H:%M:%S}" for after in (1.5, 6))
+    question = (
+        f"select state from holdfast_slots where job = 'rss_ingestion' and slot_at between '{first}' and '{last}'"
+    )
+
+    states = wait_for(lambda: both.select(question), "they are decided")
+    worker.kill()
+
+    assert len(states) in (4, 5)
+    assert {row["state"] for row in states} == {"coalesced"}, "a later one stands for them"
 
 
 @pytest.mark.contract("J1")
@@ -107,9 +127,11 @@ def job_process(worker: Process) -> int | None:
 def test_one_worker_is_active_and_the_next_clears_up_what_a_killed_one_left(
     newsroom: TwoServices, feeds: FeedServer
 ) -> None:
-    first = newsroom.worker()
-    second = newsroom.start("apps.dailybrief.worker")
-    assert second.running.wait(timeout=50) == 3, "it refuses"
+    pair = [newsroom.start("apps.dailybrief.worker") for _ in range(2)]  # at once
+    second = wait_for(lambda: next((one for one in pair if one.running.poll() is not None), None), "one of two refuses")
+    [first] = [one for one in pair if one is not second]
+    wait_for(lambda: first.events("worker_ready"), "the other one works")
+    assert second.running.returncode == 3
     [refusal] = second.events("worker_refused")
     [ready] = first.events("worker_ready")
     assert ready["worker"] in refusal["error"]
