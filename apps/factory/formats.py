@@ -15,11 +15,11 @@ class Format(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    width: int = Field(640, ge=160, le=1920, multiple_of=2)
-    height: int = Field(360, ge=90, le=1080, multiple_of=2)
+    width: int = Field(default=640, ge=160, le=1920, multiple_of=2)
+    height: int = Field(default=360, ge=90, le=1080, multiple_of=2)
     fps: Literal[5, 10, 15, 25, 30] = 15
-    voice: str = Field("en-us", pattern=r"^[a-z]{2,3}(-[a-z0-9]{1,12}){0,3}$")
-    pace: int = Field(165, ge=80, le=400, description="Words a minute.")
+    voice: str = Field(default="en-us", pattern=r"^[a-z]{2,3}(-[a-z0-9]{1,12}){0,3}$")
+    pace: int = Field(default=165, ge=80, le=400, description="Words a minute.")
 
     @model_validator(mode="after")
     def _wide(self) -> Format:

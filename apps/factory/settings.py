@@ -39,14 +39,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    output: Path = Field(Path("output"), description="The folder that finished videos are published to.")
-    attempts: int = Field(6, ge=1, le=100, description="How often a stage or a segment may fail before it has failed.")
-    retry_delay: Seconds = Field(
-        timedelta(seconds=2), description="The pause before the second try; each further one is twice as long."
+    output: Path = Field(default=Path("output"), description="The folder that finished videos are published to.")
+    attempts: int = Field(
+        default=6, ge=1, le=100, description="How often a stage or a segment may fail before it has failed."
     )
-    timeout: Seconds = Field(timedelta(minutes=10), description="How long one segment, or the whole render, may take.")
-    workers: int = Field(2, ge=1, le=16, description="How many worker processes the demo keeps.")
-    demo: bool = Field(False, description="Whether the page may kill a worker. `./run` is such a demo.")
+    retry_delay: Seconds = Field(
+        default=timedelta(seconds=2), description="The pause before the second try; each further one is twice as long."
+    )
+    timeout: Seconds = Field(
+        default=timedelta(minutes=10), description="How long one segment, or the whole render, may take."
+    )
+    workers: int = Field(default=2, ge=1, le=16, description="How many worker processes the demo keeps.")
+    demo: bool = Field(default=False, description="Whether the page may kill a worker. `./run` is such a demo.")
 
     @field_validator("output")
     @classmethod

@@ -38,7 +38,7 @@ class Handed(BaseModel):
 
     script: str = Field(max_length=2 * LONGEST)
     format: Format | None = None
-    after: int | None = Field(None, ge=1, description="The edition that was edited; a newer one is a conflict.")
+    after: int | None = Field(default=None, ge=1, description="The edition that was edited; a newer one is a conflict.")
 
 
 class Answer(BaseModel):

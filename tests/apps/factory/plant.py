@@ -20,8 +20,8 @@ from sqlalchemy import text
 from holdfast import Holdfast
 from holdfast.testing import Manual
 
-SHAPE = {"width": 320, "height": 180, "fps": 10, "voice": "en-us", "pace": 240}
-TINY = {"width": 160, "height": 90, "fps": 5, "voice": "en-us", "pace": 380}
+SHAPE: dict[str, Any] = {"width": 320, "height": 180, "fps": 10, "voice": "en-us", "pace": 240}
+TINY: dict[str, Any] = {"width": 160, "height": 90, "fps": 5, "voice": "en-us", "pace": 380}
 SCRIPT = """# Tides
 
 The sea rises twice a day.

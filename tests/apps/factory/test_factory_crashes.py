@@ -104,7 +104,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
         [row] = own.rows("select lease_owner, state from segments where run_id = :id", id=held["run_id"])
         # Gone before the lease is: whoever sees the lease taken away finds no ffmpeg of it.
         assert row["lease_owner"] == held["lease_owner"] or gone(second[0]), "two could work on one segment"
-        return row["lease_owner"] != held["lease_owner"] and row["state"] == "RUNNING"
+        return bool(row["lease_owner"] != held["lease_owner"] and row["state"] == "RUNNING")
 
     wait_for(taken_over, what="another worker has taken the segment over")
     sleeper.send_signal(signal.SIGCONT)
