@@ -73,7 +73,8 @@ def _mapped(event: Event) -> str:
     runner_up = event.get("runner_up")
     rival = ""
     if runner_up:
-        rival = f"; next best {runner_up.get('field') or runner_up.get('column')} with {runner_up['score']:.2f}"
+        what = runner_up["field"] if runner_up.get("field") != event["field"] else f"column {runner_up['column']}"
+        rival = f"; next best {what} with {runner_up['score']:.2f}"
     because = ", ".join(f"{each['detector']} {each['score']:+.2f}" for each in event.get("because", ()))
     return (
         f"column {event['column']} {_quoted(event['header'])} is {event['field']}, "

@@ -1,0 +1,141 @@
+"""Configurations of ade: which files may be one, and what their fingerprint depends on."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tomllib
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+from apps.ade import configurations, installing
+from apps.ade.configurations import BadConfiguration
+from apps.ade.tables import Version
+from tests.apps.ade.ade_service import files
+
+from holdfast import fingerprint
+
+
+def version(given: dict[str, str]) -> Version:
+    return Version(configuration_id="c", number=1, digest=fingerprint(given), files="{}", created_at=datetime.now(UTC))
+
+
+@pytest.mark.contract("Q3")
+def test_a_fingerprint_is_of_the_files_the_engine_and_python_and_nothing_else() -> None:
+    plain = files()
+    first = configurations.fingerprint(version(plain), engine="1.0.0")
+    again = configurations.fingerprint(version(dict(reversed(plain.items()))), engine="1.0.0")
+    assert first == again
+    assert len(first) == 64
+    if sys.version_info[:2] == (3, 11):  # on every machine
+        known = version({"ade.toml": 'name = "x"\n', "rules.py": "rules = None\n"})
+        assert configurations.fingerprint(known, engine="1.0.0") == (
+            "bfab0ff180f5359f30bbf77ac3ccd36b503751d6df16243a1c644783edd809bd"
+        )
+    others = [
+        configurations.fingerprint(version(plain), engine="1.0.1"),
+        configurations.fingerprint(version(plain | {"rules.py": plain["rules.py"] + " "}), engine="1.0.0"),
+        configurations.fingerprint(
+            version({"ade.toml": plain["ade.toml"], "rule.py": plain["rules.py"]}), engine="1.0.0"
+        ),
+    ]
+    assert len({first, *others}) == 4
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../a.py", "/etc/passwd", "a//b.py", "a/../b.py", ".hidden", "a b.py", "", "a/", "con\0.py", "x" * 201, "a\\b.py"],
+)
+def test_a_path_that_could_lead_outside_is_refused(path: str) -> None:
+    with pytest.raises(BadConfiguration, match="can't name a file"):
+        configurations.checked(files() | {path: "x"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"ade.toml": "name = "}, "ade.toml"),
+        ({"a": "x", "a/b.py": "x"}, "is a file and a folder"),
+        ({"RULES.py": "x"}, "capitals"),
+        ({"x.py": "\0"}, "not text"),
+        ({"x.py": "\ud800"}, "not text"),
+        ({"x.py": "x" * 1_000_001}, "1,000,000 bytes"),
+        ({f"x{number}.py": "" for number in range(100)}, "100 files"),
+        ({"ade.toml": 'dependencies = "x"'}, "list"),
+        ({"ade.toml": "dependencies = [1]"}, "list"),
+    ],
+)
+def test_what_can_not_be_a_configuration_is_refused(change: dict[str, str], words: str) -> None:
+    with pytest.raises(BadConfiguration, match=words):
+        configurations.checked(files() | change)
+
+
+def test_without_a_manifest_there_is_none() -> None:
+    with pytest.raises(BadConfiguration, match=r"a file ade\.toml"):
+        configurations.checked({"rules.py": ""})
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "--index-url=http://evil.test",
+        "-r /etc/passwd",
+        "x @ http://evil.test/x.whl",
+        "git+https://evil.test/x",
+        "./local",
+        "/abs",
+        "x; import os",
+        "x\ny",
+        "",
+    ],
+)
+def test_a_dependency_is_a_name_with_versions_and_no_option_nor_address(wanted: str) -> None:
+    with pytest.raises(BadConfiguration, match="not a package's name"):
+        configurations.dependencies({"ade.toml": f"dependencies = [{wanted!r}]"})
+
+
+def test_usual_dependencies_are_taken() -> None:
+    wanted = ["python-stdnum>=1.20", "babel == 2.16.0", "a[b,c]~=1.0, !=1.0.3", "x"]
+    assert configurations.dependencies({"ade.toml": f"dependencies = {wanted!r}"}) == wanted
+
+
+def zipped(entries: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def test_a_zip_is_taken_with_or_without_a_folder_around_it() -> None:
+    plain = {name: text.encode() for name, text in files().items()}
+    inside = {f"mine/{name}": text for name, text in plain.items()} | {"mine/__pycache__/x.pyc": b"\x00\xff"}
+    assert configurations.unzipped(zipped(plain)) == configurations.unzipped(zipped(inside)) == files()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"PK\x03\x04nothing", "can't be read"),
+        (zipped({"a.py": bytes(5_000_000)}), "1,000,000 bytes"),
+        (zipped({"a.py": b"\xff\xfe"}), "not text in UTF-8"),
+        (zipped({f"{number}.py": b"" for number in range(200)}), "100 files"),
+    ],
+)
+def test_a_bad_zip_is_refused_before_it_is_unpacked(content: bytes, words: str) -> None:
+    with pytest.raises(BadConfiguration, match=words):
+        configurations.unzipped(content)
+
+
+def test_a_zip_s_paths_are_checked_when_it_is_saved() -> None:
+    found = configurations.unzipped(zipped({"ade.toml": b"", "../../evil.py": b"x"}))
+    with pytest.raises(BadConfiguration, match="can't name a file"):
+        configurations.checked(found)
+
+
+def test_the_engine_needs_what_is_put_into_an_environment() -> None:
+    project = tomllib.loads((installing.PACKAGE / "pyproject.toml").read_text())["project"]
+    assert [each.split(">")[0] for each in project["dependencies"]] == ["openpyxl"]
+    assert installing.NEEDED == ("openpyxl", "et_xmlfile")
+    assert installing.engine_version() == project["version"]

@@ -1,0 +1,68 @@
+"""Settings of ade: by their names, with their defaults, and a clear word for each fault."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from apps.ade import settings
+from tests.apps.ade.ade_service import ROOT
+
+from holdfast import InvalidSetting
+
+
+@pytest.mark.contract("Q8", "Q9")
+def test_what_is_not_set_has_its_default() -> None:
+    given = settings.load({})
+    assert (given.max_concurrency, given.queue_size) == (2, None)
+    assert (given.build_timeout, given.run_timeout_seconds) == (timedelta(minutes=10), timedelta(minutes=5))
+
+
+def test_what_is_set_counts() -> None:
+    given = settings.load(
+        {
+            "ADE_MAX_CONCURRENCY": "5",
+            "ADE_QUEUE_SIZE": "7",
+            "ADE_BUILD_TIMEOUT": "1.5",
+            "ADE_RUN_TIMEOUT_SECONDS": "30",
+            "APP_FOLDER": "/somewhere",
+        }
+    )
+    assert (given.max_concurrency, given.queue_size, given.folder) == (5, 7, Path("/somewhere"))
+    assert (given.build_timeout.total_seconds(), given.run_timeout_seconds.total_seconds()) == (1.5, 30)
+    assert settings.load({"ADE_QUEUE_SIZE": ""}).queue_size is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ADE_MAX_CONCURRENCY", "0"),
+        ("ADE_MAX_CONCURRENCY", "two"),
+        ("ADE_QUEUE_SIZE", "-1"),
+        ("ADE_QUEUE_SIZE", "0"),
+        ("ADE_BUILD_TIMEOUT", "soon"),
+        ("ADE_RUN_TIMEOUT_SECONDS", "0"),
+        ("ADE_RUN_TIMEOUT_SECONDS", "nan"),
+    ],
+)
+def test_a_fault_is_told_by_its_variable(variable: str, value: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"{variable}: .*{value}"):
+        settings.load({variable: value})
+
+
+def test_the_service_does_not_start_with_a_fault(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "serve", "apps.ade.web:site", "--port", "0"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "ADE_QUEUE_SIZE": "many", "HOLDFAST_URL": f"sqlite:///{tmp_path}/ade.db"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode != 0
+    assert "ADE_QUEUE_SIZE" in ended.stderr
+    assert "'many'" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
