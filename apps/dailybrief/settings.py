@@ -46,51 +46,58 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    timezone: str = Field("UTC", description="Whose clock the schedules and the day of a brief follow.")
+    timezone: str = Field(default="UTC", description="Whose clock the schedules and the day of a brief follow.")
 
-    ingestion_at: str = Field("*/10 * * * *", description="When feeds are read: cron, by `timezone`.")
-    clustering_at: str = Field("5-59/10 * * * *", description="When articles are grouped.")
-    retention_at: str = Field("30 3 * * *", description="When old articles are deleted.")
-    publishing_at: str = Field("55 23 * * *", description="When the brief of the day is published; the day's last job.")
+    ingestion_at: str = Field(default="*/10 * * * *", description="When feeds are read: cron, by `timezone`.")
+    clustering_at: str = Field(default="5-59/10 * * * *", description="When articles are grouped.")
+    retention_at: str = Field(default="30 3 * * *", description="When old articles are deleted.")
+    publishing_at: str = Field(
+        default="55 23 * * *", description="When the brief of the day is published; the day's last job."
+    )
     ingestion_expected: Seconds = Field(
-        timedelta(minutes=5), description="The longest that a reading should take; it is stopped after twice that."
+        default=timedelta(minutes=5),
+        description="The longest that a reading should take; it is stopped after twice that.",
     )
-    clustering_expected: Seconds = Field(timedelta(minutes=5), description="The same for grouping.")
-    retention_expected: Seconds = Field(timedelta(minutes=10), description="The same for deleting.")
-    publishing_expected: Seconds = Field(timedelta(minutes=2), description="The same for publishing.")
-    misfire_grace: Seconds = Field(timedelta(seconds=300), description="How late a slot may start.")
+    clustering_expected: Seconds = Field(default=timedelta(minutes=5), description="The same for grouping.")
+    retention_expected: Seconds = Field(default=timedelta(minutes=10), description="The same for deleting.")
+    publishing_expected: Seconds = Field(default=timedelta(minutes=2), description="The same for publishing.")
+    misfire_grace: Seconds = Field(default=timedelta(seconds=300), description="How late a slot may start.")
     unknown_instances: Literal["fail", "leave"] = Field(
-        "fail", description="Whether a worker that starts also fails what was left running by one that no one knows."
+        default="fail",
+        description="Whether a worker that starts also fails what was left running by one that no one knows.",
     )
-    coalesce: bool = Field(True, description="Of several slots that were missed only the latest runs.")
+    coalesce: bool = Field(default=True, description="Of several slots that were missed only the latest runs.")
 
+    bind: str = Field(default="127.0.0.1:8710", description="Where Gunicorn listens.")
     allowed_hosts: Names = Field(
-        (), description="Names that the site goes by besides those of this machine's loopback."
+        default=(), description="Names that the site goes by besides those of this machine's loopback."
     )
 
     allow_private_addresses: bool = Field(
-        False,
+        default=False,
         description="Fetch from loopback, link-local and private addresses too. For trying out; never in production.",
     )
-    user_agent: str = Field("dailybrief/1.0", min_length=1, description="How it introduces itself to feeds.")
-    fetch_timeout: Seconds = Field(timedelta(seconds=20), description="How long one feed may take, all in all.")
-    fetch_concurrency: int = Field(16, ge=1, le=200, description="Feeds that are fetched at once.")
-    host_pause: Seconds = Field(timedelta(seconds=1), description="The least time between two requests to one host.")
-    max_feed_bytes: int = Field(5_000_000, ge=1000, description="The largest feed, after decompression.")
-    max_redirects: int = Field(5, ge=0, le=20, description="How many redirects are followed.")
-    max_articles_per_feed: int = Field(200, ge=1, description="How many articles one fetch takes, the newest.")
+    user_agent: str = Field(default="dailybrief/1.0", min_length=1, description="How it introduces itself to feeds.")
+    fetch_timeout: Seconds = Field(default=timedelta(seconds=20), description="How long one feed may take, all in all.")
+    fetch_concurrency: int = Field(default=16, ge=1, le=200, description="Feeds that are fetched at once.")
+    host_pause: Seconds = Field(
+        default=timedelta(seconds=1), description="The least time between two requests to one host."
+    )
+    max_feed_bytes: int = Field(default=5_000_000, ge=1000, description="The largest feed, after decompression.")
+    max_redirects: int = Field(default=5, ge=0, le=20, description="How many redirects are followed.")
+    max_articles_per_feed: int = Field(default=200, ge=1, description="How many articles one fetch takes, the newest.")
 
     embedding: Literal["wordllama", "text"] = Field(
-        "wordllama", description="How articles are compared: by the model, or by their words alone."
+        default="wordllama", description="How articles are compared: by the model, or by their words alone."
     )
     cluster_window: Seconds = Field(
-        timedelta(hours=72), description="How far apart articles of one event may be published."
+        default=timedelta(hours=72), description="How far apart articles of one event may be published."
     )
 
     retain_articles: Seconds = Field(
-        timedelta(days=30), description="How long articles are kept that no published brief refers to."
+        default=timedelta(days=30), description="How long articles are kept that no published brief refers to."
     )
-    brief_events: int = Field(20, ge=1, le=200, description="How many events a brief has at most.")
+    brief_events: int = Field(default=20, ge=1, le=200, description="How many events a brief has at most.")
 
     @field_validator("timezone")
     @classmethod

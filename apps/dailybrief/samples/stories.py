@@ -95,12 +95,12 @@ SAMPLES = (
     Sample("ledger", "seed", 0.7, "Karlund barley thrives on a third less water, two-summer trial finds",
            "Researchers of the university of Karlund have bred a barley which grew as well as common kinds with a "
            "third less water. The field trial lasted two summers."),
-    Sample("courier", "museum", 0.6, "Stolen ship's clock returns to Lindmar maritime museum",
+    Sample("courier", "museum", 0.6, "Stolen clock of the brig Halcyon returns to museum by post",
            "A ship's clock that was stolen from the maritime museum of Lindmar twelve years ago came back by post, "
-           "wrapped in newspaper and without a letter."),
-    Sample("evening", "museum", 0.75, "Ship's clock, stolen twelve years ago, comes back to museum by post",
-           "The maritime museum of Lindmar has its ship's clock again: twelve years after the theft it arrived by "
-           "post, wrapped in newspaper, with no letter and no sender."),
+           "wrapped in newspaper. Director Astrid Voll knew the clock of the brig Halcyon by a dent in its case."),
+    Sample("evening", "museum", 0.75, "Twelve years after the theft, the Halcyon's clock comes back in a parcel",
+           "The clock of the brig Halcyon is in its museum again: twelve years after the theft it arrived by post, "
+           "wrapped in newspaper, with no letter and no sender, said Astrid Voll, the director."),
     Sample("wire", "strike", 0.8, "Tram drivers in Karlund call one-day strike for Thursday",
            "The union of Karlund's tram drivers has called a strike for the whole of Thursday. It wants shorter split "
            "shifts; the transport company offers talks."),

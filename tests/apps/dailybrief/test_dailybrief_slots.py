@@ -239,7 +239,7 @@ def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_i
     zone = ZoneInfo("Europe/Berlin")
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
     clock.step(midnight - MINUTE - clock.now())
-    put_all(hf, Settings(timezone=zone.key, ingestion_at="0 * * * *", retention_at="30 2 * * *", misfire_grace=3600))
+    put_all(hf, Settings(timezone=zone.key, ingestion_at="0 * * * *", retention_at="30 2 * * *", misfire_grace=HOUR))
     manual.schedule()
     clock.advance(MINUTE)
     for _ in range(hours):
