@@ -15,9 +15,9 @@ WORD = re.compile(r"[^\W_]+")
 COMMON = frozenset(
     WORD.findall(
         "the and for are was were has have had not but with from this that these those who what when where which how "
-        "why does did can may must will would should you your our their its his her they them there here into than then "
-        "been being all any some one two der die das und oder nicht mit von für auf ist sind war hat ein eine einen dem "
-        "den des wer was wann wie wo welche welcher bei aus zum zur"
+        "why does did can may must will would should you your our their its his her they them there here into than "
+        "then been being all any some one two der die das und oder nicht mit von für auf ist sind war hat ein eine "
+        "einen dem den des wer was wann wie wo welche welcher bei aus zum zur"
     )
 )
 WORDS_WEIGH = 0.5

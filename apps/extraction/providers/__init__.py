@@ -9,6 +9,7 @@ What goes wrong with one is a Trouble, which says whether trying again may help,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -34,6 +35,16 @@ class Unreadable(Exception):
 
 class BlobMissing(Exception):
     """No file is kept under that name."""
+
+
+BLOB_NAME = re.compile(r"[0-9a-z]{8,64}")
+
+
+def blob_name(name: str) -> str:
+    """Names of files are ours, never a user's: an id, and nothing else."""
+    if not BLOB_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a blob")
+    return name
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,234 @@
+"""Services: local servers that speak the protocols of Azure Document Intelligence and of OpenAI's embeddings.
+
+They count what a bill would show, and fail as they are told to: `plan` takes what the next requests are answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import struct
+import threading
+import uuid
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pypdf
+
+KEY = "a-key-for-tests"
+DIMENSIONS = 32
+
+
+@dataclass
+class Fault:
+    """An answer that is not the usual one; `hang` answers nothing until the test is over."""
+
+    status: int = 500
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b'{"error": {"code": "InternalServerError", "message": "it fell over"}}'
+    hang: bool = False
+
+
+class Services:
+    """Both services behind one address; what was asked is in `counts` and `bodies`."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.bodies: list[Any] = []
+        self.faults: dict[str, deque[Fault]] = {"analyze": deque(), "result": deque(), "embeddings": deque()}
+        self.polls = 1
+        self.failed: dict[str, Any] | None = None
+        self.over = threading.Event()
+        self._lock = threading.Lock()
+        self._analyses: dict[str, tuple[bytes, int]] = {}
+        services = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+            def do_POST(self) -> None:
+                body = self._body()
+                if ":analyze" in self.path:
+                    services._analyze(self, body)
+                elif "/embeddings" in self.path:
+                    services._embeddings(self, body)
+                else:
+                    self.answer(404, {"error": {"code": "NotFound"}})
+
+            def do_GET(self) -> None:
+                services._result(self)
+
+            def _body(self) -> bytes:
+                if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                pieces = []
+                while size := int(self.rfile.readline().split(b";")[0], 16):
+                    pieces.append(self.rfile.read(size))
+                    self.rfile.readline()
+                self.rfile.readline()
+                return b"".join(pieces)
+
+            def answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                with contextlib.suppress(OSError):
+                    self.send_response(status)
+                    for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+                        self.send_header(name, value)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What makes an application use these services, by its environment."""
+        return {
+            "EXTRACTION_ANALYSIS": "azure",
+            "EXTRACTION_AZURE_DOCUMENTS_ENDPOINT": self.url,
+            "EXTRACTION_AZURE_DOCUMENTS_KEY": KEY,
+            "EXTRACTION_EMBEDDINGS": "openai",
+            "EXTRACTION_OPENAI_KEY": KEY,
+            "EXTRACTION_OPENAI_ENDPOINT": f"{self.url}/v1",
+            "EXTRACTION_DIMENSIONS": str(DIMENSIONS),
+            "EXTRACTION_BATCH": "2",
+            "EXTRACTION_RETRY_DELAY": "0.1",
+            "EXTRACTION_REQUEST_TIMEOUT": "2",
+            "EXTRACTION_BREAKER_PAUSE": "0.3",
+        }
+
+    def plan(self, what: str, *faults: Fault) -> None:
+        """The next requests of a kind (analyze, result, embeddings) are answered like this."""
+        self.faults[what].extend(faults)
+
+    def close(self) -> None:
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _planned(self, what: str, handler: Any) -> bool:
+        with self._lock:
+            self.counts[what] += 1
+            fault = self.faults[what].popleft() if self.faults[what] else None
+        if fault is None:
+            return False
+        if fault.hang:
+            self.over.wait(30)
+        handler.answer(fault.status, fault.body, fault.headers)
+        return True
+
+    def _analyze(self, handler: Any, body: bytes) -> None:
+        if handler.headers.get("Ocp-Apim-Subscription-Key") != KEY:
+            handler.answer(401, {"error": {"code": "401", "message": "wrong key"}})
+            return
+        if self._planned("analyze", handler):
+            return
+        name = uuid.uuid4().hex
+        with self._lock:
+            self.counts["billed analyses"] += 1
+            self._analyses[name] = body, self.polls
+        place = f"{self.url}/documentintelligence/documentModels/prebuilt-layout/analyzeResults/{name}"
+        handler.answer(202, b"", {"Operation-Location": place, "Retry-After": "0"})
+
+    def _result(self, handler: Any) -> None:
+        if self._planned("result", handler):
+            return
+        name = handler.path.partition("?")[0].rpartition("/")[2]
+        with self._lock:
+            body, polls = self._analyses[name]
+            self._analyses[name] = body, polls - 1
+        if polls > 0:
+            handler.answer(200, {"status": "running"}, {"Retry-After": "0"})
+        elif self.failed is not None:
+            handler.answer(200, {"status": "failed", "error": self.failed})
+        else:
+            handler.answer(200, {"status": "succeeded", "analyzeResult": _analysis(body)})
+
+    def _embeddings(self, handler: Any, body: bytes) -> None:
+        if handler.headers.get("Authorization") != f"Bearer {KEY}" and handler.headers.get("api-key") != KEY:
+            handler.answer(401, {"error": {"message": "wrong key", "code": "invalid_api_key"}})
+            return
+        asked = json.loads(body)
+        if self._planned("embeddings", handler):
+            return
+        with self._lock:
+            self.counts["billed passages"] += len(asked["input"])
+            self.bodies.append(asked)
+        vectors = [_vector(text) for text in asked["input"]]
+        coded = [
+            base64.b64encode(struct.pack(f"<{DIMENSIONS}f", *vector)).decode()
+            if asked.get("encoding_format") == "base64"
+            else vector
+            for vector in vectors
+        ]
+        data = [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)]
+        handler.answer(
+            200,
+            {"object": "list", "model": asked["model"], "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}},
+        )
+
+
+@contextlib.contextmanager
+def services() -> Iterator[Services]:
+    made = Services()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _analysis(document: bytes) -> dict[str, Any]:
+    """What the service would read in a document: its lines, a table and a pair."""
+    pages = [page.extract_text().splitlines() for page in pypdf.PdfReader(io.BytesIO(document)).pages]
+    content = "\n".join(line for page in pages for line in page)
+    return {
+        "apiVersion": "2024-11-30",
+        "modelId": "prebuilt-layout",
+        "stringIndexType": "textElements",
+        "content": content,
+        "pages": [
+            {
+                "pageNumber": number,
+                "spans": [],
+                "lines": [{"content": line, "polygon": [], "spans": []} for line in lines],
+            }
+            for number, lines in enumerate(pages, start=1)
+        ],
+        "tables": [
+            {
+                "rowCount": 1,
+                "columnCount": 2,
+                "cells": [
+                    {"rowIndex": 0, "columnIndex": 0, "content": "Colour", "spans": []},
+                    {"rowIndex": 0, "columnIndex": 1, "content": "red", "spans": []},
+                ],
+                "boundingRegions": [{"pageNumber": 1, "polygon": []}],
+                "spans": [],
+            }
+        ],
+        "keyValuePairs": [
+            {
+                "key": {"content": "Customer", "spans": [], "boundingRegions": [{"pageNumber": 1, "polygon": []}]},
+                "value": {"content": "Ada", "spans": []},
+                "confidence": 0.87,
+            }
+        ],
+    }
+
+
+def _vector(text: str) -> list[float]:
+    """The same text, the same vector; another text, another one."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return [byte - 127.5 for byte in digest]

@@ -1,0 +1,129 @@
+"""Serving: an application's processes, each on a folder of its own, which a test can ask, kill and start again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "a-token-that-only-these-tests-know"
+PATIENCE = 60.0
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], what: str, *, within: float = PATIENCE) -> T:
+    """What `look` gives, as soon as it gives something."""
+    over_at = time.monotonic() + within
+    while not (found := look()):
+        assert time.monotonic() < over_at, f"not in time: {what}"
+        time.sleep(0.05)
+    return found
+
+
+class Child:
+    """`python -m ARGUMENTS`, with the application's environment; `ready` is what it prints when it is up."""
+
+    def __init__(self, folder: Path, *arguments: str, url: str, ready: str, settings: Mapping[str, str]) -> None:
+        self._command, self._ready = [sys.executable, "-m", *arguments], ready
+        self.folder = folder
+        ours = ("HOLDFAST_", "APP_", *{name.partition("_")[0] + "_" for name in settings})
+        self._environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        self._environment |= {
+            "HOLDFAST_URL": url,
+            "HOLDFAST_ARTIFACTS": str(folder / "artifacts"),
+            "HOLDFAST_TOKEN": TOKEN,
+            "HOLDFAST_KILL_GRACE": "0.3",
+            "HOLDFAST_SHUTDOWN_GRACE": "1",
+            "APP_FOLDER": str(folder),
+            "PYTHONUNBUFFERED": "1",
+            **settings,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = folder / f"{arguments[1]}-{id(self):x}.log"
+
+    def start(self) -> None:
+        assert self._process is None
+        printed = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=ROOT, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+
+        def up() -> str | None:
+            assert self._process is not None
+            said = self.log.read_bytes()[printed:].decode("utf-8", "replace")
+            assert self._process.poll() is None, f"it ended: {said[-2000:]}"
+            return said if self._ready in said else None
+
+        self.said = until(up, f"{self._command[2:]} is up")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """kill -9: it is gone without a word."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> int:
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        try:
+            return process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+class Site(Child):
+    """`holdfast serve MODULE:site`, and a client that has an admin's token."""
+
+    def __init__(self, folder: Path, site: str, *arguments: str, url: str, settings: Mapping[str, str]) -> None:
+        serve = ("holdfast", "serve", site, "--port", "0", *arguments)
+        super().__init__(folder, *serve, url=url, ready="stops\n", settings=settings)
+        self.http = httpx.Client()
+
+    def start(self) -> None:
+        super().start()
+        self.address = next(line for line in self.said.splitlines() if line.startswith("http://")).rstrip("/")
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        self.http = httpx.Client(base_url=self.address, headers=headers, timeout=PATIENCE, trust_env=False)
+        until(self._answers, "it answers")
+
+    def get(self, path: str, **query: Any) -> Any:
+        answer = self.http.get(path, params=query)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return self.http.get("/healthz").status_code == 200
+        return False
+
+    def _end(self, number: int) -> int:
+        self.http.close()
+        return super()._end(number)
