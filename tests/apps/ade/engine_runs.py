@@ -91,24 +91,25 @@ def modules_as_before() -> Iterator[None]:
                 del sys.modules[name]
 
 
-def start(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def start(*arguments: str, timeout: int = 50, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run `python -m ade_engine` and wait."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE / "src")}
     return subprocess.run(
         [sys.executable, "-m", "ade_engine", *arguments],
         capture_output=True,
         env=environment,
-        timeout=50,
+        timeout=timeout,
         check=False,
         **options,
     )
 
 
 def run_process(
-    configuration: Path, document: Path, output: Path, *arguments: str
+    configuration: Path, document: Path, output: Path, *arguments: str, timeout: int = 50
 ) -> tuple[int, list[dict[str, Any]], str]:
     """A run as a process with its events on standard output: exit code, events, standard error."""
-    done = start("run", "--config", str(configuration), "--input", str(document), "--output", str(output), *arguments)
+    folders = ("--config", str(configuration), "--input", str(document), "--output", str(output))
+    done = start("run", *folders, *arguments, timeout=timeout)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
 
 

@@ -103,7 +103,8 @@ LOOPS = """
 def never(value):
     while True:
         try:
-            value += 1
+            while True:
+                value += 1
         except Exception:
             pass
 """
@@ -232,8 +233,8 @@ def test_a_broken_configuration_is_refused_by_a_code(tmp_path: Path, manifest: s
 
 
 def test_modules_of_a_configuration_come_after_those_of_python(tmp_path: Path) -> None:
-    folder = with_code(tmp_path / "c", "import csv, helper\nassert hasattr(csv, 'reader') and helper.here\n")
-    (folder / "csv.py").write_text("reader = None\n")
+    folder = with_code(tmp_path / "c", "import colorsys, helper\nassert hasattr(colorsys, 'rgb_to_hls') and helper.here\n")
+    (folder / "colorsys.py").write_text("mine = True\n")
     (folder / "helper.py").write_text("here = True\n")
     assert run_here(folder, csv(tmp_path, TEXT), tmp_path / "o").error is None
 
