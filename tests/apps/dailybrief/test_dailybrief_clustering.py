@@ -20,6 +20,7 @@ from apps.dailybrief.events.clustering import Interfered, Link, attach, begin, c
 from apps.dailybrief.events.grouping import Placed, Rarity, Report, group
 from apps.dailybrief.events.texts import Words, sentences
 from apps.dailybrief.tables import ClusterArticle, RawArticle
+from apps.model import Model, ModelMissing
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 from tests.apps.dailybrief.labelled_news import Item, Part, Quality, everything, items, quality
@@ -94,7 +95,7 @@ def test_the_model_comes_from_its_wheel_and_asks_no_network(monkeypatch: pytest.
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    model = embeddings.WordLlama()
+    model = Model()
     near, same, far, empty = model.embed(["Flood in the valley", "Valley under water", "Chess title for Ana", ""])
     assert near @ same > near @ far + 0.2
     assert not empty.any()
@@ -106,7 +107,7 @@ def test_without_the_wheel_the_words_alone_are_compared_and_the_log_says_so(
 ) -> None:
     embeddings.load.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(embeddings.ModelMissing):
+    with pytest.raises(ModelMissing):
         embeddings.load("wordllama")
     assert embeddings.best("wordllama").name == "text"
     newsroom.store(items("tuning")[:3])
