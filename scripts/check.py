@@ -1,4 +1,4 @@
-"""What ./test runs: each check with its time, the first failure ends it.
+"""What ./test runs: each check with its time, the first failure ends it. The types are checked beside the tests.
 
 ./test                everything but the long tests
 ./test --all          the long tests too
@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -19,39 +21,56 @@ BIN = Path(sys.executable).parent
 CHECKS = [
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("lint", ["ruff", "check", "--quiet", "."]),
-    ("types", ["mypy"]),
     ("layers", ["lint-imports", "--no-cache"]),
 ]
+TYPES = ("types", ["mypy"])
 PYTEST = ["pytest", "-q", "-n", "2", "--dist", "worksteal"]
 FAST = ["tests/unit", "tests/tidy", "tests/docs"]
+# Hundreds of processes are started: without bytecode, each would compile the whole project anew.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main(arguments: list[str]) -> int:
     match arguments:
         case []:
-            steps = [*CHECKS, ("tests", PYTEST)]
+            return _all(PYTEST)
         case ["--all"]:
-            steps = [*CHECKS, ("tests", [*PYTEST, "--long"])]
+            return _all([*PYTEST, "--long"])
         case ["--fast"]:
-            steps = [*CHECKS, ("tests", [*PYTEST, *FAST])]
+            return _all([*PYTEST, *FAST])
         case given:
-            steps = [("tests", ["pytest", *given])]
+            return _step("tests", ["pytest", *given])
+
+
+def _all(tests: list[str]) -> int:
     started = time.monotonic()
-    for name, command in steps:
+    for name, command in CHECKS:
         if code := _step(name, command):
             return code
-    print(f"all good in {time.monotonic() - started:.0f} s")
-    return 0
+    with ThreadPoolExecutor(1) as beside:
+        types = beside.submit(_step, *TYPES, at_once=False)
+        code = _step("tests", tests) or types.result()
+    if not code:
+        print(f"all good in {time.monotonic() - started:.0f} s")
+    return code
 
 
-def _step(name: str, command: list[str]) -> int:
+def _step(name: str, command: list[str], *, at_once: bool = True) -> int:
+    """Run it; unless its output is to be shown at once, it is shown in one piece at the end."""
     print(f"── {name}: {' '.join(command)}", flush=True)
     started = time.monotonic()
-    done = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
-    print(
-        f"   {name} {'passed' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started:.1f} s",
-        flush=True,
+    done = subprocess.run(
+        [BIN / command[0], *command[1:]],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=None if at_once else subprocess.PIPE,
+        stderr=None if at_once else subprocess.STDOUT,
+        text=True,
+        check=False,
     )
+    verdict = f"{name} {'passed' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started:.1f} s"
+    print(f"{done.stdout or ''}   {verdict}", flush=True)
     return done.returncode
 
 
