@@ -12,10 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
 from tests.apps.dailybrief.two_services import Process, TwoServices, sample_feeds, wait_for
+
+from holdfast.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -96,10 +99,16 @@ def test_a_setting_that_can_not_be_used_ends_the_worker_before_it_touches_anythi
     assert not found.database.exists()
 
 
-@pytest.fixture(scope="module")
-def newsroom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def newsroom(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
     """Both services, with jobs that only a hand starts."""
-    found = TwoServices(tmp_path_factory.mktemp("newsroom"))
+    url = None
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("create database dailybrief_services")
+        url = server.url_of("dailybrief_services")
+    found = TwoServices(tmp_path_factory.mktemp("newsroom"), url=url)
     try:
         found.web(workers=1)
         yield found

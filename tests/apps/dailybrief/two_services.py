@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from zoneinfo import ZoneInfo
 
 import httpx
+import psycopg
 from apps.dailybrief.samples.serving import serving
 from apps.dailybrief.samples.stories import PAPERS
+from psycopg.rows import dict_row
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TOKEN = "0123456789abcdef-newsroom"
@@ -78,12 +80,12 @@ class Process:
 class TwoServices:
     """Starts them, asks them over HTTP, and looks into their database past them."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.folder, self.database = folder, folder / "news.db"
+    def __init__(self, folder: Path, *, url: str | None = None, **settings: str) -> None:
+        self.folder, self.database, self._url = folder, folder / "news.db", url
         self.started: list[Process] = []
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "DAILYBRIEF_"))},
-            "HOLDFAST_URL": f"sqlite:///{self.database}",
+            "HOLDFAST_URL": url or f"sqlite:///{self.database}",
             "HOLDFAST_ARTIFACTS": str(folder / "artifacts"),
             "HOLDFAST_TOKEN": TOKEN,
             "HOLDFAST_LEASE": "3",
@@ -150,10 +152,13 @@ class TwoServices:
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """`job_runs`, as the standard library's SQLite reads it, past all of our code."""
+        """`job_runs`, as any client of SQL reads it, past all of our code."""
         return self.select("select * from job_runs order by started_at, id")
 
-    def select(self, question: str) -> list[dict[str, Any]]:
+    def select(self, question: LiteralString) -> list[dict[str, Any]]:
+        if self._url is not None:
+            with psycopg.connect(self._url, row_factory=dict_row) as client:
+                return client.execute(question).fetchall()
         with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=20)) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(question)]
