@@ -1,0 +1,96 @@
+"""What is left when time runs out, or the process is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pysqlite3.dbapi2 as sqlite3
+import pytest
+from tests.apps.records.serving import ROOT, Served, serving, until
+from tests.apps.records.test_records_running import note, who_waits_for
+
+pytestmark = pytest.mark.timeout(150)
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An archive whose runs may take a few seconds: enough to start, and not to be waited for too long."""
+    with serving(tmp_path_factory.mktemp("hasty"), records_timeout=8) as found:
+        yield found
+
+
+@pytest.mark.contract("P5", "P8", "P9")
+def test_a_process_that_is_killed_in_the_middle_leaves_nothing_running(hasty: Served) -> None:
+    with hasty.stuck(note("killed")) as document:
+        run, next_one = document["runs"][0], hasty.again(document["id"])
+        hasty.running(run["id"])
+        child = until(lambda: who_waits_for(hasty.blob(document)), "its process has opened the file")
+        hasty.kill()
+        until(lambda: not Path(f"/proc/{child}").exists(), "its process has ended with it")
+        with contextlib.closing(sqlite3.connect(hasty.database)) as other:
+            assert other.execute("select count(*) from holdfast_leases").fetchone() == (1,)
+    hasty.start()
+    ended = hasty.ended(run["id"])
+    assert (ended["state"], ended["failure_type"], ended["attempts"]) == ("FAILED", "PROCESS_TERMINATED", 1)
+    assert [event["kind"] for event in ended["events"]][-1] == "RUN_FAILED"
+    assert hasty.ended(next_one["id"])["state"] == "SUCCEEDED"  # whatever was queued goes on
+    assert hasty.again(document["id"])["number"] == 3  # and the killed one stays as it is
+    assert hasty.run(run["id"])["state"] == "FAILED"
+
+
+@pytest.mark.contract("P7")
+def test_a_step_that_never_returns_is_stopped_when_its_time_is_over(hasty: Served) -> None:
+    with hasty.stuck(note("never returns")) as document:
+        run, other = document["runs"][0], hasty.hand_in(note("beside it"))
+        assert hasty.ended(other["runs"][0]["id"])["state"] == "SUCCEEDED"  # the others go on meanwhile
+        ended = hasty.ended(run["id"])
+        assert who_waits_for(hasty.blob(document)) is None  # its process is gone, not merely forgotten
+    assert (ended["state"], ended["failure_type"]) == ("TIMED_OUT", "TIMED_OUT")
+    assert [event["kind"] for event in ended["events"]][-1] == "RUN_TIMED_OUT"
+    assert [step["state"] for step in ended["steps"]] == ["FAILED", *["NOT_REACHED"] * 3]
+    assert hasty.ended(hasty.again(document["id"])["id"])["state"] == "SUCCEEDED"
+
+
+@pytest.mark.contract("P5")
+def test_a_second_process_on_the_same_database_is_refused(hasty: Served) -> None:
+    second = subprocess.run(
+        [sys.executable, "-m", "holdfast", "worker", "apps.records.engine:hf"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOLDFAST_URL": hasty.url, "APP_FOLDER": str(hasty.folder)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert second.returncode != 0
+    assert "solo means one" in second.stderr
+
+
+@pytest.mark.contract("P8")
+def test_a_run_that_is_under_way_at_a_shutdown_ends_and_does_not_go_back(hasty: Served) -> None:
+    with hasty.stuck(note("shutdown")) as document:
+        [run] = document["runs"]
+        hasty.running(run["id"])
+        hasty.stop()
+    hasty.start()
+    ended = hasty.run(run["id"])
+    assert (ended["state"], ended["failure_type"]) == ("FAILED", "PROCESS_TERMINATED")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("RECORDS_TIMEOUT", "soon", "RECORDS_TIMEOUT"),
+        ("RECORDS_CONCURRENCY", "0", "RECORDS_CONCURRENCY"),
+        ("RECORDS_MAX_BITES", "9", "RECORDS_MAX_BITES"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named_at_start(name: str, value: str, says: str) -> None:
+    from apps.records.settings import InvalidSettings, load
+
+    with pytest.raises(InvalidSettings, match=says):
+        load({name: value})
