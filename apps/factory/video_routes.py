@@ -41,6 +41,10 @@ class Handed(BaseModel):
     after: int | None = Field(default=None, ge=1, description="The edition that was edited; a newer one is a conflict.")
 
 
+# The body is read by hand, as it may be a form; this is what its reader is told.
+BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": Handed.model_json_schema()}}}}
+
+
 class Answer(BaseModel):
     """What became of it: where to look, and the run that makes it."""
 
@@ -70,7 +74,7 @@ def router(site: Site) -> APIRouter:
     def new(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
         return _editor(request, who, EXAMPLE, there=request.url_for("factory.create").path)
 
-    @routes.post("/videos", name="factory.create", status_code=201, response_model=Answer)
+    @routes.post("/videos", name="factory.create", status_code=201, response_model=Answer, openapi_extra=BODY)
     async def create(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
         """Hand a script in: a new video, which is made at once."""
         given = await _given(request)
@@ -103,7 +107,13 @@ def router(site: Site) -> APIRouter:
         there = request.url_for("factory.editions", video_id=video_id).path
         return _editor(request, who, found.script, there=there, after=found.edition)
 
-    @routes.post("/videos/{video_id}/editions", name="factory.editions", status_code=201, response_model=Answer)
+    @routes.post(
+        "/videos/{video_id}/editions",
+        name="factory.editions",
+        status_code=201,
+        response_model=Answer,
+        openapi_extra=BODY,
+    )
     async def editions(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
         """The next edition of a video; only what has changed is made anew."""
         given = await _given(request)
