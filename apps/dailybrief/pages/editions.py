@@ -1,6 +1,7 @@
 """/editions: the briefs that were published, each for ever as it was: as a page, Markdown, HTML and JSON feed."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+import json
 from datetime import date
 from typing import Annotated, Any
 
@@ -62,7 +63,8 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
             found = of(session, day)
             if not wants_page(request):
                 return JSONResponse(told(found))
-            return site.render(request, who, "edition.html", edition=found)
+            items = json.loads(found.json_feed)["items"]
+            return site.render(request, who, "edition.html", edition=found, items=items)
 
     return pages
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import httpx
 import pytest
@@ -173,7 +172,7 @@ def test_nothing_is_open_and_who_may_only_look_changes_nothing(site: TwoServices
 
 
 @pytest.mark.contract("J16")
-def test_a_person_reads_the_brief_and_opens_an_event(page: Page, tmp_path: Path) -> None:
+def test_a_person_reads_the_brief_and_opens_an_event(page: Page) -> None:
     first = page.locator(".story").first
     expect(first.locator("h2")).to_contain_text(re.compile("bridge", re.IGNORECASE))
     expect(first.locator(".timeline circle")).not_to_have_count(0)
@@ -184,7 +183,8 @@ def test_a_person_reads_the_brief_and_opens_an_event(page: Page, tmp_path: Path)
     expect(page.get_by_role("article")).not_to_have_count(0)
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Editions").click()
     page.get_by_role("link", name=f"{datetime.now(UTC):%Y-%m-%d}").click()
-    expect(page.locator("pre")).to_contain_text("bridge", ignore_case=True)
+    expect(page.locator("article").first).to_contain_text("bridge", ignore_case=True)
+    expect(page.locator(".edition-body a").first).to_have_attribute("href", re.compile("^https://"))
 
 
 def test_a_person_adds_a_feed_is_told_what_is_wrong_with_another_and_removes_it(page: Page) -> None:
