@@ -178,6 +178,7 @@ def test_a_person_watches_a_video_being_made_and_plays_it(shop: Plant, address: 
     [claim] = worker.claim()
     expect(page.locator("#station-script")).to_contain_text("running", timeout=PATIENCE)
     expect(page.locator("#leases")).to_contain_text("by hand", timeout=PATIENCE)
+    expect(page.locator("#leases [data-until]")).to_have_text(re.compile(r"^(\d+ s|it has run out)$"))
     worker.work(claim)
     shop.manual.orchestrate()
     expect(page.locator("h1")).to_contain_text("<b>Ebb & flow</b>", timeout=PATIENCE)
