@@ -233,7 +233,9 @@ def test_a_broken_configuration_is_refused_by_a_code(tmp_path: Path, manifest: s
 
 
 def test_modules_of_a_configuration_come_after_those_of_python(tmp_path: Path) -> None:
-    folder = with_code(tmp_path / "c", "import colorsys, helper\nassert hasattr(colorsys, 'rgb_to_hls') and helper.here\n")
+    folder = with_code(
+        tmp_path / "c", "import colorsys, helper\nassert hasattr(colorsys, 'rgb_to_hls') and helper.here\n"
+    )
     (folder / "colorsys.py").write_text("mine = True\n")
     (folder / "helper.py").write_text("here = True\n")
     assert run_here(folder, csv(tmp_path, TEXT), tmp_path / "o").error is None

@@ -26,7 +26,7 @@ def sheet_xml(path: Path) -> str:
         return "".join(archive.read(name).decode() for name in archive.namelist() if "worksheets" in name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(RISKY.map("".join) | st.text(max_size=8), min_size=1, max_size=6))
 def test_no_text_becomes_a_formula(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     folder = tmp_path_factory.mktemp("written")
@@ -258,3 +258,46 @@ def test_memory_has_a_limit(tmp_path: Path) -> None:
     assert code == 5
     assert events[-1]["code"] == "limit_memory"
     assert events[-1]["details"]["function"] == "grow"
+
+
+PIECES = st.sampled_from(
+    [
+        b"Name",
+        b"Age",
+        b",",
+        b";",
+        b'"',
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b"=1+1",
+        b"12,5",
+        b"\xff",
+        b"\xfe",
+        b"\x00",
+        b"Total",
+        b"'",
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PIECES | st.binary(max_size=4), max_size=30).map(b"".join))
+def test_no_bytes_make_it_fail_without_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("bytes")
+    (folder / "x").write_bytes(b"Name,Age\nAnn,3\n" + content)
+    outcome = run_here(configuration(folder / "c"), folder / "x", folder / "o")
+    assert outcome.error is None or outcome.error.exit_code in (3, 5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 5000), st.binary(min_size=1, max_size=8))
+def test_no_damage_to_a_workbook_makes_it_fail_without_a_code(
+    tmp_path_factory: pytest.TempPathFactory, at: int, damage: bytes
+) -> None:
+    whole = bytearray(DOCUMENT.read_bytes())
+    whole[at : at + len(damage)] = damage
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / "x").write_bytes(whole)
+    outcome = run_here(configuration(folder / "c"), folder / "x", folder / "o")
+    assert outcome.error is None or outcome.error.exit_code in (3, 5)

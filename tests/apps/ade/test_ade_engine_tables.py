@@ -101,7 +101,7 @@ CELLS = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(CELLS, max_size=6), max_size=25))
 def test_no_grid_makes_it_fail_and_no_row_is_lost(grid: list[list[Any]]) -> None:
     tables = found(*grid)

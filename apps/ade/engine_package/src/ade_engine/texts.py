@@ -78,7 +78,7 @@ def likeness(one: str, other: str) -> float:
 def alike(word: str, other: str) -> float:
     if word == other:
         return 1.0
-    if min(len(word), len(other)) < 4 or abs(len(word) - len(other)) > 2:
+    if min(len(word), len(other)) < 3 or abs(len(word) - len(other)) > 2:
         return 0.0
-    ratio = SequenceMatcher(None, word, other, autojunk=False).ratio()
-    return 0.95 if ratio >= 0.83 else 0.0
+    swapped = len(word) > 3 and sorted(word) == sorted(other)
+    return 0.95 if swapped or SequenceMatcher(None, word, other, autojunk=False).ratio() >= 0.83 else 0.0
