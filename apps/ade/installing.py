@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class InstallFailed(Exception):
     """An environment could not be made; says what the installer said last."""
 
 
+@cache
 def engine_version() -> str:
     """The version of the engine that environments are made with."""
     return str(tomllib.loads((PACKAGE / "pyproject.toml").read_text("utf-8"))["project"]["version"])

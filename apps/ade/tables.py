@@ -96,7 +96,7 @@ class Version(Base):
     configuration_id: Mapped[str] = mapped_column(ForeignKey(Configuration.id), primary_key=True)
     number: Mapped[int] = mapped_column(Integer, primary_key=True)
     digest: Mapped[str] = mapped_column(DIGEST)
-    files: Mapped[str] = mapped_column(UnicodeText)
+    files: Mapped[str] = mapped_column(UnicodeText, deferred=True)
     created_at: Mapped[datetime] = mapped_column(Instant)
 
 

@@ -13,7 +13,6 @@ import pytest
 from tests.apps.ade.ade_service import (
     AUTHORISED,
     LONG,
-    MANY_ROWS,
     Service,
     Watch,
     files,
@@ -109,15 +108,3 @@ def enough(one: Service, here: Watch, there: Watch) -> bool:
     release(here.folders[0], there.folders[0])
     assert one.get("/runs", status="failed")["runs"] == []
     return len(here.seen) >= 2 and len(there.seen) >= 2
-
-
-@pytest.mark.contract("Q9")
-def test_one_process_runs_as_many_as_it_may_and_no_more(own_url: str, tmp_path: Path) -> None:
-    with service(own_url, tmp_path / "one", ade_max_concurrency=2) as one, Watch(tmp_path / "one") as watch:
-        workspace = one.workspace(f"pool {secrets.token_hex(4)}")
-        configuration = one.configuration(workspace, "plain", files("plain"))
-        document = one.document(workspace, MANY_ROWS)
-        runs = [one.submit(configuration, document) for _ in range(6)]
-        assert [one.ended(run["id"])["status"] for run in runs] == ["succeeded"] * 6
-    assert watch.most == 2
-    assert len(watch.seen) == 6

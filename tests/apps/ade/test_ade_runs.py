@@ -82,6 +82,17 @@ def test_run_again_makes_a_new_run_and_leaves_the_earlier_one_as_it_was(ade: Ser
     assert not {"attempt", "retry_of_run_id", "again_of"} & set(again)
 
 
+@pytest.mark.contract("Q9")
+def test_one_process_runs_as_many_as_it_may_and_no_more(
+    ade: Service, workspace: str, plain: str, finished: dict[str, Any]
+) -> None:
+    document = ade.document(workspace, MANY_ROWS)
+    with Watch(ade.folder) as watch:
+        runs = [ade.submit(plain, document) for _ in range(5)]
+        assert [ade.ended(run["id"])["status"] for run in runs] == ["succeeded"] * 5
+    assert (watch.most, len(watch.seen)) == (2, 5)
+
+
 @pytest.mark.contract("Q7")
 def test_a_document_of_another_workspace_is_refused_and_nothing_is_made(ade: Service, plain: str) -> None:
     other = ade.document(ade.workspace(f"other {secrets.token_hex(4)}"))
