@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from tests.apps.records.serving import SAMPLES, TOKEN, Served
 from tests.apps.records.test_records_running import note
 from tests.browser.conftest import TELL_VIOLATIONS, browser
@@ -36,10 +36,14 @@ class Visits:
         context.add_init_script(TELL_VIOLATIONS)
         self._contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda told: told.type in ("error", "warning") and self.complaints.append(told.text))
+        page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.goto(f"{self._served.address}{path}?token={TOKEN}")
         return page
+
+    def _heard(self, told: ConsoleMessage) -> None:
+        if told.type in ("error", "warning"):
+            self.complaints.append(told.text)
 
     def close(self) -> None:
         for context in self._contexts:

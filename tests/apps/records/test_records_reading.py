@@ -101,7 +101,7 @@ def test_a_file_is_what_is_in_it_whatever_it_is_called(name: str, called: str, t
     path = written(tmp_path, content, Path(called).name)
     assert likely(content[:4096]) is not None
     assert kind_of(path) == kind
-    assert read(path, kind) == pages  # type: ignore[arg-type]
+    assert read(path, kind) == pages
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_tables_and_page_breaks_of_a_docx_are_kept(tmp_path: Path) -> None:
     document.add_paragraph("above")
     table = document.add_table(rows=1, cols=2)
     table.rows[0].cells[0].text, table.rows[0].cells[1].text = "Total", "5,00 EUR"
-    document.add_page_break()
+    document.add_page_break()  # type: ignore[no-untyped-call]
     document.add_paragraph("on the second page")
     document.save(packed)
     pages = read(written(tmp_path, packed.getvalue()), "docx")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -227,10 +229,11 @@ def test_a_step_that_fails_is_tried_once_more_inside_its_run(served: Served) -> 
 
 
 def test_a_file_that_was_changed_is_not_read_as_if_it_were_the_one_handed_in(served: Served) -> None:
+    blob = served.blob({"sha256": hashlib.sha256(note("changed")).hexdigest()})
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(b"something else")
     document = served.hand_in(note("changed"))
-    served.ended(document["runs"][0]["id"])
-    served.blob(document).write_bytes(b"something else")
-    assert served.ended(served.again(document["id"])["id"])["failure_type"] == "FILE_CHANGED"
+    assert served.ended(document["runs"][0]["id"])["failure_type"] == "FILE_CHANGED"
 
 
 def test_a_run_whose_process_crashes_fails_alone(served: Served) -> None:
@@ -305,28 +308,27 @@ def test_whoever_asks_is_answered_while_twenty_heavy_documents_are_processed(ser
     served.ended(light["runs"][0]["id"])
     words = "Herr Anton Berger zahlte am 3. Mai 2024 den Betrag von 1.250,00 EUR an Frau Clara Weiss. "
 
-    def median(requests: int) -> float:
-        took = []
-        for _ in range(requests):
+    def median(enough: Callable[[int], bool]) -> float:
+        took: list[float] = []
+        while not enough(len(took)):
             started = time.perf_counter()
             served.get(f"/documents/{light['id']}")
             took.append(time.perf_counter() - started)
         return statistics.median(took)
 
-    median(20)
-    idle = median(60)
+    median(lambda asked: asked == 20)
+    idle = median(lambda asked: asked == 100)
     heavy = [served.hand_in(f"{number} {words * 1500}".encode()) for number in range(20)]
-    until(lambda: served.run(heavy[0]["runs"][0]["id"])["state"] != "QUEUED", "the first has begun")
-    busy = median(60)
+    first = heavy[0]["runs"][0]["id"]
+    # From the first start until it is done: there is heavy work in each of its moments.
+    busy = median(lambda asked: asked >= 100 and asked % 50 == 0 and served.run(first)["state"] not in OPEN)
     states = [served.get(f"/documents/{one['id']}")["state"] for one in heavy]
-    assert set(states) & set(OPEN)  # it was measured while there was work
-    print(
-        f"median of a request: {1000 * idle:.1f} ms without work, {1000 * busy:.1f} ms with it: {busy / idle:.1f} times"
-    )
+    assert states.count("QUEUED") >= 10
+    print(f"median of a request: {1000 * idle:.1f} ms idle, {1000 * busy:.1f} ms busy: {busy / idle:.1f} times")
     assert busy < 8 * idle + 0.02
-    for one in heavy[4:]:
+    for one in heavy[1:]:
         served.cancel(one["runs"][0]["id"])
-    assert served.ended(heavy[0]["runs"][0]["id"])["state"] == "SUCCEEDED"
+    assert served.run(first)["state"] == "SUCCEEDED"
 
 
 def test_the_api_describes_itself(served: Served) -> None:
