@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -244,4 +243,4 @@ def test_gunicorn_ends_open_streams_at_once_when_it_is_told_to_stop(both: TwoSer
         assert web.end() == 0
     log = web.log.read_text()
     assert "Shutting down: Master" in log
-    assert not re.search("timeout|exceeded|Cancel", log), "it did not have to wait for the stream's grace to be over"
+    assert "Waiting for connections to close" not in log, "the stream was the last to go"
