@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--long"):
-        kept = [item for item in items if item.get_closest_marker("long") is None]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        long = [item for item in items if item.get_closest_marker("long") is not None]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> Generator[None, Any, Any]:
+    """A long test that is not wanted makes no items: some take seconds to make, in every process."""
+    made = yield
+    unwanted = not collector.config.getoption("--long") and _is_long(obj)
+    return [] if unwanted else made
+
+
+def _is_long(obj: object) -> bool:
+    marks = getattr(obj, "pytestmark", None)
+    return isinstance(marks, list) and any(getattr(mark, "name", "") == "long" for mark in marks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
