@@ -16,8 +16,17 @@ import pytest
 from tests.apps.factory.plant import SCENES, TINY, Plant, gone, plant, wait_for
 
 pytestmark = pytest.mark.timeout(200)
-KILLS = 6
+KILLS = 4
 SHORT = "# Tides\n\n## The moon\n\nThe moon pulls the water.\n\n- High\n\n## The sun\n\nThe sun does, too.\n"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def field(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plant]:
+    """A plant that is to be hit."""
+    file = f"sqlite:///{tmp_path / 'work.db'}"
+    url = file if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    with plant(url, tmp_path / "plant") as built:
+        yield built
 
 
 def reference(folder: Path, script: str) -> dict[str, Any]:
@@ -28,24 +37,24 @@ def reference(folder: Path, script: str) -> dict[str, Any]:
 
 
 @pytest.mark.contract("L10", "L7", "L5", "L9")
-def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(either: Plant, tmp_path: Path) -> None:
+def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(field: Plant, tmp_path: Path) -> None:
     """Four workers and an orchestrator, each a process of its own; every second one dies, or sleeps past its lease."""
     wanted = reference(tmp_path, SHORT)
     chance = random.Random(7)
-    either.orchestrator()
-    crew = [either.worker("--no-orchestrator") for _ in range(4)]
+    field.orchestrator()
+    crew = [field.worker("--no-orchestrator") for _ in range(4)]
     frozen: dict[int, float] = {}
     struck, lease = 0, 2.0
-    edition = either.create(SHORT, **TINY)
+    edition = field.create(SHORT, **TINY)
     give_up_at = time.monotonic() + 150
-    while not either.hf.get(edition.run_id).snapshot.ended:
+    while not field.hf.get(edition.run_id).snapshot.ended:
         assert time.monotonic() < give_up_at, "it never ended"
         time.sleep(0.1)
         for place, woken_at in list(frozen.items()):
             if time.monotonic() > woken_at:
                 crew[place].send_signal(signal.SIGCONT)
                 del frozen[place]
-        busy = {task.holder.split(":")[1] for task in either.hf.workers.tasks()}
+        busy = {task.holder.split(":")[1] for task in field.hf.workers.tasks()}
         awake = [place for place in range(4) if place not in frozen and str(crew[place].pid) in busy]
         # Each has worked for a moment when it is hit; after so many blows it may finish in peace.
         if struck == KILLS or not awake or chance.random() > 0.1 * 4 / len(awake):
@@ -57,14 +66,14 @@ def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(ei
         else:
             crew[place].kill()
             crew[place].wait()
-            crew[place] = either.worker("--no-orchestrator")
+            crew[place] = field.worker("--no-orchestrator")
         struck += 1
     assert struck == KILLS, "it was hit as often as it should be"
-    assert either.done(edition)["files"] == wanted
-    taken = either.rows("select stage, segment, takeovers, state from segments where job_id = :id", id=edition.run_id)
+    assert field.done(edition)["files"] == wanted
+    taken = field.rows("select stage, segment, takeovers, state from segments where job_id = :id", id=edition.run_id)
     assert {row["state"] for row in taken} == {"DONE"}
     assert sum(row["takeovers"] for row in taken) >= 1
-    assert either.hf.verify(artifacts=True) == []
+    assert field.hf.verify(artifacts=True) == []
 
 
 @pytest.mark.contract("L9")
