@@ -5,46 +5,25 @@ Where the database is, the engine's own `HOLDFAST_URL` says.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from apps.dailybrief.wallclock import WallClock
+from apps.settings import AppSettings, Names, Seconds
+from apps.settings import load as load_settings
 
 PREFIX = "DAILYBRIEF_"
 
 
-class InvalidSettings(Exception):
-    """A variable has a value that can't be used; the message says which, and why."""
-
-    code = "invalid_settings"
+Period = Annotated[Seconds, Field(gt=timedelta(0))]
 
 
-def _seconds(value: Any) -> Any:
-    """A number is seconds, also as text; all else is left to pydantic."""
-    try:
-        return timedelta(seconds=float(value))
-    except (TypeError, ValueError, OverflowError):
-        return value
-
-
-def _names(value: Any) -> Any:
-    """Names between commas."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
-
-
-class Settings(BaseModel):
+class Settings(AppSettings):
     """Every knob with its default. Durations are seconds in the environment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     timezone: str = Field(default="UTC", description="Whose clock the schedules and the day of a brief follow.")
 
@@ -54,14 +33,14 @@ class Settings(BaseModel):
     publishing_at: str = Field(
         default="55 23 * * *", description="When the brief of the day is published; the day's last job."
     )
-    ingestion_expected: Seconds = Field(
+    ingestion_expected: Period = Field(
         default=timedelta(minutes=5),
         description="The longest that a reading should take; it is stopped after twice that.",
     )
-    clustering_expected: Seconds = Field(default=timedelta(minutes=5), description="The same for grouping.")
-    retention_expected: Seconds = Field(default=timedelta(minutes=10), description="The same for deleting.")
-    publishing_expected: Seconds = Field(default=timedelta(minutes=2), description="The same for publishing.")
-    misfire_grace: Seconds = Field(default=timedelta(seconds=300), description="How late a slot may start.")
+    clustering_expected: Period = Field(default=timedelta(minutes=5), description="The same for grouping.")
+    retention_expected: Period = Field(default=timedelta(minutes=10), description="The same for deleting.")
+    publishing_expected: Period = Field(default=timedelta(minutes=2), description="The same for publishing.")
+    misfire_grace: Period = Field(default=timedelta(seconds=300), description="How late a slot may start.")
     unknown_instances: Literal["fail", "leave"] = Field(
         default="fail",
         description="Whether a worker that starts also fails what was left running by one that no one knows.",
@@ -78,9 +57,9 @@ class Settings(BaseModel):
         description="Fetch from loopback, link-local and private addresses too. For trying out; never in production.",
     )
     user_agent: str = Field(default="dailybrief/1.0", min_length=1, description="How it introduces itself to feeds.")
-    fetch_timeout: Seconds = Field(default=timedelta(seconds=20), description="How long one feed may take, all in all.")
+    fetch_timeout: Period = Field(default=timedelta(seconds=20), description="How long one feed may take, all in all.")
     fetch_concurrency: int = Field(default=16, ge=1, le=200, description="Feeds that are fetched at once.")
-    host_pause: Seconds = Field(
+    host_pause: Period = Field(
         default=timedelta(seconds=1), description="The least time between two requests to one host."
     )
     max_feed_bytes: int = Field(default=5_000_000, ge=1000, description="The largest feed, after decompression.")
@@ -90,11 +69,11 @@ class Settings(BaseModel):
     embedding: Literal["wordllama", "text"] = Field(
         default="wordllama", description="How articles are compared: by the model, or by their words alone."
     )
-    cluster_window: Seconds = Field(
+    cluster_window: Period = Field(
         default=timedelta(hours=72), description="How far apart articles of one event may be published."
     )
 
-    retain_articles: Seconds = Field(
+    retain_articles: Period = Field(
         default=timedelta(days=30), description="How long articles are kept that no published brief refers to."
     )
     brief_events: int = Field(default=20, ge=1, le=200, description="How many events a brief has at most.")
@@ -119,11 +98,5 @@ class Settings(BaseModel):
         return ZoneInfo(self.timezone)
 
 
-def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of this process, or InvalidSettings that names each variable that is wrong."""
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
-    try:
-        return Settings.model_validate(given)
-    except ValidationError as error:
-        faults = (f"{PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
-        raise InvalidSettings("; ".join(faults)) from None
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    return load_settings(Settings, prefix=PREFIX, environment=environment)

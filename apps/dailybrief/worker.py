@@ -10,7 +10,6 @@ import logging
 import sys
 
 from apps.dailybrief import logs
-from apps.dailybrief.settings import InvalidSettings
 from holdfast import InvalidSetting
 
 EXIT_SETTINGS = 2
@@ -20,7 +19,7 @@ def main() -> int:
     logs.to_stdout()
     try:
         from apps.dailybrief import shift  # which reads the settings when it is imported
-    except (InvalidSettings, InvalidSetting) as error:
+    except InvalidSetting as error:
         logs.tell("invalid_settings", level=logging.ERROR, code=error.code, error=str(error))
         return EXIT_SETTINGS
     return shift.begin()

@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from apps.dailybrief import database, job_runs, tables, timetable
 from apps.dailybrief.job_runs import JobRun
-from apps.dailybrief.settings import InvalidSettings, Settings, load
+from apps.dailybrief.settings import Settings, load
 from apps.dailybrief.wallclock import WallClock
 from sqlalchemy import Engine, text
 
-from holdfast import Holdfast, SlotTaken, StillRunning
+from holdfast import Holdfast, InvalidSetting, SlotTaken, StillRunning
 from holdfast.ids import Ids
 from holdfast.testing import FakeClock, Manual
 
@@ -117,11 +117,11 @@ def test_a_job_is_stopped_after_twice_the_time_that_is_expected(newsroom: Holdfa
         ("RETENTION_AT", "0 3 * * 1", "by name"),
         ("TIMEZONE", "Mars/Olympus", "no time zone"),
         ("MISFIRE_GRACE", "-1", "greater than"),
-        ("FEED_LIMIT", "3", "not permitted"),
+        ("FEED_LIMIT", "3", "no such setting"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named_at_the_start(name: str, value: str, said: str) -> None:
-    with pytest.raises(InvalidSettings, match=said) as caught:
+    with pytest.raises(InvalidSetting, match=said) as caught:
         load({f"DAILYBRIEF_{name}": value})
     assert f"DAILYBRIEF_{name}" in str(caught.value)
 
