@@ -12,6 +12,7 @@ from tests.apps.ade.ade_service import (
     MANY_ROWS,
     RULES,
     SLOW,
+    Service,
     engines,
     files,
     held_rules,
@@ -52,7 +53,8 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
     """Mid-build: it is made once more, then it fails. Mid-run: the run fails. Nothing half-made is ever used."""
     folder = tmp_path / "one"
     settings: dict[str, Any] = {"holdfast_lease": 3, "holdfast_tick": 0.3, "ade_max_builds": 2}
-    with service(own_url, folder, **settings) as first:
+    with service(own_url, folder, ade_queue_size=50, **settings) as first:
+        assert bound(first) == 50
         workspace = first.workspace(f"crash {secrets.token_hex(4)}")
         document = first.document(workspace, MANY_ROWS)
 
@@ -69,6 +71,7 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
         left.unlink()
 
     with service(own_url, folder, **settings) as second:
+        assert bound(second) is None  # what is not set any more is no bound any more
         ended = second.ended(slow["id"])
         assert ended["status"] == "failed"
         assert "was lost" in ended["message"]
@@ -91,3 +94,10 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
 
 def checking(folder: Path) -> list[Path]:
     return list((folder / "checks").glob("*/waits"))
+
+
+def bound(one: Service) -> int | None:
+    one.get("/runs")
+    [queue] = [queue for queue in one.get("/holdfast/api/queues")["queues"] if queue["name"] == "ade"]
+    most: int | None = queue["max_queued"]
+    return most

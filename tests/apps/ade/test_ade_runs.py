@@ -11,7 +11,18 @@ from typing import Any
 import httpx
 import pytest
 from openpyxl import load_workbook
-from tests.apps.ade.ade_service import AUTHORISED, MANY_ROWS, RULES, SLOW, Service, engines, files, held_rules, wait_for
+from tests.apps.ade.ade_service import (
+    AUTHORISED,
+    MANY_ROWS,
+    RULES,
+    SLOW,
+    Service,
+    Watch,
+    engines,
+    files,
+    held_rules,
+    wait_for,
+)
 
 BROKEN = RULES + "\nraise RuntimeError('these rules are broken')\n"
 
