@@ -68,7 +68,10 @@ def load(settings: type[S], *, prefix: str, environment: Mapping[str, str] | Non
 
 
 def _said(prefix: str, fault: Any) -> str:
-    name = f"{prefix}{str(fault['loc'][0]).upper()}" if fault["loc"] else "settings"
+    said = fault["msg"].removeprefix("Value error, ")
+    if not fault["loc"]:
+        return str(said)  # of all settings together: what was given would be told with its secrets
+    name = f"{prefix}{str(fault['loc'][0]).upper()}"
     if fault["type"] == "extra_forbidden":
         return f"{name}: there is no such setting"
-    return f"{name}: {fault['msg'].removeprefix('Value error, ')}, not {fault['input']!r}"
+    return f"{name}: {said}, not {fault['input']!r}"

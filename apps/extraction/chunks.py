@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from apps.extraction.providers import Page
+from apps.extraction.analysis import Page
 
 LONGEST, SHORTEST = 700, 80  # characters of a passage
-MOST = 20_000  # passages of a document
 _PARAGRAPH = re.compile(r"\n[ \t]*\n+")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n")
 
@@ -26,12 +25,11 @@ class Chunk:
 
 def chunks(pages: Sequence[Page]) -> list[Chunk]:
     """The passages of a document, in its order, none across pages."""
-    found = [
+    return [
         Chunk(page=page.number, start=start, end=end, text=page.text[start:end])
         for page in pages
         for start, end in _spans(page.text)
     ]
-    return found[:MOST]
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:

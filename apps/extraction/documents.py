@@ -1,7 +1,8 @@
 """/documents: upload one, look at what was read in it, try once more, delete it."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -9,13 +10,18 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from apps.extraction import intake, shapes
-from apps.extraction.engine import blobs, library, settings
-from apps.extraction.fields import plain
+from apps.extraction.breaker import Away
+from apps.extraction.engine import blobs, hf, library, settings
+from apps.extraction.library import UNDER_WAY, Job
+from apps.extraction.marking import marked
 from apps.extraction.providers import BlobMissing, Trouble
+from apps.extraction.texts import plain
 from holdfast.web import PDF, Problem, Site, Who, magic, takes, wants_page
 
 LIMIT = 30
-PAGES = 20  # of a document that one page shows
+PAGES, FIELDS = 20, 300  # of a document that one page shows
+CHUNKS = 1000  # passages that one answer has
+ID = re.compile("[0-9a-f]{32}")
 ROOM = 100_000  # bytes of a form beside its file
 Before = Annotated[str | None, Query(pattern="^[0-9a-f]{32}$")]
 
@@ -35,12 +41,12 @@ def router(site: Site) -> APIRouter:
             if not received.files:
                 raise Problem("file_missing", "send a file, as part of a form", status=422)
             [file] = received.files
-            name = plain(file.name, 255) or "document.pdf"
+            sent = intake.File(
+                path=file.path, name=plain(file.name, 255) or "document.pdf", size=file.size, sha256=file.sha256
+            )
             try:
-                taken = await run_in_threadpool(
-                    intake.take, file.path, name=name, size=file.size, sha256=file.sha256, by=who.name
-                )
-            except Trouble as error:
+                taken = await run_in_threadpool(intake.take, sent, by=who.name)
+            except (Trouble, Away) as error:
                 raise Problem("storage_unavailable", str(error), status=503) from error
         if wants_page(request):
             return RedirectResponse(request.url_for("extraction.document", document_id=taken.id).path, 303)
@@ -66,24 +72,37 @@ def router(site: Site) -> APIRouter:
         document_id: str,
         who: Annotated[Who, Depends(site.viewer)],
         first: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+        after: Annotated[int, Query(ge=-1, le=10_000_000, description="Passages after this number.")] = -1,
     ) -> Response | shapes.DocumentDetail:
         """A document with its fields, its passages, its status, its attempts and what went wrong."""
-        found = library.document(document_id)
+        found = library.document(_id(document_id))
         if found is None:
             raise _unknown(document_id)
-        detail = shapes.detail_of(*found, library.fields(document_id), library.chunks(document_id))
+        stated, passages = library.fields(document_id), library.passages(document_id)
         if not wants_page(request):
-            return detail
+            chunks = library.chunks(document_id, first=after + 1, limit=CHUNKS)
+            return shapes.detail_of(*found, fields=stated, chunks=chunks, passages=passages)
         pages = library.pages(document_id, first=first, limit=PAGES)
-        context = {"document": detail, "run_id": found[0].run_id, "pages": pages, "first": first, "most": PAGES}
-        return site.render(request, who, "document.html", **context)
+        return site.render(
+            request,
+            who,
+            "document.html",
+            document=shapes.document_of(*found),
+            fields=stated[:FIELDS],
+            more=max(len(stated) - FIELDS, 0),
+            passages=passages,
+            pages=[marked(page.number, page.text, stated[:FIELDS]) for page in pages],
+            first=first,
+            most=PAGES,
+            standing=_standing(found[1]),
+        )
 
     @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)
     def process_again(
         request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]
     ) -> Response | shapes.DocumentView:
         """Read a document once more, whose last job has ended."""
-        match intake.again(document_id):
+        match intake.again(_id(document_id)):
             case None:
                 raise _unknown(document_id)
             case False:
@@ -106,7 +125,7 @@ def router(site: Site) -> APIRouter:
     @documents.get("/documents/{document_id}/file", name="extraction.file", response_class=Response)
     def download(document_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The file as it was sent."""
-        found = library.kept(document_id)
+        found = library.kept(_id(document_id))
         if found is None:
             raise _unknown(document_id)
         try:
@@ -129,13 +148,25 @@ def _view(document_id: str) -> shapes.DocumentView:
 
 
 def _remove(document_id: str, who: Who) -> None:
-    try:
-        there = intake.remove(document_id, by=who.name)
-    except Trouble:
-        return  # its rows are gone; the file is collected later
-    if not there:
+    if not intake.remove(_id(document_id), by=who.name):
         raise _unknown(document_id)
 
 
+def _standing(job: Job) -> dict[str, Any] | None:
+    """How far a job is that is not over, and why it waits, if it does."""
+    if job.status not in UNDER_WAY:
+        return None
+    dossier = hf.dossier(job.id)
+    far = next((event.data for _, event in reversed(dossier.recorded) if event.kind == "PROGRESS"), None)
+    return {"far": far, "reasons": dossier.why.reasons if job.status == "PENDING" else ()}
+
+
+def _id(document_id: str) -> str:
+    """An id as ours are; anything else is not even looked for."""
+    if not ID.fullmatch(document_id):
+        raise _unknown(document_id)
+    return document_id
+
+
 def _unknown(document_id: str) -> Problem:
-    return Problem("document_not_found", f"there is no document {document_id[:64]}", status=404)
+    return Problem("document_not_found", f"there is no document {plain(document_id, 64)}", status=404)

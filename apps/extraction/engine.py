@@ -1,6 +1,6 @@
 """Engine: all that extraction asks of Holdfast. A document is one run, and what costs money is a step of it.
 
-    fetch ─▶ begin (billed once) ─▶ read, put off while the service is at it ─▶ embed, a step a batch ─▶ finish
+    begin (billed once) ─▶ read, put off while the service is at it ─▶ embed, a step a batch ─▶ finish
 
 The run ends in the transaction that has its fields, passages and vectors: all of it is there, or nothing.
 """
@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
+
+import numpy as np
 
 from apps.database import Database
 from apps.extraction import settings as configured
-from apps.extraction.breaker import Breaker
+from apps.extraction import vectors
+from apps.extraction.analysis import Analysis, Unreadable, bounded
+from apps.extraction.breaker import Away, Breaker
 from apps.extraction.chunks import chunks
 from apps.extraction.fields import fields
-from apps.extraction.library import Library
-from apps.extraction.providers import Analyser, Analysis, BlobMissing, Blobs, Embedder, Trouble, Unfinished, Unreadable
+from apps.extraction.library import Deleted, Library, analysis_blob
+from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Trouble, Unfinished
 from apps.extraction.providers.blobs import open_blobs
 from apps.extraction.providers.choosing import open_analyser
 from apps.extraction.providers.embeddings import open_embedder
-from apps.extraction.providers.reading import analysis_of
 from apps.extraction.tables import Base
-from apps.extraction.vectors import opened
 from apps.extraction.views import complete
 from holdfast import Context, GiveUp, Holdfast, Retry, TryAgain
 
@@ -35,9 +37,18 @@ QUEUE = "extraction"
 settings = configured.load()
 hf = Holdfast()
 database = Database(
-    hf.settings.url, Base.metadata, prepare=hf.start, complete=complete(settings.dimensions), opened=opened
+    hf.settings.url,
+    Base.metadata,
+    prepare=hf.start,
+    complete=complete(
+        dimensions=settings.dimensions,
+        model=settings.model,
+        prefix=".".join(part for part in (hf.settings.schema_name, hf.settings.prefix) if part),
+    ),
+    opened=vectors.opened,
 )
 library = Library(database)
+breaker = Breaker(database, failures=settings.breaker_failures, pause=settings.breaker_pause, now=hf.clock.now)
 blobs: Blobs = open_blobs(settings)
 analyser: Analyser = open_analyser(settings)
 _loading = threading.Lock()
@@ -50,6 +61,14 @@ def embedder() -> Embedder:
         if not _embedder:
             _embedder.append(open_embedder(settings))
         return _embedder[0]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An analysis that was begun: where its result will be, and since when."""
+
+    place: str
+    at: datetime
 
 
 @hf.job(
@@ -66,72 +85,87 @@ def process(ctx: Context, document_id: str) -> dict[str, Any]:
     kept = library.kept(document_id)
     if kept is None:
         raise GiveUp("the document was deleted", failure_type="DELETED")
-    document = _document(kept.blob)
     ctx.progress(0, 3, "reading")
-    place = ctx.step("begin", _begin, document)
-    analysis = analysis_of(ctx.step("read", _read, place, document))
+    begun = ctx.step("begin", _begin, kept.blob)
+    ctx.step("read", _read, begun, kept.blob)
+    analysis = _remembered(kept.blob)
     found = chunks(analysis.pages)
-    vectors: list[list[float]] = []
+    if len(found) > settings.max_passages:
+        raise GiveUp(f"it has more than {settings.max_passages} passages", failure_type="TOO_LONG")
+    made: list[vectors.Numbers] = []
     for start in range(0, len(found), settings.batch):
         ctx.check()
         ctx.progress(1 + start / len(found), 3, f"passage {start} of {len(found)}")
-        vectors += ctx.step(f"embed {start}", _embed, [chunk.text for chunk in found[start : start + settings.batch]])
-    ctx.progress(3, 3, "keeping it")
-    result = {"pages": len(analysis.pages), "passages": len(found)}
-    with database.write() as session:
-        library.keep(session, document_id, analysis, fields(analysis), found, vectors, embedded_by=embedder().name)
-        ctx.finish(result, connection=session)
+        batch = ctx.step(f"embed {start}", _embed, [chunk.text for chunk in found[start : start + settings.batch]])
+        made.append(vectors.unpacked(batch, dimensions=settings.dimensions))
+    ctx.progress(2, 3, "keeping what was read")
+    numbers = np.concatenate(made) if made else np.empty((0, settings.dimensions), np.float32)
+    stated = fields(analysis)
+    result = {"pages": len(analysis.pages), "passages": len(found), "fields": len(stated)}
+    try:
+        with database.write() as session:
+            library.keep(session, document_id, analysis, stated, found, numbers, embedded_by=settings.model)
+            ctx.finish(result, connection=session)
+    except Deleted:
+        raise GiveUp("the document was deleted", failure_type="DELETED") from None
+    _forget(kept.blob)
     return result
 
 
-def _document(blob: str) -> bytes:
+def _begin(blob: str) -> Begun:
+    return Begun(_asked(analyser.name, lambda: analyser.start(lambda: _fetched(blob))), hf.clock.now())
+
+
+def _read(begun: Begun, blob: str) -> int:
+    """Keep the analysis beside the file, and say how many pages it has: it may be larger than what a step remembers.
+
+    One that takes longer is asked for again later, and holds no worker meanwhile.
+    """
+    found = _asked(analyser.name, lambda: analyser.result(begun.place, lambda: _fetched(blob)))
+    if isinstance(found, Unfinished):
+        if hf.clock.now() - begun.at > settings.threshold:
+            raise TryAgain(f"{analyser.name}: the analysis has not ended within {settings.threshold}")
+        raise TryAgain("the service is still reading it", after=found.after, counts=False)
     try:
-        return _asked(blobs.name, lambda: blobs.get(blob))
+        analysis = bounded(found, most_pages=settings.max_pages, most_characters=settings.max_characters)
+    except Unreadable as error:
+        raise GiveUp(str(error), failure_type=error.reason) from None
+    _asked(blobs.name, lambda: blobs.put(analysis_blob(blob), analysis.to_json()))
+    return len(analysis.pages)
+
+
+def _remembered(blob: str) -> Analysis:
+    return Analysis.from_json(_fetched(analysis_blob(blob)))
+
+
+def _forget(blob: str) -> None:
+    """All of it is in the tables now. What can't be removed at this moment is collected later."""
+    try:
+        blobs.remove(analysis_blob(blob))
+    except Trouble:
+        return
+
+
+def _embed(texts: list[str]) -> str:
+    return vectors.packed(_asked(embedder().name, lambda: embedder().embed(texts)))
+
+
+def _fetched(blob: str) -> bytes:
+    return _asked(blobs.name, lambda: blobs.get(blob))
+
+
+def _asked(provider: str, question: Callable[[], T]) -> T:
+    """What a service answers, or what its silence means for the run."""
+    try:
+        return breaker.ask(provider, question)
+    except Away as error:
+        raise TryAgain(str(error), after=error.wait, counts=False) from None
     except BlobMissing:
         raise GiveUp("its file is not there", failure_type="FILE_MISSING") from None
-
-
-def _begin(document: bytes) -> str:
-    return _asked(analyser.name, lambda: analyser.start(document))
-
-
-def _read(place: str, document: bytes) -> dict[str, Any]:
-    """The analysis; one that takes longer is asked for again later, and holds no worker meanwhile."""
-    found = _asked(analyser.name, lambda: analyser.result(place, document))
-    if isinstance(found, Unfinished):
-        raise TryAgain("the service is still reading it", after=found.after, counts=False)
-    assert isinstance(found, Analysis)
-    return asdict(found)
-
-
-def _embed(texts: list[str]) -> list[list[float]]:
-    return _asked(embedder().name, lambda: embedder().embed(texts))
-
-
-def _asked(provider: str, ask: Callable[[], T]) -> T:
-    """What a service answers. One that is known to be away is not asked, and no attempt is used up."""
-    breaker = Breaker(
-        database,
-        provider,
-        failures=settings.breaker_failures,
-        pause=settings.breaker_pause,
-        now=hf.clock.now,
-    )
-    if (wait := breaker.wait()) is not None:
-        raise TryAgain(f"{provider} is left alone, it failed too often", after=wait, counts=False)
-    try:
-        answer = ask()
     except Unreadable as error:
-        breaker.succeeded()
         raise GiveUp(str(error), failure_type=error.reason) from None
     except Trouble as error:
-        if error.throttled:
-            breaker.succeeded()  # it is there, and asks us to wait
-        else:
-            breaker.failed(str(error))
         raise TryAgain(str(error), after=error.after) from None
-    breaker.succeeded()
-    return answer
 
 
 @hf.schedule(every=timedelta(minutes=5), name="extraction.collect", queue=QUEUE, audit=False)
@@ -141,10 +175,10 @@ def collect(ctx: Context) -> int:
 
 
 def sweep() -> int:
-    """Remove what was kept long enough ago without a document; how many."""
+    """Remove what was kept long enough ago and no document needs; how many files."""
     before = hf.clock.now() - settings.collect_after
-    old = [kept.name for kept in blobs.all() if kept.at < before]
-    unknown = library.unknown(old)
-    for name in unknown:
+    removed = 0
+    for name in library.unneeded(kept.name for kept in blobs.all() if kept.at < before):
         blobs.remove(name)
-    return len(unknown)
+        removed += 1
+    return removed

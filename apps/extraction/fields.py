@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from apps.extraction.providers import Analysis, Table
+from apps.extraction.analysis import Analysis, Table
+from apps.extraction.texts import plain
 
-MOST = 2000
+MOST = 5000  # of one document: what states more is a table of data
 LONGEST_NAME, LONGEST_VALUE = 200, 5000
 
 
@@ -32,14 +33,9 @@ def fields(analysis: Analysis) -> list[Field]:
 
 def _pairs(analysis: Analysis) -> Iterator[Field]:
     for pair in analysis.pairs:
-        if pair.name.strip() and pair.value.strip():
-            yield Field(
-                name=plain(pair.name, LONGEST_NAME),
-                value=plain(pair.value, LONGEST_VALUE),
-                page=pair.page,
-                source="pair",
-                confidence=min(max(pair.confidence, 0.0), 1.0),
-            )
+        name, value = plain(pair.name, LONGEST_NAME).rstrip(": "), plain(pair.value, LONGEST_VALUE)
+        if name and value:
+            yield Field(name=name, value=value, page=pair.page, source="pair", confidence=pair.confidence)
 
 
 def _cells(analysis: Analysis) -> Iterator[Field]:
@@ -55,8 +51,3 @@ def _rows(table: Table) -> Iterator[tuple[str, str]]:
         name, value = plain(cells.get((row, 0), ""), LONGEST_NAME), plain(cells.get((row, 1), ""), LONGEST_VALUE)
         if name.rstrip(": ") and value:
             yield name.rstrip(": "), value
-
-
-def plain(text: str, most: int) -> str:
-    """Text that any database keeps and any page shows."""
-    return " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())[:most]

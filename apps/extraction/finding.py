@@ -1,14 +1,17 @@
 """/search: the passages that answer a question."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+import math
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from apps.extraction import shapes
-from apps.extraction.engine import embedder, library
+from apps.extraction.breaker import Away
+from apps.extraction.engine import breaker, embedder, library
 from apps.extraction.providers import Trouble
-from apps.extraction.search import LONGEST, Found, marks, search
+from apps.extraction.search import LONGEST, Found, answer, marks
+from apps.extraction.texts import plain
 from holdfast.web import Problem, Site, Who, wants_page
 
 
@@ -23,7 +26,7 @@ def router(site: Site) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=50)] = 10,
     ) -> Response | shapes.SearchResult:
         """The passages whose meaning is nearest to a question, best first."""
-        asked = " ".join(q.split())
+        asked = plain(q, LONGEST)
         found = _found(asked, limit)
         if wants_page(request):
             shown = [(one, marks(one.passage.text, one.words)) for one in found]
@@ -37,9 +40,13 @@ def _found(question: str, limit: int) -> list[Found]:
     if not question:
         return []
     try:
-        return search(library, embedder(), question, limit=limit)
+        [vector] = breaker.ask(embedder().name, lambda: embedder().embed([question]))
+    except Away as error:
+        wait = {"Retry-After": str(math.ceil(error.wait.total_seconds()))}
+        raise Problem("embeddings_unavailable", str(error), status=503, headers=wait) from error
     except Trouble as error:
         raise Problem("embeddings_unavailable", str(error), status=503) from error
+    return answer(library, question, vector, limit=limit)
 
 
 def _told(found: Found) -> shapes.PassageView:

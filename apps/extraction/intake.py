@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import update
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
-from apps.extraction.engine import blobs, database, hf, process
+from apps.extraction.engine import blobs, breaker, database, hf, process, settings
+from apps.extraction.library import analysis_blob
+from apps.extraction.providers import Trouble
 from apps.extraction.tables import Upload
 from holdfast import RunNotFound
 
 
-def take(path: Path, *, name: str, size: int, sha256: str, by: str) -> Upload:
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file that someone sent, and what they call it."""
+
+    path: Path
+    name: str
+    size: int
+    sha256: str
+
+
+def take(file: File, *, by: str) -> Upload:
     """Keep the file, then its document and its job in one transaction.
 
     A file that can't be kept leaves neither; one whose rows could not be written is collected later.
     """
-    now = hf.clock.now()
-    document_id = new_id(now)
-    blobs.put(document_id, path)
+    document = _put(file, by=by)
     with database.write() as session:
-        run = process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id)
-        document = Upload(
-            id=document_id,
-            name=name,
-            size=size,
-            sha256=sha256,
-            blob=document_id,
-            created_at=now,
-            created_by=by,
-            run_id=run.id,
-        )
-        session.add(document)
+        _add(session, document)
     return document
+
+
+def take_first(files: Sequence[File], *, by: str) -> bool:
+    """Take in all of these files or none of them, and only if there is no document yet."""
+    documents = [_put(file, by=by) for file in files]
+    with database.write() as session:
+        if session.scalar(select(func.count()).select_from(Upload)):
+            return False
+        for document in documents:
+            _add(session, document)
+    return True
 
 
 def again(document_id: str) -> bool | None:
@@ -43,10 +57,9 @@ def again(document_id: str) -> bool | None:
         document = session.get(Upload, document_id, with_for_update=True)
         if document is None:
             return None
-        if not hf.snapshot(document.run_id).ended:
+        if not _ended(document.run_id):
             return False
-        run = process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id)
-        session.execute(update(Upload).where(Upload.id == document_id).values(run_id=run.id))
+        document.run_id = _submitted(session, document_id)
         return True
 
 
@@ -56,15 +69,49 @@ def remove(document_id: str, *, by: str) -> bool:
         document = session.get(Upload, document_id, with_for_update=True)
         if document is None:
             return False
-        blob, run_id = document.blob, document.run_id
         session.delete(document)
-    try:
-        if not hf.snapshot(run_id).ended:
-            hf.cancel(run_id, reason="its document was deleted", by=by)
-    except RunNotFound:
-        pass  # it ended long ago, and retention has removed it
-    blobs.remove(blob)
+    # A job that is not told would find out by itself.
+    if not _ended(document.run_id):
+        with contextlib.suppress(RunNotFound):
+            hf.cancel(document.run_id, reason="its document was deleted", by=by)
+    for name in (document.blob, analysis_blob(document.blob)):
+        with contextlib.suppress(Trouble):  # what can't be removed at this moment is collected later
+            blobs.remove(name)
     return True
+
+
+def _put(file: File, *, by: str) -> Upload:
+    now = hf.clock.now()
+    document_id = new_id(now)
+    breaker.ask(blobs.name, lambda: blobs.put(document_id, file.path))
+    return Upload(
+        id=document_id,
+        name=file.name,
+        size=file.size,
+        sha256=file.sha256,
+        blob=document_id,
+        created_at=now,
+        created_by=by[:200],
+    )
+
+
+def _add(session: Session, document: Upload) -> None:
+    if hf.clock.now() - document.created_at > settings.collect_after / 2:
+        # Whoever collects files may be about to take this one for a leftover.
+        raise Trouble(blobs.name, "the file took too long to be kept")
+    document.run_id = _submitted(session, document.id)
+    session.add(document)
+
+
+def _submitted(session: Session, document_id: str) -> str:
+    return process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id).id
+
+
+def _ended(run_id: str) -> bool:
+    try:
+        return hf.snapshot(run_id).ended
+    except RunNotFound:
+        return True  # long ago: retention has removed it
 
 
 def new_id(now: datetime) -> str:

@@ -13,7 +13,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from apps.extraction.providers import Cell, Pair, Table
+from apps.extraction.analysis import Cell, Pair, Table, Unreadable
+from apps.extraction.texts import clean
 
 GAP = 1.2  # times the height of a line: wider than any space between words
 APART = 1.45  # times the usual step from line to line: another paragraph begins
@@ -66,9 +67,9 @@ class Laid:
     pairs: list[Pair] = field(default_factory=list)
 
 
-def page(number: int, textpage: Any) -> Laid:
-    """A page of pypdfium2's."""
-    lines = _lines(list(_words(textpage)))
+def page(number: int, textpage: Any, *, most_characters: int) -> Laid:
+    """A page of pypdfium2's; Unreadable if it has more characters than that, or as many pieces as no page has."""
+    lines = _lines(list(_words(textpage, most_characters)))
     if not lines:
         return Laid(number=number, text="")
     return Laid(
@@ -76,10 +77,16 @@ def page(number: int, textpage: Any) -> Laid:
     )
 
 
-def _words(textpage: Any) -> Iterator[Word]:
-    for number in range(min(textpage.count_rects(), MOST_RECTS)):
+def _words(textpage: Any, most_characters: int) -> Iterator[Word]:
+    pieces, characters = textpage.count_rects(), 0
+    if pieces > MOST_RECTS:
+        raise Unreadable("TOO_LONG", f"a page of it has more than {MOST_RECTS} pieces of text")
+    for number in range(pieces):
         left, bottom, right, top = textpage.get_rect(number)
-        text = " ".join(textpage.get_text_bounded(left, bottom, right, top).split())
+        text = " ".join(clean(textpage.get_text_bounded(left, bottom, right, top)).split())
+        characters += len(text)
+        if characters > most_characters:
+            raise Unreadable("TOO_LONG", "it has more characters than are read")
         if text:
             yield Word(left, bottom, right, top, text)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
@@ -26,13 +28,16 @@ from sqlalchemy.orm import Session
 
 from apps.database import Database, Instant
 from apps.extraction import vectors
+from apps.extraction.analysis import Analysis
 from apps.extraction.chunks import Chunk
 from apps.extraction.fields import Field
-from apps.extraction.providers import Analysis
 from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, Upload, Vector
 
 CANDIDATES = 60  # passages that are looked at more closely
 LOOK_AROUND = "set local hnsw.ef_search = 100"  # how far pgvector's index looks around
+ANALYSIS = "analysis"
+PART = 500  # names that one statement asks for
+UNDER_WAY = ("PENDING", "PROCESSING")
 
 
 JOBS = table(
@@ -43,6 +48,7 @@ JOBS = table(
     column("attempts", Integer),
     column("started_at", Instant),
     column("completed_at", Instant),
+    column("failure_type", String),
     column("error_log", Text),
 )
 
@@ -68,10 +74,20 @@ class Job:
     id: str
     document_id: str
     status: str
-    attempts: int
+    attempts: int | None
     started_at: datetime | None
     completed_at: datetime | None
+    failure_type: str | None
     error_log: str | None
+
+
+class Deleted(Exception):
+    """The document is not there any more."""
+
+
+def analysis_blob(blob: str) -> str:
+    """Under which name the analysis of a file is kept until it is in the tables."""
+    return f"{blob}{ANALYSIS}"
 
 
 class Library:
@@ -91,11 +107,19 @@ class Library:
         analysis: Analysis,
         fields: Sequence[Field],
         chunks: Sequence[Chunk],
-        embeddings: Sequence[list[float]],
+        embeddings: vectors.Numbers,
         *,
         embedded_by: str,
     ) -> None:
-        """Write all that was read in a document, in place of what may have been there."""
+        """Write all that was read in a document, in place of what may have been there; Deleted if it is gone."""
+        middle = vectors.mean(embeddings) if len(embeddings) else None
+        there = session.execute(
+            update(Upload)
+            .where(Upload.id == document_id)
+            .values(pages=len(analysis.pages), embedding=middle, embedded_by=embedded_by)
+        )
+        if there.rowcount == 0:  # type: ignore[attr-defined]
+            raise Deleted(document_id)
         for part in (DocumentField, DocumentChunk, DocumentPage):
             session.execute(delete(part).where(part.document_id == document_id))
         own = {"document_id": document_id}
@@ -110,15 +134,10 @@ class Library:
         for part, found in rows.items():
             if found:
                 session.execute(insert(part), found)
-        session.execute(
-            update(Upload)
-            .where(Upload.id == document_id)
-            .values(pages=len(analysis.pages), embedding=vectors.mean(embeddings) or None, embedded_by=embedded_by)
-        )
 
     def documents(self, *, limit: int, before: str | None = None) -> list[tuple[Upload, Job]]:
         """The newest documents with their jobs, those before another one if it is named."""
-        wanted = select(Upload).order_by(Upload.id.desc()).limit(limit)
+        wanted = select(Upload).order_by(Upload.id.desc()).limit(limit)  # ids begin with the time
         if before is not None:
             wanted = wanted.where(Upload.id < before)
         with self._database.read() as session:
@@ -144,13 +163,22 @@ class Library:
                 )
             )
 
-    def chunks(self, document_id: str) -> list[DocumentChunk]:
+    def chunks(self, document_id: str, *, first: int, limit: int) -> list[DocumentChunk]:
         with self._database.read() as session:
             return list(
                 session.scalars(
-                    select(DocumentChunk).where(DocumentChunk.document_id == document_id).order_by(DocumentChunk.number)
+                    select(DocumentChunk)
+                    .where(DocumentChunk.document_id == document_id, DocumentChunk.number >= first)
+                    .order_by(DocumentChunk.number)
+                    .limit(limit)
                 )
             )
+
+    def passages(self, document_id: str) -> int:
+        """How many passages it has."""
+        with self._database.read() as session:
+            wanted = select(func.count()).select_from(DocumentChunk).where(DocumentChunk.document_id == document_id)
+            return session.scalar(wanted) or 0
 
     def pages(self, document_id: str, *, first: int, limit: int) -> list[DocumentPage]:
         with self._database.read() as session:
@@ -163,14 +191,16 @@ class Library:
                 )
             )
 
-    def unknown(self, blobs: Sequence[str]) -> list[str]:
-        """Those of these files that no document has."""
-        known: set[str] = set()
-        with self._database.read() as session:
-            for start in range(0, len(blobs), 500):
-                part = blobs[start : start + 500]
-                known |= set(session.scalars(select(Upload.blob).where(Upload.blob.in_(part))))
-        return [name for name in blobs if name not in known]
+    def unneeded(self, blobs: Iterable[str]) -> Iterator[str]:
+        """Those of these files that no document has, nor a job that is not over."""
+        names = iter(blobs)
+        while part := list(islice(names, PART)):
+            ids = {name.removesuffix(ANALYSIS) for name in part}
+            with self._database.read() as session:
+                known = set(session.scalars(select(Upload.blob).where(Upload.blob.in_(ids))))
+                read = {job.document_id for job in _jobs(session, sorted(ids)).values() if job.status in UNDER_WAY}
+            needed = known | {analysis_blob(blob) for blob in known & read}
+            yield from (name for name in part if name not in needed)
 
     def nearest(self, question: list[float], *, limit: int = CANDIDATES) -> list[Passage]:
         """The passages whose vectors are nearest, nearest first."""
@@ -188,7 +218,9 @@ class Library:
         with self._database.read() as session:
             if not self._database.is_sqlite:
                 session.execute(text(LOOK_AROUND))
-            return [_passage(*row) for row in session.execute(statement) if row.distance is not None]
+            found = session.execute(statement).all()
+        # The nearness of nothing to something (a text without a word) is no number.
+        return [_passage(*row) for row in found if row.distance is not None and math.isfinite(row.distance)]
 
 
 def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:

@@ -11,15 +11,14 @@ import os
 import resource
 import signal
 import sys
-from dataclasses import asdict
-from typing import NoReturn
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from apps.extraction import layout
-from apps.extraction.providers import Analysis, Page
+from apps.extraction.analysis import Analysis, Page, Unreadable
 from apps.extraction.providers.reading import REFUSED
+from apps.extraction.texts import clean
 
 MEMORY = 2_000_000_000
 PR_SET_PDEATHSIG = 1
@@ -28,41 +27,43 @@ PR_SET_PDEATHSIG = 1
 def main(arguments: list[str]) -> int:
     seconds, most_pages, most_characters = float(arguments[0]), int(arguments[1]), int(arguments[2])
     _confine(seconds)
-    document = sys.stdin.buffer.read()
-    sys.stdout.write(json.dumps(asdict(read(document, most_pages=most_pages, most_characters=most_characters))))
+    try:
+        told = read(sys.stdin.buffer.read(), most_pages=most_pages, most_characters=most_characters).to_json()
+    except Unreadable as error:
+        return _refuse(error.reason, str(error))
+    except MemoryError:
+        return _refuse("TOO_LARGE", f"reading it takes more than {MEMORY // 1_000_000} MB of memory")
+    except Exception as error:  # whatever it is, the next attempt would come to the same
+        return _refuse("UNREADABLE", f"it can't be read: {type(error).__name__}")
+    sys.stdout.buffer.write(told)
     return 0
 
 
 def read(document: bytes, *, most_pages: int, most_characters: int) -> Analysis:
-    """What the document says, or an end of this process that says why not."""
-    if not document.startswith(b"%PDF-"):
-        refuse("NOT_A_PDF", "it does not begin as a PDF does")
-    try:
-        opened = pdfium.PdfDocument(document)
-    except pdfium.PdfiumError as error:
-        if raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower():
-            refuse("ENCRYPTED", "it needs a password")
-        truncated = b"%%EOF" not in document[-2048:]
-        refuse(
-            "TRUNCATED" if truncated else "UNREADABLE", "it ends too early" if truncated else "its structure is broken"
-        )
+    """What the document says, or Unreadable."""
+    opened = _open(document)
     if len(opened) == 0:
-        refuse("EMPTY", "it has no pages")
+        raise Unreadable("EMPTY", "it has no pages")
     if len(opened) > most_pages:
-        refuse("TOO_MANY_PAGES", f"it has {len(opened)} pages; {most_pages} are read at most")
+        raise Unreadable("TOO_MANY_PAGES", f"it has {len(opened)} pages; {most_pages} are read at most")
     laid = []
     characters = 0
-    for number, page in enumerate(opened, start=1):
+    for number in range(1, len(opened) + 1):
         try:
-            laid.append(layout.page(number, page.get_textpage()))
+            page = opened[number - 1]
+            textpage = page.get_textpage()
+            laid.append(layout.page(number, textpage, most_characters=most_characters - characters))
         except pdfium.PdfiumError:
-            refuse("UNREADABLE", f"page {number} can't be read")
+            raise Unreadable("UNREADABLE", f"page {number} can't be read") from None
         characters += len(laid[-1].text)
         if characters > most_characters:
-            refuse("TOO_LONG", f"it has more than {most_characters} characters")
+            raise Unreadable("TOO_LONG", f"it has more than {most_characters} characters")
+        textpage.close()
         page.close()
     if not characters:
-        refuse("IMAGE_ONLY", "its pages are pictures without text, and no service that reads pictures is chosen")
+        raise Unreadable(
+            "IMAGE_ONLY", "its pages are pictures without text, and no service that reads pictures is chosen"
+        )
     return Analysis(
         pages=[Page(number=page.number, text=page.text) for page in laid],
         tables=[table for page in laid for table in page.tables],
@@ -70,10 +71,22 @@ def read(document: bytes, *, most_pages: int, most_characters: int) -> Analysis:
     )
 
 
-def refuse(reason: str, said: str) -> NoReturn:
-    sys.stdout.write(json.dumps({"reason": reason, "said": said}))
-    sys.stdout.flush()
-    os._exit(REFUSED)
+def _open(document: bytes) -> pdfium.PdfDocument:
+    if b"%PDF-" not in document[:1024]:
+        raise Unreadable("NOT_A_PDF", "it does not begin as a PDF does")
+    try:
+        return pdfium.PdfDocument(document)
+    except pdfium.PdfiumError as error:
+        if raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower():
+            raise Unreadable("ENCRYPTED", "it needs a password") from None
+        if b"%%EOF" not in document[-2048:]:
+            raise Unreadable("TRUNCATED", "it ends too early") from None
+        raise Unreadable("UNREADABLE", "its structure is broken") from None
+
+
+def _refuse(reason: str, said: str) -> int:
+    sys.stdout.write(json.dumps({"reason": reason, "said": clean(said)}))
+    return REFUSED
 
 
 def _confine(seconds: float) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.extraction.library import Library, Passage
-from apps.extraction.providers import Embedder
 
 WORD = re.compile(r"[^\W_]+")
 COMMON = frozenset(
@@ -33,11 +32,9 @@ class Found:
     words: frozenset[str]
 
 
-def search(library: Library, embedder: Embedder, question: str, *, limit: int = 10) -> list[Found]:
-    """The best passages first; of one document's equals the earlier one."""
-    [asked] = embedder.embed([question[:LONGEST]])
-    near = library.nearest(asked)
-    return rank(question, near)[:limit]
+def answer(library: Library, question: str, vector: list[float], *, limit: int = 10) -> list[Found]:
+    """The passages that answer a question best, best first; `vector` is the question's."""
+    return rank(question, library.nearest(vector))[:limit]
 
 
 def rank(question: str, near: Sequence[Passage]) -> list[Found]:

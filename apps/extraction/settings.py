@@ -16,6 +16,7 @@ from apps.settings import AppSettings, Seconds, Whole
 from apps.settings import load as load_settings
 
 PREFIX = "EXTRACTION_"
+LARGEST_STEP = 1_500_000  # numbers; in base64 they are less than the engine's max_result_bytes
 
 
 class Settings(AppSettings):
@@ -35,14 +36,16 @@ class Settings(AppSettings):
     embeddings: Literal["local", "openai", "azure"] = Field("local", description="What makes vectors of passages.")
     openai_key: SecretStr | None = Field(None, description="Key of OpenAI, or of Azure OpenAI.")
     openai_endpoint: str | None = Field(None, description="Another base URL of OpenAI; the endpoint of Azure OpenAI.")
-    openai_model: str = Field("text-embedding-3-small", description="The model; on Azure, the deployment's name.")
+    openai_model: str = Field(
+        "text-embedding-3-small", min_length=1, max_length=80, description="The model; on Azure, the deployment's name."
+    )
     openai_version: str = Field("2024-10-21", description="The version of Azure OpenAI's API.")
     dimensions: Whole = Field(256, ge=8, le=2000, description="Numbers of a vector; the local model has 256.")
     batch: Whole = Field(64, ge=1, le=2048, description="Passages that are embedded with one request.")
 
     max_attempts: Whole = Field(5, ge=1, le=100, description="How often a document may fail before it is FAILED.")
     retry_delay: Seconds = Field(
-        timedelta(seconds=5), description="Before the second attempt; then twice as long each."
+        timedelta(seconds=5), ge=timedelta(0), description="Before the second attempt; then twice as long each."
     )
     threshold: Seconds = Field(
         timedelta(hours=2),
@@ -57,10 +60,10 @@ class Settings(AppSettings):
     max_bytes: Whole = Field(50_000_000, ge=1, le=2_000_000_000, description="The largest file that is taken.")
     max_pages: Whole = Field(2000, ge=1, description="Most pages of a document.")
     max_characters: Whole = Field(10_000_000, ge=1, description="Most characters of a document.")
+    max_passages: Whole = Field(20_000, ge=1, description="Most passages of a document.")
     collect_after: Seconds = Field(
-        timedelta(hours=1), description="How old a file without a document is before it is removed."
+        timedelta(hours=1), gt=timedelta(0), description="How old a file without a document is before it is removed."
     )
-    concurrency: Whole = Field(4, ge=1, le=1000, description="Documents that one worker has in hand at once.")
 
     samples: bool = Field(False, description="Take in the sample documents at the first start.")
 
@@ -79,8 +82,15 @@ class Settings(AppSettings):
         if missing:
             raise ValueError(f"what was chosen needs {', '.join(missing)}")
         if self.embeddings == "local" and self.dimensions != 256:
-            raise ValueError("the local model's vectors have 256 dimensions")
+            raise ValueError(f"{PREFIX}DIMENSIONS: the local model's vectors have 256")
+        if self.batch * self.dimensions > LARGEST_STEP:
+            raise ValueError(f"{PREFIX}BATCH times {PREFIX}DIMENSIONS is more than {LARGEST_STEP}: a step remembers it")
         return self
+
+    @property
+    def model(self) -> str:
+        """What makes the vectors: those of two models can't be compared."""
+        return "local" if self.embeddings == "local" else f"{self.embeddings} {self.openai_model}"
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:

@@ -16,15 +16,19 @@ STATUS: dict[str, Status] = {"PENDING": "Processing", "PROCESSING": "Processing"
 
 
 class JobView(BaseModel):
-    """A row of `document_processing_jobs`; `attempts` counts those that failed."""
+    """A row of `document_processing_jobs`; `attempts` counts those that failed.
+
+    Some time after its end a job's times and attempts are forgotten, and only how it ended is known.
+    """
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
     status: JobStatus
-    attempts: int
+    attempts: int | None
     started_at: datetime | None
     completed_at: datetime | None
+    failure_type: str | None = Field(description="Why it failed, in a word: ENCRYPTED, TOO_SLOW, ERROR …")
     error_log: str | None
 
 
@@ -66,9 +70,10 @@ class ChunkView(BaseModel):
 
 
 class DocumentDetail(DocumentView):
-    """A document with all that was read in it."""
+    """A document with what was read in it; of many passages the first ones, `?after=` has those after a number."""
 
     fields: list[FieldView]
+    passages: int = Field(description="How many passages it has.")
     chunks: list[ChunkView]
 
 
@@ -98,9 +103,10 @@ def document_of(document: Upload, job: Job) -> DocumentView:
     return DocumentView(**_common(document, job))
 
 
-def detail_of(document: Upload, job: Job, fields: list[Any], chunks: list[Any]) -> DocumentDetail:
+def detail_of(document: Upload, job: Job, *, fields: list[Any], chunks: list[Any], passages: int) -> DocumentDetail:
     return DocumentDetail(
         **_common(document, job),
+        passages=passages,
         fields=[FieldView.model_validate(field) for field in fields],
         chunks=[ChunkView.model_validate(chunk) for chunk in chunks],
     )

@@ -54,7 +54,10 @@ class Base(DeclarativeBase):
 
 
 class Upload(Base):
-    """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `blob`."""
+    """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `blob`.
+
+    `run_id` is its job, `embedding` the middle of its passages' vectors, `embedded_by` the model that made them.
+    """
 
     __tablename__ = "uploads"
 
@@ -62,12 +65,12 @@ class Upload(Base):
     name: Mapped[str] = mapped_column(String(255))
     size: Mapped[int]
     sha256: Mapped[str] = mapped_column(String(64), index=True)
-    blob: Mapped[str] = mapped_column(String(64))
+    blob: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[datetime] = mapped_column(index=True)
     created_by: Mapped[str] = mapped_column(String(200))
     run_id: Mapped[str] = mapped_column(String(32), index=True)
     pages: Mapped[int | None]
-    embedding: Mapped[list[float] | None]
+    embedding: Mapped[list[float] | None] = mapped_column(deferred=True)
     embedded_by: Mapped[str | None] = mapped_column(String(100))
 
 
@@ -96,7 +99,7 @@ class DocumentChunk(Base):
     start: Mapped[int] = mapped_column("start_at")
     end: Mapped[int] = mapped_column("end_at")
     text: Mapped[str] = mapped_column(Text)
-    embedding: Mapped[list[float]]
+    embedding: Mapped[list[float]] = mapped_column(deferred=True)
 
 
 class DocumentPage(Base):

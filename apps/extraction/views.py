@@ -1,7 +1,8 @@
 """Views: `documents` and `document_processing_jobs`, for anyone who speaks SQL.
 
 A document's job is its run, seen in the words of this application. `attempts` counts what failed: an attempt that is
-under way, or that went well, is none. `error_log` is what every one of them said.
+under way, or that went well, is none. `error_log` is what each of them said, in their order. A document outlives its
+run, which retention removes some time after its end: what is known then is whether something was read in it.
 """
 
 from __future__ import annotations
@@ -11,66 +12,77 @@ from collections.abc import Callable
 from sqlalchemy import DDL, Connection, text
 from sqlalchemy.schema import ExecutableDDLElement
 
+from apps.extraction.breaker import SERVICES
 from holdfast import InvalidSetting
 
+# What an attempt has said that was not the last one; of a long error its end, which says most.
 LOGS = {
     "sqlite": """
-    (select group_concat(line, char(10)) from (
-        select coalesce(json_extract(e.data, '$.error'), json_extract(e.data, '$.because')) as line
-        from holdfast_events e
-        where e.run_id = u.run_id and e.kind in ('RUN_RETRIED', 'RUN_TAKEN_OVER')
-        union all select r.error where r.error is not null
+    (select group_concat(substr(line, -4000), char(10) order by id) from (
+        select e.id, case e.kind
+            when 'RUN_RETRIED' then json_extract(e.data, '$.error')
+            else 'its worker was lost: ' || json_extract(e.data, '$.because')
+        end as line
+        from %(prefix)sevents e
+        where e.run_id = u.run_id
+        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'TryLater')
     ))""",
     "postgresql": """
-    (select string_agg(line, chr(10)) from (
-        select coalesce(e.data::json ->> 'error', e.data::json ->> 'because') as line
-        from holdfast_events e
-        where e.run_id = u.run_id and e.kind in ('RUN_RETRIED', 'RUN_TAKEN_OVER')
-        union all select r.error where r.error is not null
+    (select string_agg(right(line, 4000), chr(10) order by id) from (
+        select e.id, case e.kind
+            when 'RUN_RETRIED' then e.data::json ->> 'error'
+            else 'its worker was lost: ' || (e.data::json ->> 'because')
+        end as line
+        from %(prefix)sevents e
+        where e.run_id = u.run_id
+        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'TryLater')
     ) told)""",
 }
+TOGETHER = {
+    "sqlite": "nullif(concat_ws(char(10), {log}, substr(r.error, -4000)), '')",
+    "postgresql": "nullif(concat_ws(chr(10), {log}, right(r.error, 4000)), '')",
+}
 
-
-_JOBS = """
+JOBS = """
 create view document_processing_jobs as
 select
     u.run_id as id,
     u.id as document_id,
-    case r.state
-        when 'queued' then 'PENDING'
-        when 'running' then 'PROCESSING'
-        when 'succeeded' then 'COMPLETED'
+    case
+        when r.state = 'queued' then 'PENDING'
+        when r.state = 'running' then 'PROCESSING'
+        when r.state = 'succeeded' or r.id is null and u.pages is not null then 'COMPLETED'
         else 'FAILED'
     end as status,
     case when r.state in ('running', 'succeeded') then r.tries - 1 else r.tries end as attempts,
     r.started_at as started_at,
     r.finished_at as completed_at,
-    {log} as error_log
+    r.failure_type as failure_type,
+    {together} as error_log
 from uploads u
-join holdfast_run r on r.id = u.run_id
+left join %(prefix)srun r on r.id = u.run_id
 """
-
-JOBS = {dialect: _JOBS.replace("{log}", log) for dialect, log in LOGS.items()}
 
 DOCUMENTS = """
 create view documents as
 select
     u.id, u.name, u.size, u.sha256, u.blob, u.created_at, u.created_by, u.pages,
-    case r.state
-        when 'succeeded' then 'Processed'
-        when 'queued' then 'Processing'
-        when 'running' then 'Processing'
+    case
+        when r.state in ('queued', 'running') then 'Processing'
+        when r.state = 'succeeded' or r.id is null and u.pages is not null then 'Processed'
         else 'Failed'
     end as status,
-    u.embedding
+    u.embedding, u.embedded_by
 from uploads u
-join holdfast_run r on r.id = u.run_id
+left join %(prefix)srun r on r.id = u.run_id
 """
 
 WIDTH = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"
 INDEX = """
 create index if not exists ix_document_chunks_embedding on document_chunks using hnsw (embedding vector_cosine_ops)
 """
+SERVICE = "insert into services (name, failures) values (:name, 0) on conflict do nothing"
+MADE_BY = "select min(embedded_by) from uploads where embedded_by <> :model"
 KEPT = {
     "sqlite": "select length(embedding) / 4 from document_chunks limit 1",
     "postgresql": """
@@ -79,8 +91,11 @@ KEPT = {
 }
 
 
-def complete(dimensions: int) -> Callable[[Connection], None]:
-    """What the tables need besides: vectors of so many dimensions with an index, and the views, made anew."""
+def complete(*, dimensions: int, model: str, prefix: str) -> Callable[[Connection], None]:
+    """What the tables need besides: vectors of one model with an index, the services, and the views, made anew.
+
+    `prefix` is what the engine's own tables begin with, with their schema if they have one.
+    """
 
     def make(connection: Connection) -> None:
         dialect = connection.dialect.name
@@ -89,14 +104,23 @@ def complete(dimensions: int) -> Callable[[Connection], None]:
             raise InvalidSetting(
                 f"EXTRACTION_DIMENSIONS: the vectors kept here have {kept}; another model needs another database"
             )
-        for view in ("document_processing_jobs", "documents"):
-            connection.execute(_ddl("drop view if exists %(view)s", view=view))
+        if (other := connection.scalar(text(MADE_BY), {"model": model})) is not None:
+            raise InvalidSetting(
+                f"EXTRACTION_EMBEDDINGS: the vectors kept here are of {other!r}; another model needs another database"
+            )
+        for name in SERVICES:
+            connection.execute(text(SERVICE), {"name": name})
         if dialect == "postgresql":
             if kept is None:
                 connection.execute(_ddl(WIDTH, dimensions=dimensions))
             connection.execute(text(INDEX))
-        connection.execute(text(JOBS[dialect]))
-        connection.execute(text(DOCUMENTS))
+        together = TOGETHER[dialect].replace("{log}", LOGS[dialect])
+        for name, view in (
+            ("document_processing_jobs", JOBS.replace("{together}", together)),
+            ("documents", DOCUMENTS),
+        ):
+            connection.execute(_ddl("drop view if exists %(view)s", view=name))
+            connection.execute(_ddl(view, prefix=prefix))
 
     return make
 

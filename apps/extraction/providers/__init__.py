@@ -4,33 +4,35 @@
     Analyser     read a document                      this machine | Azure Document Intelligence
     Embedder     make vectors of passages             a model from a wheel | OpenAI | Azure OpenAI
 
-What goes wrong with one is a Trouble, which says whether trying again may help, and when.
+What goes wrong with one is a Trouble, which says when to try again, and whether the service is there at all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from apps.extraction.analysis import Analysis
+
 
 class Trouble(Exception):
-    """A service failed, was too slow, or asked us to wait (`after`)."""
+    """A service failed, was too slow, or asked us to wait (`after`). `alive`: it answered, and would answer others."""
 
-    def __init__(self, provider: str, said: str, *, after: timedelta | None = None, throttled: bool = False) -> None:
+    def __init__(self, provider: str, said: str, *, after: timedelta | None = None, alive: bool = False) -> None:
         super().__init__(f"{provider}: {said}")
-        self.provider, self.after, self.throttled = provider, after, throttled
+        self.provider, self.after, self.alive = provider, after, alive
 
 
-class Unreadable(Exception):
-    """The document itself is the reason: trying again is of no use. `reason` is a stable word."""
+def is_alive(status: int | None) -> bool:
+    """Whether a service that answers like this is there: it asks to wait, or refuses this one request.
 
-    def __init__(self, reason: str, said: str) -> None:
-        super().__init__(said)
-        self.reason = reason
+    A key that is refused is refused for every request.
+    """
+    return status is not None and 400 <= status < 500 and status not in (401, 403, 408)
 
 
 class BlobMissing(Exception):
@@ -60,55 +62,15 @@ class Blobs(Protocol):
 
     name: str
 
-    def put(self, name: str, path: Path) -> None: ...
+    def put(self, name: str, content: Path | bytes) -> None: ...
     def get(self, name: str) -> bytes:
         """All of it, or BlobMissing."""
         ...
 
     def remove(self, name: str) -> None: ...
-    def all(self) -> Sequence[Kept]: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    row: int
-    column: int
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table as it stands on a page; what spans several cells stands in the first."""
-
-    page: int
-    rows: int
-    columns: int
-    cells: list[Cell]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """A name and the value that stands beside it."""
-
-    page: int
-    name: str
-    value: str
-    confidence: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Analysis:
-    """What a document says."""
-
-    pages: list[Page]
-    tables: list[Table] = field(default_factory=list)
-    pairs: list[Pair] = field(default_factory=list)
+    def all(self) -> Iterable[Kept]:
+        """Every file with a name of ours."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,23 +80,26 @@ class Unfinished:
     after: timedelta
 
 
+Source = Callable[[], bytes]
+"""Fetches a document: only who needs its bytes asks for them."""
+
+
 class Analyser(Protocol):
     """Reads documents in two steps: what was started is paid for, and can be asked for its result by anyone."""
 
     name: str
 
-    def start(self, document: bytes) -> str:
+    def start(self, document: Source) -> str:
         """Begin to read it; where the result will be."""
         ...
 
-    def result(self, place: str, document: bytes) -> Analysis | Unfinished:
-        """What was read, or that it takes longer."""
+    def result(self, place: str, document: Source) -> Analysis | Unfinished:
+        """What was read, or that it takes longer; Unreadable if the document is the reason."""
         ...
 
 
 class Embedder(Protocol):
     name: str
-    dimensions: int
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector of length one for each text."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
-from apps.extraction.providers import BlobMissing, Kept, Trouble, blob_name
+from apps.extraction.providers import BLOB_NAME, BlobMissing, Kept, Trouble, blob_name, is_alive
+from apps.extraction.texts import first_line
 
 
 class AzureBlobs:
-    """A container, which is made when it is not there. Its requests may be repeated: putting twice is putting once."""
+    """A container of its own, made when it is not there. Requests may be repeated: putting twice is putting once."""
 
     name = "blobs"
 
@@ -23,10 +24,13 @@ class AzureBlobs:
         )
         self._there = False
 
-    def put(self, name: str, path: Path) -> None:
+    def put(self, name: str, content: Path | bytes) -> None:
         with _told(self.name):
             self._make()
-            with path.open("rb") as source:
+            if isinstance(content, bytes):
+                self._container.upload_blob(blob_name(name), content, overwrite=True)
+                return
+            with content.open("rb") as source:
                 self._container.upload_blob(blob_name(name), source, overwrite=True)
 
     def get(self, name: str) -> bytes:
@@ -40,10 +44,12 @@ class AzureBlobs:
         with _told(self.name), contextlib.suppress(ResourceNotFoundError):
             self._container.delete_blob(blob_name(name))
 
-    def all(self) -> Sequence[Kept]:
+    def all(self) -> Iterator[Kept]:
         with _told(self.name):
             self._make()
-            return [Kept(found.name, found.last_modified) for found in self._container.list_blobs()]
+            for found in self._container.list_blobs():
+                if BLOB_NAME.fullmatch(found.name):
+                    yield Kept(found.name, found.last_modified)
 
     def _make(self) -> None:
         if not self._there:
@@ -57,6 +63,7 @@ def _told(provider: str) -> Iterator[None]:
     try:
         yield
     except HttpResponseError as error:
-        raise Trouble(provider, f"HTTP {error.status_code}: {error.reason}") from error
+        code = error.status_code
+        raise Trouble(provider, f"HTTP {code} {error.reason or ''}".strip(), alive=is_alive(code)) from error
     except AzureError as error:
-        raise Trouble(provider, f"{type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
+        raise Trouble(provider, f"{type(error).__name__}: {first_line(error)}") from error

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Blobs, Kept, Trouble, blob_name
-from apps.extraction.settings import Settings
-
-PART = "part-"
+from apps.extraction.settings import PREFIX, Settings
+from holdfast import InvalidSetting
 
 
 def open_blobs(settings: Settings) -> Blobs:
@@ -21,11 +22,11 @@ def open_blobs(settings: Settings) -> Blobs:
     from apps.extraction.providers.azure_blobs import AzureBlobs  # only who uses Azure waits for its SDK
 
     assert settings.azure_storage_connection is not None
-    return AzureBlobs(
-        settings.azure_storage_connection.get_secret_value(),
-        settings.azure_storage_container,
-        timeout=settings.request_timeout.total_seconds(),
-    )
+    connection, container = settings.azure_storage_connection.get_secret_value(), settings.azure_storage_container
+    try:
+        return AzureBlobs(connection, container, timeout=settings.request_timeout.total_seconds())
+    except ValueError:
+        raise InvalidSetting(f"{PREFIX}AZURE_STORAGE_CONNECTION: it is not a connection string") from None
 
 
 class LocalBlobs:
@@ -36,43 +37,55 @@ class LocalBlobs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, name: str, path: Path) -> None:
+    def put(self, name: str, content: Path | bytes) -> None:
         there = self._folder / blob_name(name)
-        try:
+        # What a crash leaves of it has a name like any other, so it is collected like any other.
+        part = self._folder / f"part{secrets.token_hex(10)}"
+        with _told(self.name, "kept"):
             self._folder.mkdir(parents=True, exist_ok=True)
-            part = self._folder / f"{PART}{secrets.token_hex(8)}"
             try:
-                with path.open("rb") as source, part.open("xb") as copy:
-                    while piece := source.read(1 << 20):
-                        copy.write(piece)
+                with part.open("xb") as copy:
+                    _write(copy, content)
                     copy.flush()
                     os.fsync(copy.fileno())
                 part.replace(there)
             finally:
                 part.unlink(missing_ok=True)
             _flush(self._folder)
-        except OSError as error:
-            raise Trouble(self.name, f"the file could not be kept: {error}") from error
 
     def get(self, name: str) -> bytes:
-        try:
-            return (self._folder / blob_name(name)).read_bytes()
-        except FileNotFoundError:
-            raise BlobMissing(name) from None
-        except OSError as error:
-            raise Trouble(self.name, f"the file could not be read: {error}") from error
+        with _told(self.name, "read"):
+            try:
+                return (self._folder / blob_name(name)).read_bytes()
+            except FileNotFoundError:
+                raise BlobMissing(name) from None
 
     def remove(self, name: str) -> None:
-        (self._folder / blob_name(name)).unlink(missing_ok=True)
+        with _told(self.name, "removed"):
+            (self._folder / blob_name(name)).unlink(missing_ok=True)
 
-    def all(self) -> Sequence[Kept]:
-        found = []
-        with contextlib.suppress(FileNotFoundError):
-            for entry in os.scandir(self._folder):
+    def all(self) -> Iterator[Kept]:
+        with _told(self.name, "listed"), contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    if entry.is_file() and BLOB_NAME.fullmatch(entry.name):
-                        found.append(Kept(entry.name, datetime.fromtimestamp(entry.stat().st_mtime, UTC)))
-        return found
+                    if entry.is_file(follow_symlinks=False) and BLOB_NAME.fullmatch(entry.name):
+                        yield Kept(entry.name, datetime.fromtimestamp(entry.stat().st_mtime, UTC))
+
+
+@contextlib.contextmanager
+def _told(provider: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Trouble(provider, f"the file could not be {what}: {error.strerror or type(error).__name__}") from error
+
+
+def _write(copy: BinaryIO, content: Path | bytes) -> None:
+    if isinstance(content, bytes):
+        copy.write(content)
+        return
+    with content.open("rb") as source:
+        shutil.copyfileobj(source, copy, 1 << 20)
 
 
 def _flush(folder: Path) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,10 +21,12 @@ from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.rest import HttpRequest, HttpResponse
 
-from apps.extraction.providers import Analysis, Cell, Page, Pair, Table, Trouble, Unfinished, Unreadable
+from apps.extraction.analysis import Analysis, Cell, Page, Pair, Table, Unreadable
+from apps.extraction.providers import Source, Trouble, Unfinished, is_alive
+from apps.extraction.providers.waiting import retry_after
+from apps.extraction.texts import first_line, plain
 
 WAIT = timedelta(seconds=1)
-LONGEST_WAIT = timedelta(minutes=10)
 UNREADABLE = {
     "InvalidContent",
     "InvalidContentDimensions",
@@ -43,12 +47,13 @@ class AzureDocuments:
             self._endpoint, AzureKeyCredential(key), retry_total=0, connection_timeout=timeout, read_timeout=timeout
         )
 
-    def start(self, document: bytes) -> str:
+    def start(self, document: Source) -> str:
         answers: list[HttpResponse] = []
+        content = document()
         with self._told():
             self._client.begin_analyze_document(
                 self._model,
-                io.BytesIO(document),
+                io.BytesIO(content),
                 content_type="application/octet-stream",
                 polling=False,
                 raw_response_hook=lambda answer: answers.append(answer.http_response),
@@ -59,19 +64,21 @@ class AzureDocuments:
             raise Trouble(self.name, "the answer does not say where the result will be")
         return place
 
-    def result(self, place: str, document: bytes) -> Analysis | Unfinished:
+    def result(self, place: str, document: Source) -> Analysis | Unfinished:
         with self._told():
             answer = self._client.send_request(HttpRequest("GET", place))
             answer.raise_for_status()
             told: dict[str, Any] = answer.json()
-        match told.get("status"):
-            case "notStarted" | "running":
-                return Unfinished(after=_wait(answer) or WAIT)
-            case "succeeded":
-                return _analysis(told)
-            case "failed":
-                raise _failed(told.get("error") or {})
-        raise Trouble(self.name, f"a status that no one knows: {str(told.get('status'))[:100]!r}")
+            match told.get("status"):
+                case "notStarted" | "running":
+                    wait = retry_after(answer.headers)
+                    return Unfinished(after=WAIT if wait is None else wait)
+                case "succeeded":
+                    return _analysis(told["analyzeResult"])
+                case "failed":
+                    raise self._failed(told.get("error") or {})
+                case status:
+                    raise Trouble(self.name, f"a status that no one knows: {plain(str(status), 100)}")
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -81,24 +88,30 @@ class AzureDocuments:
             code = _code(error)
             if error.status_code == 400 and code in UNREADABLE:
                 raise Unreadable(_word(code), f"the service can't read it: {code}") from error
-            wait, throttled = _wait(error.response), error.status_code == 429
-            raise Trouble(
-                self.name, f"HTTP {error.status_code} {code}".strip(), after=wait, throttled=throttled
-            ) from error
+            wait = retry_after(getattr(error.response, "headers", None))
+            said = f"HTTP {error.status_code} {code}".strip()
+            raise Trouble(self.name, said, after=wait, alive=is_alive(error.status_code)) from error
         except AzureError as error:
-            raise Trouble(self.name, f"{type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
+            raise Trouble(self.name, f"{type(error).__name__}: {first_line(error)}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise Trouble(self.name, f"an answer that can't be understood: {type(error).__name__}") from error
 
+    def _failed(self, error: dict[str, Any]) -> Exception:
+        code = _innermost(error) or "unknown"
+        if code in UNREADABLE:
+            return Unreadable(_word(code), f"the service can't read it: {code}")
+        return Trouble(self.name, f"the analysis failed: {code}", alive=True)
+
 
 def _analysis(told: dict[str, Any]) -> Analysis:
-    try:
-        result = AnalyzeResult(told["analyzeResult"])
-        pages = [
+    """The service's result in our words; ValueError, or what its parts raise, if it is not what it says to be."""
+    result = AnalyzeResult(told)
+    made = Analysis(
+        pages=[
             Page(number=page.page_number, text="\n".join(line.content for line in page.lines or ()))
             for page in result.pages
-        ]
-        tables = [
+        ],
+        tables=[
             Table(
                 page=_page_of(table),
                 rows=table.row_count,
@@ -106,20 +119,19 @@ def _analysis(told: dict[str, Any]) -> Analysis:
                 cells=[Cell(row=cell.row_index, column=cell.column_index, text=cell.content) for cell in table.cells],
             )
             for table in result.tables or ()
-        ]
-        pairs = [
+        ],
+        pairs=[
             Pair(
                 page=_page_of(pair.key),
                 name=pair.key.content,
                 value=pair.value.content,
-                confidence=pair.confidence or 0.0,
+                confidence=float(pair.confidence or 0.0),
             )
             for pair in result.key_value_pairs or ()
             if pair.value is not None
-        ]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise Trouble(AzureDocuments.name, f"a result that can't be understood: {type(error).__name__}") from error
-    return Analysis(pages=pages, tables=tables, pairs=pairs)
+        ],
+    )
+    return Analysis.from_json(json.dumps(asdict(made)).encode())  # the SDK checks no type
 
 
 def _page_of(element: Any) -> int:
@@ -127,28 +139,18 @@ def _page_of(element: Any) -> int:
     return int(regions[0].page_number) if regions else 1
 
 
-def _failed(error: dict[str, Any]) -> Exception:
-    inner = error.get("innererror") or {}
-    code = str(inner.get("code") or error.get("code") or "unknown")[:100]
-    if code in UNREADABLE:
-        return Unreadable(_word(code), f"the service can't read it: {code}")
-    return Trouble(AzureDocuments.name, f"the analysis failed: {code}")
-
-
 def _code(error: HttpResponseError) -> str:
-    """The innermost code, which says most."""
     with contextlib.suppress(Exception):
-        told = error.response.json()["error"]  # type: ignore[union-attr]
-        return str((told.get("innererror") or {}).get("code") or told.get("code") or "")[:100]
+        return _innermost(error.response.json()["error"])  # type: ignore[union-attr]
     return ""
+
+
+def _innermost(error: dict[str, Any]) -> str:
+    """The code that says most."""
+    inner = error.get("innererror")
+    code = (inner.get("code") if isinstance(inner, dict) else None) or error.get("code") or ""
+    return plain(str(code), 100)
 
 
 def _word(code: str) -> str:
     return "ENCRYPTED" if code == "PasswordProtected" else "UNREADABLE"
-
-
-def _wait(answer: Any) -> timedelta | None:
-    """What Retry-After says, in seconds; nothing where it says nothing that we would follow."""
-    with contextlib.suppress(ValueError, TypeError, AttributeError):
-        return min(max(timedelta(seconds=float(answer.headers.get("Retry-After"))), timedelta(0)), LONGEST_WAIT)
-    return None

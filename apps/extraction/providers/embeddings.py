@@ -22,7 +22,6 @@ class LocalEmbedder:
 
     def __init__(self) -> None:
         self._model = Model()
-        self.dimensions = self._model.dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[float(number) for number in vector] for vector in self._model.embed(texts)]
+        return self._model.embed(texts).tolist()  # type: ignore[no-any-return]

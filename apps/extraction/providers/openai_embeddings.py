@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 import openai
 
-from apps.extraction.providers import Trouble
+from apps.extraction.providers import Trouble, is_alive
+from apps.extraction.providers.waiting import retry_after
 from apps.extraction.settings import Settings
-
-LONGEST_WAIT = 600.0
+from apps.extraction.texts import first_line
 
 
 def open_client(settings: Settings) -> openai.OpenAI:
@@ -37,14 +36,17 @@ class OpenAiEmbedder:
     name = "embeddings"
 
     def __init__(self, client: openai.OpenAI, model: str, dimensions: int) -> None:
-        self._client, self._model, self.dimensions = client, model, dimensions
+        self._client, self._model, self._dimensions = client, model, dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         with _told(self.name):
-            answer = self._client.embeddings.create(model=self._model, input=list(texts), dimensions=self.dimensions)
-            vectors = [list(found.embedding) for found in sorted(answer.data, key=lambda found: found.index)]
-        if [len(vector) for vector in vectors] != [self.dimensions] * len(texts):
-            raise Trouble(self.name, f"{len(vectors)} vectors for {len(texts)} passages, or of another length")
+            answer = self._client.embeddings.create(model=self._model, input=list(texts), dimensions=self._dimensions)
+            found = sorted(answer.data, key=lambda one: one.index)
+            vectors = [[float(number) for number in one.embedding] for one in found]
+        if [one.index for one in found] != list(range(len(texts))):
+            raise Trouble(self.name, f"{len(vectors)} vectors for {len(texts)} passages")
+        if {len(vector) for vector in vectors} != {self._dimensions}:
+            raise Trouble(self.name, f"vectors that do not have {self._dimensions} dimensions")
         return [_unit(vector) for vector in vectors]
 
 
@@ -53,18 +55,12 @@ def _told(provider: str) -> Iterator[None]:
     try:
         yield
     except openai.APIStatusError as error:
-        throttled = error.status_code == 429
-        raise Trouble(provider, f"HTTP {error.status_code}", after=_wait(error), throttled=throttled) from error
+        wait, alive = retry_after(error.response.headers), is_alive(error.status_code)
+        raise Trouble(provider, f"HTTP {error.status_code}", after=wait, alive=alive) from error
     except openai.OpenAIError as error:
-        raise Trouble(provider, f"{type(error).__name__}: {str(error)[:300]}") from error
+        raise Trouble(provider, f"{type(error).__name__}: {first_line(error)}") from error
     except (ValueError, TypeError, AttributeError) as error:
         raise Trouble(provider, f"an answer that can't be understood: {type(error).__name__}") from error
-
-
-def _wait(error: openai.APIStatusError) -> timedelta | None:
-    with contextlib.suppress(ValueError, TypeError):
-        return timedelta(seconds=min(max(float(error.response.headers.get("retry-after", "")), 0.0), LONGEST_WAIT))
-    return None
 
 
 def _unit(vector: Sequence[float]) -> list[float]:

@@ -1,18 +1,25 @@
 """Reading on this machine: a PDF is read in a process of its own, with limits, which ends with whoever asked.
 
-A PDF library reads what strangers have made: one that crashes, loops or eats memory takes no one else along.
+A PDF library reads what strangers have made: one that crashes, loops or eats memory takes no one else along, and one
+that was taken over finds no keys of ours in its environment.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from typing import Any
+from pathlib import Path
 
-from apps.extraction.providers import Analysis, Cell, Page, Pair, Table, Trouble, Unfinished, Unreadable
+from apps.extraction.analysis import Analysis, Unreadable
+from apps.extraction.providers import Source, Trouble, Unfinished
+from apps.extraction.texts import plain
 
 REFUSED = 3  # the exit code with which the reader says that the document is the reason
+ROOT = Path(__file__).parents[3]
+PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 
 
 class LocalDocuments:
@@ -23,29 +30,42 @@ class LocalDocuments:
     def __init__(self, *, timeout: float, most_pages: int, most_characters: int) -> None:
         self._timeout, self._limits = timeout, (str(most_pages), str(most_characters))
 
-    def start(self, document: bytes) -> str:
+    def start(self, document: Source) -> str:
         return ""  # nothing is begun before it is read
 
-    def result(self, place: str, document: bytes) -> Analysis | Unfinished:
-        command = [sys.executable, "-m", "apps.extraction.reader", f"{self._timeout:g}", *self._limits]
-        try:
-            done = subprocess.run(command, input=document, capture_output=True, timeout=self._timeout, check=False)
-        except subprocess.TimeoutExpired:
-            raise Unreadable("TOO_SLOW", f"it could not be read within {self._timeout:g} s") from None
+    def result(self, place: str, document: Source) -> Analysis | Unfinished:
+        done = self._read(document())
         if done.returncode == REFUSED:
             told = json.loads(done.stdout)
             raise Unreadable(told["reason"], told["said"])
+        if done.returncode == -signal.SIGXCPU:
+            raise self._too_slow()
+        if done.returncode == -signal.SIGKILL:
+            raise Trouble(self.name, "it was killed; the machine may have too little memory")
         if done.returncode < 0:
-            raise Unreadable("UNREADABLE", f"what reads it was ended by signal {-done.returncode}")
+            raise Unreadable("UNREADABLE", f"what reads it crashed ({signal.Signals(-done.returncode).name})")
         if done.returncode != 0:
-            raise Trouble(self.name, done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:][0][:300])
-        return analysis_of(json.loads(done.stdout))
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise Trouble(self.name, plain(said[-1], 300) if said else f"it ended with code {done.returncode}")
+        return Analysis.from_json(done.stdout)
 
+    def _read(self, document: bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "apps.extraction.reader", f"{self._timeout:g}", *self._limits]
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        try:
+            return subprocess.run(
+                command,
+                input=document,
+                capture_output=True,
+                timeout=self._timeout,
+                check=False,
+                cwd=ROOT,
+                env=environment | {"PYTHONPATH": str(ROOT)},
+            )
+        except subprocess.TimeoutExpired:
+            raise self._too_slow() from None
+        except OSError as error:
+            raise Trouble(self.name, f"it could not be started: {error.strerror}") from error
 
-def analysis_of(told: dict[str, Any]) -> Analysis:
-    """An analysis, from what `as_json` made of one."""
-    return Analysis(
-        pages=[Page(**page) for page in told["pages"]],
-        tables=[Table(**table | {"cells": [Cell(**cell) for cell in table["cells"]]}) for table in told["tables"]],
-        pairs=[Pair(**pair) for pair in told["pairs"]],
-    )
+    def _too_slow(self) -> Unreadable:
+        return Unreadable("TOO_SLOW", f"it could not be read within {self._timeout:g} s")

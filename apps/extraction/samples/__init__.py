@@ -13,9 +13,10 @@ HERE = Path(__file__).parent
 
 def take() -> None:
     """Take the samples in, where there is nothing yet."""
-    if library.count():
-        return
-    for path in sorted(HERE.glob("*.pdf")):
-        content = path.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        intake.take(path, name=path.name, size=len(content), sha256=digest, by="samples")
+    if not library.count():
+        intake.take_first([_file(path) for path in sorted(HERE.glob("*.pdf"))], by="samples")
+
+
+def _file(path: Path) -> intake.File:
+    content = path.read_bytes()
+    return intake.File(path=path, name=path.name, size=len(content), sha256=hashlib.sha256(content).hexdigest())

@@ -1,0 +1,95 @@
+"""Analysis: what was read in a document, whoever has read it. It is kept as JSON until all of it is in the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from apps.extraction.texts import clean
+
+PageNumber = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Unreadable(Exception):
+    """The document itself is the reason: trying again is of no use. `reason` is a stable word."""
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(said)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    row: Count
+    column: Count
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table as it stands on a page; what spans several cells stands in the first."""
+
+    page: PageNumber
+    rows: Count
+    columns: Count
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A name and the value that stands beside it."""
+
+    page: PageNumber
+    name: str
+    value: str
+    confidence: Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    number: PageNumber
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """What a document says."""
+
+    pages: list[Page]
+    tables: list[Table] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+
+    def to_json(self) -> bytes:
+        return _form.dump_json(self)
+
+    @classmethod
+    def from_json(cls, kept: bytes) -> Analysis:
+        """ValueError if it is none: a page twice, a text that is a number."""
+        found = _form.validate_json(kept, strict=True)
+        if len({page.number for page in found.pages}) < len(found.pages):
+            raise ValueError("a page comes twice")
+        return found
+
+
+_form: TypeAdapter[Analysis] = TypeAdapter(Analysis)
+
+
+def bounded(analysis: Analysis, *, most_pages: int, most_characters: int) -> Analysis:
+    """The same with texts that can be kept; Unreadable if there is more of it than is taken."""
+    if len(analysis.pages) > most_pages:
+        raise Unreadable("TOO_MANY_PAGES", f"it has {len(analysis.pages)} pages; {most_pages} are read at most")
+    pages = [replace(page, text=clean(page.text)) for page in analysis.pages]
+    tables = [replace(table, cells=list(_clean_cells(table.cells))) for table in analysis.tables]
+    pairs = [replace(pair, name=clean(pair.name), value=clean(pair.value)) for pair in analysis.pairs]
+    if sum(len(page.text) for page in pages) > most_characters:
+        raise Unreadable("TOO_LONG", f"it has more than {most_characters} characters")
+    return Analysis(pages=pages, tables=tables, pairs=pairs)
+
+
+def _clean_cells(cells: Iterable[Cell]) -> Iterable[Cell]:
+    return (replace(cell, text=clean(cell.text)) for cell in cells)
