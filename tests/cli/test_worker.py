@@ -32,6 +32,15 @@ def ended(worker: subprocess.Popen[str]) -> tuple[int, str]:
     return worker.returncode, said
 
 
+def heard(worker: subprocess.Popen[str], word: str) -> str:
+    """The next line that it says with this word."""
+    assert worker.stderr is not None
+    for line in worker.stderr:
+        if word in line:
+            return line
+    raise AssertionError(f"it ended and never said {word!r}")
+
+
 def test_it_says_who_it_is_what_it_serves_and_where(shell: Shell) -> None:
     worker = shell.start("worker", "app:hf", "-q", "default, mail", "-c", "3", "--drain")
     code, said = ended(worker)
@@ -54,15 +63,16 @@ def test_it_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
 def test_the_first_signal_lets_running_work_finish(shell: Shell, number: signal.Signals) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
         run, until = submit_work(shell, hf)
-        worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="20")
+        worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="50")
         eventually(lambda: has_started(shell))
-        waiting = shell("submit", "app:hf", "app.greet", "name=Ada", "--delay", "1s").stdout.strip()
         worker.send_signal(number)
-        eventually(lambda: hf.why(run.id).run.state == "running")
+        told = heard(worker, "stopping")
+        assert "stopping: 1 running, 50 s to finish; signal again to stop at once" in told
+        waiting = shell("submit", "app:hf", "app.greet", "name=Ada").stdout.strip()
+        assert hf.why(run.id).run.state == "running"
         until.touch()
         code, said = ended(worker)
         assert code == 0
-        assert "stopping: 1 running, 20 s to finish; signal again to stop at once" in said
         assert said.endswith("stopped; nothing was left unfinished\n")
         assert (run.refresh().state, hf.get(waiting).state) == ("succeeded", "queued")
 
@@ -90,9 +100,7 @@ def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell) -
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="600")
         eventually(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
-        assert worker.stderr is not None
-        while "stopping" not in worker.stderr.readline():
-            pass
+        heard(worker, "stopping")
         asked_at = time.monotonic()
         worker.send_signal(signal.SIGINT)
         code, said = ended(worker)

@@ -26,6 +26,13 @@ def marked(marks: Path) -> list[int]:
     return [int(pid) for pid in wait_for(lambda: marks.exists() and marks.read_text(), what=str(marks)).split()]
 
 
+def seconds_to_start(app: Any) -> float:
+    """How long it takes, on this machine and now, until a run's own process has begun and ended."""
+    asked_at = time.monotonic()
+    app.add.submit(1, 2).result(timeout=40)
+    return time.monotonic() - asked_at
+
+
 def events(app: Any, run_id: str, kind: str) -> list[dict[str, Any]]:
     return [event.data for event in app.hf.story(run_id) if event.kind == kind]
 
@@ -78,19 +85,21 @@ def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
 
 @pytest.mark.contract("P7", "Q13")
 @pytest.mark.parametrize("how", [*HANGS, *DEAF])
-def test_a_timeout_ends_the_process_and_all_that_it_started(app: Any, tmp_path: Path, how: str) -> None:
+def test_a_timeout_ends_the_process_and_all_that_it_started(
+    load: Callable[..., Any], sqlite_url: str, tmp_path: Path, how: str
+) -> None:
+    # Whoever hears is given the time that a busy machine needs to let it hear; whoever is deaf costs all of it.
+    app = load("isolated", sqlite_url, TEST_KILL_GRACE=0.5 if how in DEAF else 20)
     with Worker(app.hf):
-        started = time.monotonic()
-        run = app.busy.using(timeout=3).submit(tmp_path / "marks", how)
+        timeout = max(2, 3 * seconds_to_start(app))
+        run = app.busy.using(timeout=timeout).submit(tmp_path / "marks", how)
         processes = marked(tmp_path / "marks")
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
-        took = time.monotonic() - started
+            run.result(timeout=timeout + 25)
 
     snapshot = run.refresh().snapshot
     assert snapshot.state == "timed_out"
     assert ("killed" if how in DEAF else "terminated") in snapshot.error
-    assert took < 10
     assert len(processes) == 3
     assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
 
