@@ -18,6 +18,7 @@ from tests.cli.conftest import Invoke, Shell
 
 from holdfast.cli import exits, screen
 from holdfast.errors import HoldfastError
+from holdfast.web import serve
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -48,8 +49,8 @@ def in_a_terminal(shell: Shell, *arguments: str, columns: int = 80, **environmen
 
 
 @pytest.fixture
-def run_id(shell: Shell) -> str:
-    return shell("submit", "app:hf", "echo", f"value={hostile.ALL}", "--key", "k" * 60).stdout.strip()
+def run_id(inside: Invoke) -> str:
+    return inside("submit", "app:hf", "echo", f"value={hostile.ALL}", "--key", "k" * 60).stdout.strip()
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
@@ -75,14 +76,14 @@ def test_a_terminal_gets_nothing_hostile(shell: Shell, run_id: str) -> None:
     assert not hostile.steers(COLOUR.sub("", shown))
 
 
-def test_a_pipe_gets_whole_lines_without_colour(shell: Shell, run_id: str) -> None:
+def test_a_pipe_gets_whole_lines_without_colour(shell: Shell, inside: Invoke, run_id: str) -> None:
     done = shell("runs", "list", "app:hf")
     header, row = done.stdout.splitlines()
     assert "\x1b" not in done.stdout
     assert row.split()[:3] == [run_id, "queued", "app.echo"]
     assert header == header.rstrip()
 
-    shell("submit", "app:hf", "fail", f"text={'long ' * 40}")
+    inside("submit", "app:hf", "fail", f"text={'long ' * 40}")
     shell("worker", "app:hf", "--drain")
     assert f"ValueError: {'long ' * 40}".strip() in shell("runs", "list", "app:hf").stdout
 
@@ -162,6 +163,7 @@ def test_every_error_code_with_an_exit_code_exists() -> None:
     def codes(error: type[HoldfastError]) -> set[str]:
         return {error.code}.union(*(codes(each) for each in error.__subclasses__()))
 
+    assert serve.__name__, "its errors are among them"
     assert exits.BY_ERROR.keys() <= codes(HoldfastError)
     assert set(exits.BY_ERROR.values()) <= exits.MEANINGS.keys()
 

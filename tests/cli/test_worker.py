@@ -16,10 +16,10 @@ from tests.cli.conftest import Invoke, Shell, eventually
 from holdfast import Holdfast, Run
 
 
-def submit_work(shell: Shell, hf: Holdfast) -> tuple[Run[str], Path]:
+def submit_work(shell: Shell, command: Invoke | Shell, hf: Holdfast) -> tuple[Run[str], Path]:
     """A run that goes on until a file appears."""
     until = shell.folder / "until"
-    done = shell("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={until}")
+    done = command("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={until}")
     return hf.get(done.stdout.strip()), until
 
 
@@ -60,15 +60,15 @@ def test_it_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
 
 @pytest.mark.contract("S5")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_lets_running_work_finish(shell: Shell, number: signal.Signals) -> None:
+def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke, number: signal.Signals) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, hf)
+        run, until = submit_work(shell, inside, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="50")
         eventually(lambda: has_started(shell))
         worker.send_signal(number)
         told = heard(worker, "stopping")
         assert "stopping: 1 running, 50 s to finish; signal again to stop at once" in told
-        waiting = shell("submit", "app:hf", "app.greet", "name=Ada").stdout.strip()
+        waiting = inside("submit", "app:hf", "app.greet", "name=Ada").stdout.strip()
         assert hf.why(run.id).run.state == "running"
         until.touch()
         code, said = ended(worker)
@@ -82,7 +82,7 @@ def test_the_first_signal_lets_running_work_finish(shell: Shell, number: signal.
 def test_what_does_not_finish_in_time_is_handed_back(store: str, request: pytest.FixtureRequest) -> None:
     shell: Shell = request.getfixturevalue("shell" if store == "sqlite" else "postgres_shell")
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, _ = submit_work(shell, hf)
+        run, _ = submit_work(shell, shell, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0.2")
         eventually(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
@@ -94,9 +94,9 @@ def test_what_does_not_finish_in_time_is_handed_back(store: str, request: pytest
 
 
 @pytest.mark.contract("S5")
-def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell) -> None:
+def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, hf)
+        run, until = submit_work(shell, inside, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="600")
         eventually(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
@@ -128,22 +128,22 @@ def test_a_second_exclusive_worker_refuses_and_names_the_first(shell: Shell) -> 
 
 
 @pytest.mark.contract("J2")
-def test_an_exclusive_worker_that_was_replaced_stops_without_a_traceback(shell: Shell) -> None:
+def test_an_exclusive_worker_that_was_replaced_stops_without_a_traceback(shell: Shell, inside: Invoke) -> None:
     first = shell.start("worker", "app:hf", "--exclusive", "nightly")
     assert first.stderr is not None
     assert ":nightly:" in first.stderr.readline()
     with contextlib.closing(pysqlite3.connect(shell.folder / "work.db", timeout=10)) as connection, connection:
         connection.execute("delete from holdfast_workers")
-    shell("submit", "app:hf", "greet", "name=Ada")
+    inside("submit", "app:hf", "greet", "name=Ada")
     code, said = ended(first)
     assert code == 7
     assert said.splitlines()[-1].startswith("holdfast: worker_exists: ")
     assert "Traceback" not in said
 
 
-def test_follow_shows_events_while_the_run_goes_on(shell: Shell) -> None:
+def test_follow_shows_events_while_the_run_goes_on(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, hf)
+        run, until = submit_work(shell, inside, hf)
         follower = shell.start("runs", "follow", "app:hf", run.id)
         assert follower.stdout is not None
         assert "RUN_QUEUED" in follower.stdout.readline()
@@ -154,8 +154,8 @@ def test_follow_shows_events_while_the_run_goes_on(shell: Shell) -> None:
         assert follower.wait(timeout=20) == 0
 
 
-def test_following_can_be_interrupted(shell: Shell) -> None:
-    run_id = shell("submit", "app:hf", "greet", "name=Ada").stdout.strip()
+def test_following_can_be_interrupted(shell: Shell, inside: Invoke) -> None:
+    run_id = inside("submit", "app:hf", "greet", "name=Ada").stdout.strip()
     follower = shell.start("runs", "follow", "app:hf", run_id)
     assert follower.stdout is not None
     assert "RUN_QUEUED" in follower.stdout.readline()
@@ -163,17 +163,17 @@ def test_following_can_be_interrupted(shell: Shell) -> None:
     assert ended(follower) == (130, "\nholdfast: interrupted: stopped by Ctrl-C\n")
 
 
-def test_a_log_line_can_not_steer_the_terminal(shell: Shell) -> None:
-    shell("submit", "app:hf", "log", f"text={hostile.ALL}")
+def test_a_log_line_can_not_steer_the_terminal(shell: Shell, inside: Invoke) -> None:
+    inside("submit", "app:hf", "log", f"text={hostile.ALL}")
     code, said = ended(shell.start("worker", "app:hf", "--drain"))
     assert code == 0
     assert "WARNING mine: \\x1b[31mred" in said
     assert not hostile.steers(said)
 
 
-def test_the_log_level_is_for_stderr_and_what_is_kept_with_the_run_is_another(shell: Shell) -> None:
+def test_the_log_level_is_for_stderr_and_what_is_kept_with_the_run_is_another(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run = hf.get(shell("submit", "app:hf", "log", "text=kept").stdout.strip())
+        run = hf.get(inside("submit", "app:hf", "log", "text=kept").stdout.strip())
         code, said = ended(shell.start("worker", "app:hf", "--drain", "--log-level", "error"))
         assert (code, "kept" in said) == (0, False)
         assert [event.data["message"] for event in run.story() if event.kind == "LOG"] == ["kept"]
