@@ -32,7 +32,7 @@ def paths(house: House) -> list[str]:
     return pages + [f"/runs/{run.id}" for run in (house.failed, house.busy[0], house.pipeline)]
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_no_page_has_a_serious_fault_for_those_who_see_or_work_otherwise(visits: Visits, house: House) -> None:
     visits.expected = ("404",)
     page = visits.page("/")

@@ -369,11 +369,11 @@ def test_a_hundred_children_each_gather_three_deep(hf: Holdfast, manual: Manual)
     def tree(ctx: Context, deep: int, wide: int) -> int:
         if not deep:
             return 1
-        return sum(ctx.gather(*(ctx.submit_child(tree, deep - 1, 2) for _ in range(wide))))
+        return sum(ctx.gather(*(ctx.submit_child(tree, deep - 1, 1) for _ in range(wide))))
 
     run = tree.submit(3, 100)
-    assert manual.run_all() == 2 * (1 + 100 + 200) + 400
-    assert run.result(timeout=1) == 400
+    assert manual.run_all() == 2 * (1 + 100 + 100) + 100
+    assert run.result(timeout=1) == 100
     assert hf.verify() == []
 
 
