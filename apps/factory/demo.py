@@ -25,6 +25,7 @@ from apps.factory.settings import settings
 SAMPLES = Path(__file__).parent / "samples"
 SAMPLE = "sample"
 LOOK = 0.1
+FAILURES = (1, 2, 6, 7)  # of the command: a problem, wrong usage, no database, another worker
 COMMAND = (
     sys.executable,
     "-m",
@@ -46,13 +47,19 @@ def main() -> None:
     videos.prepare()
     hand_in()
     crew = [_hired() for _ in range(settings().workers)]
+    failed: list[int] = []
     sys.stderr.write(f"ready: {len(crew)} workers at work\n")
     while not stopping.wait(LOOK):
-        crew = [one if one.poll() is None else _hired() for one in crew]
+        failed = [one.returncode for one in crew if one.poll() in FAILURES]
+        if failed:
+            stopping.set()  # it would only fail again: whoever started us is told
+        else:
+            crew = [one if one.poll() is None else _hired() for one in crew]
     for one in crew:
         one.terminate()
     for one in crew:
         one.wait()
+    sys.exit(f"a worker ended with exit code {failed[0]}" if failed else 0)
 
 
 def hand_in() -> None:

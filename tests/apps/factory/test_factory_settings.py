@@ -1,0 +1,61 @@
+"""Settings of the factory, and what only a demo may do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from apps.factory.settings import InvalidSettings, read
+from fastapi.testclient import TestClient
+from tests.apps.factory.plant import Plant, gone, plant, wait_for
+
+from holdfast.web import create_app
+
+
+def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tmp_path: Path) -> None:
+    found = read({"FACTORY_OUTPUT": str(tmp_path), "FACTORY_RETRY_DELAY": "0.5", "FACTORY_ATTEMPTS": "3"})
+    assert (found.output, found.retry_delay, found.attempts) == (tmp_path, timedelta(seconds=0.5), 3)
+    assert (found.demo, read({"APP_FOLDER": "/x"}).demo) == (False, True)
+    assert read({"APP_FOLDER": "/x"}).output == Path("/x/output")
+    (tmp_path / "file").touch()
+    wrong = {
+        "FACTORY_ATTEMPTS": "0",
+        "FACTORY_TIMEOUT": "soon",
+        "FACTORY_OUTPUT": str(tmp_path / "file"),
+        "FACTORY_COLOUR": "x",
+    }
+    with pytest.raises(InvalidSettings) as caught:
+        read(wrong)
+    assert all(name in str(caught.value) for name in wrong)
+
+
+def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:
+    token = "a token for this test"
+    with plant(f"sqlite:///{tmp_path / 'work.db'}", tmp_path / "plant", HOLDFAST_TOKEN=token) as built:
+        site = importlib.import_module("apps.factory.web").site
+        with built.hf.worker(queues=["factory"]) as worker:
+            client = TestClient(
+                create_app(site), base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {token}"}
+            )
+            answer = client.post(f"/workers/{worker.id}/kill")
+            assert (answer.status_code, answer.json()["code"]) == (403, "not_a_demo")
+            assert {"/videos", "/videos/{video_id}/editions", "/jobs"} <= set(
+                client.get("/openapi.json").json()["paths"]
+            )
+
+
+def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed(own: Plant) -> None:
+    demo = own.start("apps.factory.demo", FACTORY_WORKERS="1")
+    first = wait_for(lambda: own.hf.workers.list(), what="a worker is alive")[0]
+    assert [row["video_id"] for row in own.rows("select video_id from jobs")] == ["sample"]
+    os.kill(first.pid, signal.SIGKILL)
+    second = wait_for(lambda: [one for one in own.hf.workers.list() if one.pid != first.pid], what="another is")[0]
+    demo.send_signal(signal.SIGTERM)
+    assert demo.wait(timeout=40) == 0
+    assert gone(second.pid)
+    importlib.import_module("apps.factory.demo").hand_in()
+    assert len(own.rows("select 1 from editions")) == 1
