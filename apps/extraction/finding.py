@@ -59,4 +59,5 @@ def _told(found: Found) -> shapes.PassageView:
         end=passage.end,
         text=passage.text,
         score=round(found.score, 4),
+        alike=found.alike,
     )

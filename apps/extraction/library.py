@@ -33,8 +33,8 @@ from apps.extraction.chunks import Chunk
 from apps.extraction.fields import Field
 from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, Upload, Vector
 
-CANDIDATES = 60  # passages that are looked at more closely
-LOOK_AROUND = "set local hnsw.ef_search = 100"  # how far pgvector's index looks around
+CANDIDATES = 200  # passages that are looked at more closely
+LOOK_AROUND = "set local hnsw.ef_search = 400"  # how far pgvector's index looks around; not less than the candidates
 ANALYSIS = "analysis"
 PART = 500  # names that one statement asks for
 UNDER_WAY = ("PENDING", "PROCESSING")

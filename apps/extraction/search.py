@@ -1,4 +1,7 @@
-"""Search: the passages that answer a question best: near in meaning, and with its rare words in them."""
+"""Search: the passages that answer a question best: near in meaning, and with its rare words in them.
+
+What many documents have in nearly the same words (a clause, a form) is told once, and how often.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apps.extraction.library import Library, Passage
 
@@ -19,22 +22,28 @@ COMMON = frozenset(
         "einen dem den des wer was wann wie wo welche welcher bei aus zum zur"
     )
 )
-WORDS_WEIGH = 0.5
+WORDS_WEIGH = 0.3
+ALIKE = 0.6  # the share of their words that two passages have in common: they say the same
 LONGEST = 500  # characters of a question
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A passage and how well it answers; `words` are those of the question that stand in it."""
+    """A passage and how well it answers.
+
+    words  those of the question that stand in it
+    alike  how many other passages say nearly the same, and answer less well
+    """
 
     passage: Passage
     score: float
     words: frozenset[str]
+    alike: int = 0
 
 
 def answer(library: Library, question: str, vector: list[float], *, limit: int = 10) -> list[Found]:
     """The passages that answer a question best, best first; `vector` is the question's."""
-    return rank(question, library.nearest(vector))[:limit]
+    return together(rank(question, library.nearest(vector)), limit=limit)
 
 
 def rank(question: str, near: Sequence[Passage]) -> list[Found]:
@@ -53,6 +62,24 @@ def rank(question: str, near: Sequence[Passage]) -> list[Found]:
         for passage, text in zip(near, texts, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.score, one.passage.document_id, one.passage.number))
+
+
+def together(found: Sequence[Found], *, limit: int) -> list[Found]:
+    """The first ones, without those that say nearly the same as one before them; they are counted there."""
+    kept: list[tuple[Found, set[str]]] = []
+    alike: Counter[int] = Counter()
+    for one in found:
+        said = words(one.passage.text)
+        place = next((place for place, (_, other) in enumerate(kept) if _are_alike(said, other)), None)
+        if place is not None:
+            alike[place] += 1
+        elif len(kept) < limit:
+            kept.append((one, said))
+    return [replace(one, alike=alike[place]) for place, (one, _) in enumerate(kept)]
+
+
+def _are_alike(one: set[str], other: set[str]) -> bool:
+    return len(one & other) >= ALIKE * max(len(one | other), 1)
 
 
 def words(text: str) -> set[str]:

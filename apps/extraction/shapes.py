@@ -83,7 +83,7 @@ class DocumentList(BaseModel):
 
 
 class PassageView(BaseModel):
-    """A passage that answers; `score` compares those of one search."""
+    """A passage that answers; `score` compares those of one search. `alike` more say nearly the same."""
 
     document_id: str
     document: str
@@ -92,6 +92,7 @@ class PassageView(BaseModel):
     end: int
     text: str
     score: float
+    alike: int
 
 
 class SearchResult(BaseModel):

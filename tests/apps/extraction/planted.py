@@ -1,14 +1,16 @@
 """The planted set: a thousand invented documents, passages that were planted in some of them, and questions.
 
-How it was made: 48 passages and their questions were written by hand for this purpose, before any weight of the search
-was looked at. No person, place or firm is real. The questions are paraphrases: they ask in other words than the passage
-answers in, as far as one would. Around them, templates make a thousand documents of eight kinds (leases, manuals,
-minutes, letters, policies, reports, recipes, contracts) by a fixed seed, of four to seven passages each, which speak of
-the same things: rent, boilers, budgets, leave, patients, bridges, dough, deliveries. A planted passage stands somewhere
-in a document of its kind.
+How it was made: 48 passages and a question for each were written by hand for this purpose, before any weight of the
+search was looked at. No person, place or firm is real. These questions are paraphrases: they share hardly a word with
+the passage that answers (a van that is a delivery vehicle there, soup that is broth). A second question for each is
+plain: it asks with some of the passage's own words, as people do who know their documents; these were written later,
+and scored once. Around them, templates make a thousand documents of eight kinds (leases, manuals, minutes, letters,
+policies, reports, recipes, contracts) by a fixed seed, of four to seven passages each, which speak of the same things.
+So each template stands in about seventy documents with other names and numbers, as clauses and forms do. A planted
+passage stands somewhere in a document of its kind.
 
-How it is split: the questions in the order of the SHA-256 of their passages; every other one is held out. Weights were
-chosen on the tuning part alone; the held-out part was only ever scored. One person wrote passages and questions, so the
+How it is split: the passages in the order of their SHA-256; every other one is held out. Weights were chosen on the
+tuning part of the paraphrases alone; the rest was only ever scored. One person wrote passages and questions, so the
 figures say how well the search does on texts of this style, not on every library.
 """
 
@@ -20,7 +22,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 DOCUMENTS = 1000
 SEED = 20310417
@@ -33,10 +35,11 @@ class Question:
     text: str
     kind: str
     passage: str
+    wording: Literal["plain", "paraphrased"]
 
     @property
     def is_held_out(self) -> bool:
-        return self in _HELD_OUT
+        return self.passage in _HELD_OUT
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class Written:
 
 
 _told: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-QUESTIONS = [Question(one["question"], one["kind"], one["passage"]) for one in _told["questions"]]
+QUESTIONS = [Question(one["question"], one["kind"], one["passage"], "paraphrased") for one in _told["questions"]]
+PLAIN = [Question(one["plain"], one["kind"], one["passage"], "plain") for one in _told["questions"]]
 TEMPLATES: dict[str, list[str]] = _told["templates"]
 
 
@@ -82,4 +86,6 @@ def _filled(template: str, chance: random.Random) -> str:
     )
 
 
-_HELD_OUT = frozenset(sorted(QUESTIONS, key=lambda one: hashlib.sha256(one.passage.encode()).digest())[::2])
+_HELD_OUT = frozenset(
+    sorted((one.passage for one in QUESTIONS), key=lambda one: hashlib.sha256(one.encode()).digest())[::2]
+)
