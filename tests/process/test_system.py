@@ -79,6 +79,7 @@ def system(tmp_path: Path) -> Iterator[Callable[..., System]]:
         each.close()
 
 
+@pytest.mark.contract("S6")
 @pytest.mark.timeout(400)
 def test_check_verifies_every_application_from_outside_and_leaves_a_sound_database(
     system: Callable[..., System],

@@ -32,6 +32,7 @@ def name(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
+@pytest.mark.contract("S1")
 @pytest.mark.parametrize("file", FILES, ids=name)
 def test_an_application_imports_the_doors_and_nothing_deeper(file: Path) -> None:
     rooms = {
