@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import re
+import struct
 import sys
 import tomllib
 import zipfile
+import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +23,7 @@ from typing import Any
 from sqlalchemy import desc, select
 from sqlalchemy.orm import Session
 
-from apps.ade.database import new_id
-from apps.ade.tables import Configuration, Version
+from apps.ade.tables import Configuration, Version, new_id
 from holdfast import fingerprint as digest_of
 
 Files = Mapping[str, str]
@@ -33,7 +35,27 @@ REQUIREMENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\[[A-Za-z0-9._, -]{1,100}\])?"
     r"\s*((===?|~=|!=|<=?|>=?)\s*[A-Za-z0-9.*+!_-]{1,50}(\s*,\s*(===?|~=|!=|<=?|>=?)\s*[A-Za-z0-9.*+!_-]{1,50})*)?"
 )
+BAD_ZIP = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(NotImplementedError, RuntimeError, EOFError, OSError, ValueError, IndexError),
+)
+"""What reading a damaged zip may raise."""
 LEFT_OUT = ("__pycache__", "__MACOSX", ".DS_Store", ".git")
+
+BEGINNING = '''"""Rules: which column is what, and how its values are written."""
+
+from ade_engine import Rules, decimal, headers, looks_like_numbers, text
+
+rules = Rules(day_first=True, decimal=".")
+
+rules.field("name", label="Name", required=True, detectors=[headers("name | customer | supplier")], transforms=[text])
+rules.field(
+    "amount",
+    label="Amount",
+    detectors=[headers("amount | sum | total"), looks_like_numbers()],
+    transforms=[decimal(places=2)],
+)
+'''
 
 
 class BadConfiguration(Exception):
@@ -48,6 +70,14 @@ def create(session: Session, workspace_id: str, *, name: str, files: Files) -> C
     session.flush()
     save(session, found, files)
     return found
+
+
+def beginning(name: str) -> dict[str, str]:
+    """The files that a new configuration has until someone writes their own: rules for two columns."""
+    word = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") or "configuration"
+    title = json.dumps(name, ensure_ascii=False)  # a TOML string, too
+    manifest = f'name = "{word}"\ntitle = {title}\nversion = "1.0.0"\nengine = "1"\ndependencies = []\n'
+    return {MANIFEST: manifest, "rules.py": BEGINNING}
 
 
 def save(session: Session, configuration: Configuration, files: Files) -> Version:
@@ -121,7 +151,7 @@ def manifest(files: Files) -> dict[str, Any]:
         return tomllib.loads(files[MANIFEST])
     except KeyError:
         raise BadConfiguration(f"a configuration has a file {MANIFEST}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # what is no TOML, a number too long, arrays too deep
         raise BadConfiguration(f"{MANIFEST}: {error}") from None
 
 
@@ -152,20 +182,24 @@ def unzipped(content: bytes) -> dict[str, str]:
             members = [each for each in archive.infolist() if not each.is_dir() and not _is_left_out(each.filename)]
             if len(members) > MOST_FILES:
                 raise BadConfiguration(f"a configuration has at most {MOST_FILES} files")
-            return _without_folder({each.filename: _read(archive, each) for each in members})
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+            return _without_folder(_read(archive, members))
+    except BAD_ZIP as error:
         raise BadConfiguration(f"this zip can't be read: {error}") from None
 
 
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
-    with archive.open(member) as file:
-        content = file.read(MOST_BYTES + 1)  # whatever its header says
-    if len(content) > MOST_BYTES:
-        raise BadConfiguration(f"a configuration has at most {MOST_BYTES:,} bytes")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadConfiguration(f"{member.filename[:100]} is not text in UTF-8") from None
+def _read(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> dict[str, str]:
+    files, left = {}, MOST_BYTES
+    for member in members:
+        with archive.open(member) as file:
+            content = file.read(left + 1)  # whatever its header says
+        left -= len(content)
+        if left < 0:
+            raise BadConfiguration(f"a configuration has at most {MOST_BYTES:,} bytes")
+        try:
+            files[member.filename] = content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadConfiguration(f"{member.filename[:100]!r} is not text in UTF-8") from None
+    return files
 
 
 def _without_folder(files: dict[str, str]) -> dict[str, str]:

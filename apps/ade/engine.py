@@ -15,12 +15,12 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from apps.ade import configurations, documents, installing, places, settings, telling
-from apps.ade.database import Database
 from apps.ade.environments import BuildFailed, Environments
 from apps.ade.process import Limits
-from apps.ade.tables import Document, Version
+from apps.ade.tables import Base, Document, Version
 from apps.ade.telling import Event
-from apps.ade.work import RunFailed, Work
+from apps.ade.work import WORKBOOK, RunFailed, Work
+from apps.database import Database
 from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast
 
 RUNS, BUILDS = "ade", "ade.builds"
@@ -46,7 +46,7 @@ def _limits(seconds: float) -> Limits:
     return Limits(seconds=seconds, memory=given.max_memory_bytes, file_size=given.max_output_bytes)
 
 
-database = Database(hf.settings.url, prepare=_prepare)
+database = Database(hf.settings.url, Base.metadata, prepare=_prepare)
 environments = Environments(
     given.environments,
     limits=_limits(given.build_timeout.total_seconds()),
@@ -81,7 +81,7 @@ def environment(ctx: Context, configuration_id: str, version: int, fingerprint: 
     on_crash="fail",
     audit=True,
 )
-def normalise(ctx: Context, document_id: str, configuration_id: str, version: int) -> dict[str, Any]:
+def normalise(ctx: Context, document_id: str, configuration_id: str, version: int) -> dict[str, float | None]:
     """Run the engine for one document, in the environment of the build that this run waited for."""
     [making] = ctx.run.needed
     files = _files(configuration_id, version)
@@ -95,15 +95,18 @@ def normalise(ctx: Context, document_id: str, configuration_id: str, version: in
             try:
                 done = work.do(lambda event: _heard(ctx, event))
             finally:
-                for file in work.outputs():
+                made = work.outputs()
+                for file in made:
                     ctx.artifact(file.name, file)
+            if not any(file.name == WORKBOOK for file in made):
+                raise RunFailed("the engine says that it has finished, and has left no workbook", code="no_workbook")
             if (preview := work.preview()) is not None:
                 ctx.artifact("preview.json", preview)
     except BuildFailed as error:
         raise GiveUp(f"build failed on this host: {error}", failure_type="ENVIRONMENT_FAILED") from None
     except RunFailed as error:
         raise GiveUp(str(error), failure_type=_word(error.code)) from None
-    return {name: done.get(name) for name in ("tables", "rows_read", "rows_written", "rows_rejected", "seconds")}
+    return telling.counts_of(done)
 
 
 def submit(
@@ -166,8 +169,8 @@ def _work(place: Path, environment: Path, document_id: str, files: configuration
             limits=_limits(given.run_timeout_seconds.total_seconds()),
             grace=given.stop_grace,
         )
-        documents.write_to(session, document, work.input)
-    work.configuration.mkdir()
+    work.configuration.mkdir(parents=True)
+    documents.write_to(database, document, work.input)
     configurations.write_to(files, work.configuration)
     return work
 

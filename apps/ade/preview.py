@@ -32,6 +32,8 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, datetime) and value.time() == time():
         value = value.date()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a spreadsheet shows 36500, not 36500.0
     text = value.isoformat() if isinstance(value, date | time) else str(value)
     return text[:CHARACTERS]
 

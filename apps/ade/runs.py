@@ -11,9 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from apps.ade import configurations, documents, engine, installing
-from apps.ade.database import new_id
 from apps.ade.engine import hf
-from apps.ade.tables import Build, Configuration, Document, Run, Version
+from apps.ade.tables import Build, Configuration, Document, Run, Version, new_id
 from holdfast import RunFilter, Snapshot
 
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from holdfast import InvalidSetting
+from apps.settings import AppSettings, Seconds, Whole
+from apps.settings import load as load_settings
 
 PREFIX = "ADE_"
 MEGABYTE = 1_000_000
 
-
-def _seconds(value: Any) -> Any:
-    """A number of seconds; from the environment it comes as text."""
-    try:
-        return timedelta(seconds=float(value))
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{value!r} is not a number of seconds") from None
-
-
-def _given(value: Any) -> Any:
-    """An empty variable says nothing."""
-    return None if value == "" else value
-
-
-def _whole(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole)]
-Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
 Period = Annotated[Seconds, Field(gt=timedelta(0), le=timedelta(days=7))]
 
 
-class Settings(BaseModel):
+class Settings(AppSettings):
     """What can be set. Durations are seconds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     max_concurrency: Whole = Field(2, ge=1, le=1000, description="Runs that one process executes at once.")
-    queue_size: Annotated[int | None, BeforeValidator(_given)] = Field(
+    queue_size: Whole | None = Field(
         None,
         ge=1,
         le=10_000_000,
@@ -61,6 +39,8 @@ class Settings(BaseModel):
         timedelta(days=7), ge=timedelta(0), description="How long an environment is kept that no run has used."
     )
 
+    visitors_every: Period = Field(timedelta(seconds=20), description="How often the samples' visitor asks for a run.")
+
     @property
     def stop_grace(self) -> timedelta:
         """From asking an engine to stop until it is killed."""
@@ -75,24 +55,6 @@ class Settings(BaseModel):
         return self.folder.absolute() / "work"
 
 
-def load(environ: Mapping[str, str] | None = None) -> Settings:
+def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Settings from the environment; InvalidSetting names each fault by its variable."""
-    environ = os.environ if environ is None else environ
-    values: dict[str, Any] = {
-        name: environ[variable] for name in Settings.model_fields if (variable := variable_of(name)) in environ
-    }
-    if "folder" not in values and "APP_FOLDER" in environ:
-        values["folder"] = environ["APP_FOLDER"]
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        raise InvalidSetting("; ".join(_said(fault) for fault in error.errors())) from None
-
-
-def variable_of(name: str) -> str:
-    return f"{PREFIX}{name.upper()}"
-
-
-def _said(fault: Any) -> str:
-    name = variable_of(str(fault["loc"][0])) if fault["loc"] else "settings"
-    return f"{name}: {fault['msg'].removeprefix('Value error, ')}, not {fault['input']!r}"
+    return load_settings(Settings, prefix=PREFIX, environment=environment)

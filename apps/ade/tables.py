@@ -8,39 +8,22 @@ workspaces ─┬─ documents ── contents           a document's bytes by t
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import secrets
+import time
+from datetime import datetime
 
-from sqlalchemy import (
-    DateTime,
-    Dialect,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    TypeDecorator,
-    Unicode,
-    UnicodeText,
-    UniqueConstraint,
-)
+from sqlalchemy import ForeignKey, Index, Integer, LargeBinary, String, Unicode, UnicodeText, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-
-class Instant(TypeDecorator[datetime]):
-    """A time in UTC, with its zone: SQLite and SQL Server keep it without."""
-
-    impl = DateTime
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.replace(tzinfo=UTC)
-
+from apps.database import Instant
 
 ID = String(40)
 DIGEST = String(64)
+
+
+def new_id() -> str:
+    """An id; later ones sort after earlier ones."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
 class Base(DeclarativeBase):

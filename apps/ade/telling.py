@@ -8,7 +8,9 @@ from typing import Any
 
 Event = dict[str, Any]
 
-WARNINGS = ("field.missing", "row.rejected", "table.skipped", "run.failed")
+WARNINGS = ("row.rejected", "table.skipped", "run.failed")
+COUNTS = ("tables", "rows_read", "rows_written", "rows_rejected")
+MOST = 1 << 53
 LONGEST = 2_000
 
 
@@ -32,7 +34,7 @@ def in_words(event: Event) -> str:
 
 
 def is_warning(event: Event) -> bool:
-    return event["event"] in WARNINGS
+    return event["event"] in WARNINGS or (event["event"] == "field.missing" and event.get("required") is True)
 
 
 def share_of(event: Event) -> tuple[float, str] | None:
@@ -40,7 +42,20 @@ def share_of(event: Event) -> tuple[float, str] | None:
     share = event.get("share")
     if event["event"] != "progress" or not isinstance(share, int | float) or isinstance(share, bool):
         return None
-    return min(1.0, max(0.0, float(share))), f"{event.get('rows_read', 0):,} rows read"
+    rows = _number(event.get("rows_read"))
+    return min(1.0, max(0.0, float(share))), "" if rows is None else f"{rows:,} rows read"
+
+
+def counts_of(event: Event) -> dict[str, float | None]:
+    """What the engine has counted; what is no number is left away, since a user's code may have written it."""
+    counted = {name: _number(event.get(name)) for name in COUNTS}
+    seconds = event.get("seconds")
+    in_bounds = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MOST
+    return counted | {"seconds": float(seconds) if in_bounds and seconds is not None else None}
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST else None
 
 
 def _plain(event: Event) -> str:
@@ -93,9 +108,10 @@ def _missing(event: Event) -> str:
 
 
 def _rejected(event: Event) -> str:
-    field = f", {event['field']}" if event.get("field") else ""
     where = f"row {event['row']} of {event['sheet']}"
-    return f"{where} is rejected{field}: {event['message']} (rejected so far: {event['count']})"
+    named = not event.get("field") or event["message"].startswith(f"{event['field']}:")
+    field = "" if named else f"{event['field']}: "
+    return f"{where} is rejected: {field}{event['message']} (rejected so far: {event['count']})"
 
 
 def _table_finished(event: Event) -> str:
@@ -108,7 +124,7 @@ def _table_finished(event: Event) -> str:
 
 def _finished(event: Event) -> str:
     return (
-        f"finished: {event['rows_written']:,} rows of {event['tables']} tables written, {event['rows_rejected']:,} "
+        f"finished: {event['rows_written']:,} rows written, {event['rows_rejected']:,} "
         f"rejected, in {event['seconds']:.1f} s with {event['peak_memory_bytes'] / 1e6:,.0f} MB"
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import os
 import signal
 import sys
 import threading
@@ -17,14 +16,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from apps.ade import configurations, documents, runs
-from apps.ade.database import new_id
-from apps.ade.engine import database, hf
-from apps.ade.tables import Configuration, Document, Run, Workspace
+from apps.ade.engine import database, given, hf
+from apps.ade.tables import Configuration, Document, Run, Workspace, new_id
 from holdfast import QueueFull
 
 SAMPLES = Path(__file__).parent / "samples"
 WORKSPACE = "Samples"
-EVERY = 20.0
 BY = {
     "invoices-march-2026.xlsx": "supplier-invoices",
     "open-items-by-region.xlsx": "supplier-invoices",
@@ -48,17 +45,16 @@ def main() -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, heard)
-    every = float(os.environ.get("ADE_VISITORS_EVERY", EVERY))
     with hf:
         with database.write() as session:
             asked = bring(session)
         log.info("ready: %d samples are there, %d of them to be normalised", len(BY), len(asked))
-        for name in itertools.chain(asked, itertools.cycle(sorted(BY))):
+        for name in asked:
             ask(name)
-            if name not in asked[:-1] and stop.wait(every):
-                return 0
-            if stop.is_set():
-                return 0
+        for name in itertools.cycle(sorted(BY)):
+            if stop.wait(given.visitors_every.total_seconds()):
+                break
+            ask(name)
     return 0
 
 

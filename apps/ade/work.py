@@ -1,9 +1,15 @@
-"""Work: one execution of the engine for one document, from an empty folder to its output files."""
+"""Work: one execution of the engine for one document, from an empty folder to its output files.
+
+PLACE/inside/      input, configuration, output: all that the engine may change
+PLACE/kept/        its outputs, taken out of its reach before anyone looks at them
+PLACE/preview/     what a preview may change
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +20,8 @@ from apps.ade.process import Ended, Limits, TookTooLong
 from apps.ade.telling import Event
 
 PREVIEW = Path(__file__).with_name("preview.py")
-OUTPUTS = ("output.xlsx", "report.json")
-MOST_REPORT = 20_000_000
+WORKBOOK = "output.xlsx"
+OUTPUTS = (WORKBOOK, "report.json")
 
 Heard = Callable[[Event], None]
 
@@ -30,7 +36,7 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a run has to do: the input lies in `place`, beside the configuration's folder."""
+    """What a run has to do, in a folder of its own."""
 
     place: Path
     environment: Path
@@ -39,20 +45,35 @@ class Work:
     grace: timedelta
 
     @property
+    def inside(self) -> Path:
+        return self.place / "inside"
+
+    @property
     def input(self) -> Path:
-        return self.place / "input"
+        return self.inside / "input"
 
     @property
     def configuration(self) -> Path:
-        return self.place / "configuration"
+        return self.inside / "configuration"
 
     @property
     def output(self) -> Path:
-        return self.place / "output"
+        return self.inside / "output"
+
+    @property
+    def kept(self) -> Path:
+        return self.place / "kept"
 
     def outputs(self) -> list[Path]:
-        """What the engine has left, with its final name: plain files only, wherever a link may lead."""
-        found = [self.output / name for name in OUTPUTS]
+        """What the engine has left, with its final name: plain files only, wherever a link may lead.
+
+        They are moved first: what the engine may have left running can't put a link in their place.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            self.output.rename(self.kept)
+        if self.kept.is_symlink():
+            return []
+        found = [self.kept / name for name in OUTPUTS]
         return [file for file in found if file.is_file() and not file.is_symlink() and file.stat().st_size]
 
     def do(self, heard: Heard) -> Event:
@@ -67,6 +88,7 @@ class Work:
 
         try:
             ended = self._execute(
+                self.inside,
                 [
                     *("-m", "ade_engine", "run", "--config", self.configuration, "--input", self.input),
                     *("--output", self.output, "--name", self.name, "--max-output-bytes", str(self.limits.file_size)),
@@ -83,20 +105,22 @@ class Work:
 
     def preview(self) -> Path | None:
         """The first rows of each sheet as JSON, read where nothing else can be reached; None if that does not work."""
-        made = self.place / "preview.json"
+        folder = self.place / "preview"
+        folder.mkdir()
+        made, reads = folder / "preview.json", [PREVIEW, self.kept]
         try:
-            ended = self._execute([PREVIEW, self.output / "output.xlsx", made], lambda line: None, more=[PREVIEW])
+            ended = self._execute(folder, [PREVIEW, self.kept / WORKBOOK, made], lambda line: None, more=reads)
         except TookTooLong:
             return None
         return made if ended.code == 0 and made.is_file() and not made.is_symlink() else None
 
     def _execute(
-        self, words: list[str | Path], on_line: Callable[[bytes], None], more: list[Path] | None = None
+        self, folder: Path, words: list[str | Path], on_line: Callable[[bytes], None], more: Sequence[Path] = ()
     ) -> Ended:
         return process.execute(
             [python_of(self.environment), "-I", *words],
-            folder=self.place,
-            reads=[self.environment, *(more or [])],
+            folder=folder,
+            reads=[self.environment, *more],
             limits=self.limits,
             grace=self.grace,
             on_line=on_line,

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from apps.ade import engine, runs
 from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import USUAL, Build, Builds, Id, Limit
+from apps.ade.endpoints.shapes import STREAM, USUAL, Build, Builds, Id, Limit
 from apps.ade.engine import database, hf
 from apps.ade.runs import BuildView
 from apps.ade.tables import Configuration
@@ -61,12 +62,12 @@ def router(site: Site) -> APIRouter:
         "/builds/{build_id}/events",
         name="ade.build_events",
         response_class=Response,
-        responses={200: {"content": {"text/event-stream": {}}, "description": "What happens, as it happens."}},
+        responses=STREAM,
         summary="Its log, live",
     )
     async def stream_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """Of its newest making. A stream only looks: it starts nothing."""
-        making = _found(build_id).making
+        making = (await run_in_threadpool(_found, build_id)).making
         if making is None:
             raise Problem("build_not_started", "no one has begun to make it: ask again in a moment", status=409)
         return await site.streams.run(request, making)

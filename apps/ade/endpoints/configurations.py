@@ -3,8 +3,9 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -18,8 +19,10 @@ from apps.ade.endpoints.shapes import (
     ConfigurationFiles,
     Configurations,
     Id,
+    Name,
     NewConfiguration,
     NewVersion,
+    Number,
 )
 from apps.ade.engine import database
 from apps.ade.tables import Configuration as Row
@@ -43,23 +46,31 @@ def router(site: Site) -> APIRouter:
             rows = configurations.listed(session, workspace_id)
             if not wants_page(request):
                 return Configurations(configurations=[shapes.configuration(row) for row in rows])
-            latest = {row.id: next(iter(runs.builds(session, row.id, limit=1)), None) for row in rows[:SHOWN]}
-            return site.render(request, who, "ade_configurations.html", configurations=rows, builds=latest)
+            return site.render(
+                request,
+                who,
+                "ade_configurations.html",
+                configurations=rows,
+                builds={row.id: next(iter(runs.builds(session, row.id, limit=1)), None) for row in rows[:SHOWN]},
+                workspaces=session.scalars(select(Workspace).order_by(Workspace.name)).all(),
+            )
 
     @pages.post("/workspaces/{workspace_id}/configurations", status_code=201, summary="A new configuration")
     def create_configuration(
         workspace_id: Id, asked: NewConfiguration, who: Annotated[Who, Depends(site.operator)]
     ) -> Configuration:
-        try:
-            with _refusing(), database.write() as session:
-                if session.get(Workspace, workspace_id) is None:
-                    raise Problem("workspace_not_found", f"there is no workspace {workspace_id}", status=404)
-                row = configurations.create(session, workspace_id, name=asked.name, files=asked.files)
-        except IntegrityError:
-            raise Problem(
-                "configuration_exists", f"the workspace has a configuration {asked.name!r} already", status=409
-            ) from None
-        return shapes.configuration(row)
+        return shapes.configuration(_create(workspace_id, asked.name, asked.files))
+
+    @pages.post("/configurations", name="ade.begin_configuration", include_in_schema=False)
+    def begin_configuration(
+        request: Request,
+        workspace_id: Annotated[Id, Form()],
+        name: Annotated[Name, Form()],
+        who: Annotated[Who, Depends(site.operator)],
+    ) -> Response:
+        """A new one by a name alone, to be edited in its page."""
+        row = _create(workspace_id, name, configurations.beginning(name))
+        return RedirectResponse(request.url_for("ade.configuration", configuration_id=row.id).path, 303)
 
     @pages.get(
         "/configurations/{configuration_id}",
@@ -71,7 +82,7 @@ def router(site: Site) -> APIRouter:
         request: Request,
         configuration_id: Id,
         who: Annotated[Who, Depends(site.viewer)],
-        version: int | None = None,
+        version: Number | None = None,
     ) -> Any:
         with database.read() as session:
             row = found(session, configuration_id)
@@ -129,6 +140,18 @@ def found(session: Session, configuration_id: str, *, to_change: bool = False) -
     if row is None:
         raise Problem("configuration_not_found", f"there is no configuration {configuration_id}", status=404)
     return row
+
+
+def _create(workspace_id: str, name: str, files: dict[str, str]) -> Row:
+    try:
+        with _refusing(), database.write() as session:
+            if session.get(Workspace, workspace_id) is None:
+                raise Problem("workspace_not_found", f"there is no workspace {workspace_id}", status=404)
+            return configurations.create(session, workspace_id, name=name, files=files)
+    except IntegrityError:
+        raise Problem(
+            "configuration_exists", f"the workspace has a configuration {name!r} already", status=409
+        ) from None
 
 
 def _save(configuration_id: str, files: dict[str, str]) -> ConfigurationFiles:

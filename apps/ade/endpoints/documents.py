@@ -1,18 +1,17 @@
 """/documents: spreadsheets to be normalised."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
-from sqlalchemy import desc, select
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
 from apps.ade import configurations, documents
 from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import USUAL, Document, Documents, Id, Limit
+from apps.ade.endpoints.shapes import FILE, USUAL, Document, Documents, Id, Limit
 from apps.ade.engine import database, given
 from apps.ade.tables import Document as Row
 from apps.ade.tables import Workspace
@@ -45,20 +44,20 @@ def router(site: Site) -> APIRouter:
         limit: Limit = USUAL,
     ) -> Any:
         with database.read() as session:
-            wanted = select(Row).order_by(desc(Row.id)).limit(limit)
-            if workspace_id is not None:
-                wanted = wanted.where(Row.workspace_id == workspace_id)
-            rows = list(session.scalars(wanted))
             if not wants_page(request):
+                rows = documents.listed(session, workspace_id, limit=limit)
                 return Documents(documents=[shapes.document(request, row) for row in rows])
             workspaces = session.scalars(select(Workspace).order_by(Workspace.name)).all()
+            shown = next((each for each in workspaces if each.id == workspace_id), next(iter(workspaces), None))
             return site.render(
                 request,
                 who,
                 "ade_documents.html",
-                documents=rows,
                 workspaces=workspaces,
-                configurations=configurations.listed(session),
+                shown=shown,
+                documents=documents.listed(session, shown.id, limit=limit) if shown else [],
+                configurations=configurations.listed(session, shown.id) if shown else [],
+                most=given.max_document_bytes,
             )
 
     @pages.post(
@@ -78,7 +77,7 @@ def router(site: Site) -> APIRouter:
                 raise Problem("file_missing", "a form with a file is wanted", status=422)
             row = await run_in_threadpool(_add, workspace_id, received.files[0])
         if wants_page(request):
-            return RedirectResponse(request.url_for("ade.documents").path, 303)
+            return RedirectResponse(f"{request.url_for('ade.documents').path}?workspace_id={workspace_id}", 303)
         return shapes.document(request, row)
 
     @pages.get("/documents/{document_id}", name="ade.document", summary="One document")
@@ -89,7 +88,7 @@ def router(site: Site) -> APIRouter:
         "/documents/{document_id}/content",
         name="ade.content",
         response_class=Response,
-        responses={200: {"content": {"application/octet-stream": {}}, "description": "Its bytes."}},
+        responses=FILE,
         summary="The file as it was uploaded",
     )
     def download_document(document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
@@ -99,7 +98,9 @@ def router(site: Site) -> APIRouter:
             "Content-Length": str(row.size),
             "ETag": f'"{row.sha256}"',
         }
-        return StreamingResponse(_pieces(row), headers=headers, media_type="application/octet-stream")
+        return StreamingResponse(
+            documents.content(database, row), headers=headers, media_type="application/octet-stream"
+        )
 
     return pages
 
@@ -125,8 +126,3 @@ def _found(document_id: str) -> Row:
         if row is None:
             raise Problem("document_not_found", f"there is no document {document_id}", status=404)
         return row
-
-
-def _pieces(row: Row) -> Iterator[bytes]:
-    with database.read() as session:
-        yield from documents.content(session, row)

@@ -1,17 +1,31 @@
 """/runs: one execution of the engine for one document."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-import json
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 from apps.ade import runs
 from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import USUAL, Id, Limit, Log, LogLine, NewRun, Output, Outputs, Preview, Run, Runs
+from apps.ade.endpoints.shapes import (
+    FILE,
+    STREAM,
+    USUAL,
+    Id,
+    Limit,
+    Log,
+    LogLine,
+    NewRun,
+    Output,
+    Outputs,
+    Preview,
+    Run,
+    Runs,
+)
 from apps.ade.engine import database, hf
 from apps.ade.runs import NotHere, RunStatus, RunView
 from holdfast import ArtifactNotFound, QueueFull
@@ -20,12 +34,6 @@ from holdfast.web import Problem, Site, Who, wants_page
 LINES = 1000
 BLOCK = 1 << 16
 MOST_PREVIEW = 5_000_000
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "What happens, as it happens."}
-}
-FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {}}, "description": "Its bytes."}
-}
 
 
 def router(site: Site) -> APIRouter:
@@ -62,7 +70,14 @@ def router(site: Site) -> APIRouter:
         following = found[-1].row.id if len(found) == limit else None
         if wants_page(request):
             return site.render(
-                request, who, "ade_runs.html", runs=found, status=status, next=following, reason=runs.reason
+                request,
+                who,
+                "ade_runs.html",
+                runs=found,
+                status=status,
+                next=following,
+                reason=runs.reason,
+                summary=shapes.summary,
             )
         return Runs(runs=[shapes.run(request, each) for each in found], next=following)
 
@@ -112,6 +127,7 @@ def router(site: Site) -> APIRouter:
     )
     async def stream_run(request: Request, run_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """Its log among it. A stream only looks: it starts nothing."""
+        await run_in_threadpool(_found, run_id)
         return await site.streams.run(request, run_id)
 
     @pages.get("/runs/{run_id}/log", name="ade.log", summary="Its log")
@@ -196,7 +212,10 @@ def _preview(run_id: str) -> Preview | None:
     except ArtifactNotFound:
         return None
     with made.open() as file:
-        return Preview.model_validate(json.loads(file.read(MOST_PREVIEW)))
+        try:
+            return Preview.model_validate_json(file.read(MOST_PREVIEW))
+        except ValueError:  # larger than is shown, or a user's code has a hand in it
+            return None
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

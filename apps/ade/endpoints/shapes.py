@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from apps.ade import configurations, runs
 from apps.ade.runs import BuildStatus, BuildView, RunStatus, RunView
@@ -16,10 +16,23 @@ from apps.ade.tables import Version as VersionRow
 from apps.ade.tables import Workspace as WorkspaceRow
 
 MOST, USUAL = 200, 50
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "description": "What happens, as it happens.",
+    }
+}
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "Its bytes.",
+    }
+}
 Id = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-zA-Z]+$")]
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
+Number = Annotated[int, Field(ge=1, le=2_000_000_000, description="Which version; the newest if it is not given.")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
 Files = Annotated[
     dict[str, str],
@@ -261,4 +274,7 @@ def run(request: Request, view: RunView) -> Run:
 
 def summary(view: RunView) -> Summary | None:
     result: Any = json.loads(view.snapshot.result) if view.snapshot.result else None
-    return Summary(**result) if isinstance(result, dict) else None
+    try:
+        return Summary.model_validate(result) if isinstance(result, dict) else None
+    except ValidationError:  # whatever a run has left, the list of all runs is shown
+        return None

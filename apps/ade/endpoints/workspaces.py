@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from apps.ade.database import new_id
 from apps.ade.endpoints import shapes
 from apps.ade.endpoints.shapes import NewWorkspace, Workspace, Workspaces
 from apps.ade.engine import database
 from apps.ade.tables import Workspace as Row
+from apps.ade.tables import new_id
 from holdfast.web import Problem, Site, Who
 
 
