@@ -17,6 +17,7 @@ application = Application(
             arguments=("serve", "apps.records.web:site", "--worker", "--port", "{port}", "--log-level", "info"),
             listens=True,
             ready="/healthz",
+            settings={"RECORDS_SAMPLES": "true"},
         ),
     ),
     page="/documents",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from apps.records.finding.found import Found
-from apps.records.tables import Document, Field, Page, ProcessingRun
+from apps.database import Database
+from apps.records.engine import hf
+from apps.records.tables import Base, Document, Field, Page, ProcessingRun
 
 HISTORY = 200  # runs of a document that are told of
+
+database = Database(hf.settings.url, Base.metadata, prepare=hf.start)
 
 
 def documents(session: Session, *, limit: int, before: str | None = None) -> list[Document]:
@@ -36,23 +38,3 @@ def pages(session: Session, run_id: str) -> list[str]:
 
 def fields(session: Session, run_id: str) -> list[Field]:
     return list(session.scalars(select(Field).where(Field.run_id == run_id).order_by(Field.number)))
-
-
-def keep_pages(session: Session, run_id: str, texts: Sequence[str]) -> None:
-    """Keep what a run has read; a step that is tried again begins anew."""
-    session.execute(delete(Page).where(Page.run_id == run_id))
-    rows = [{"run_id": run_id, "number": number, "text": text} for number, text in enumerate(texts, start=1)]
-    session.execute(insert(Page), rows)
-
-
-def keep_fields(session: Session, run_id: str, found: Sequence[Found]) -> None:
-    session.execute(delete(Field).where(Field.run_id == run_id))
-    if found:
-        rows = [{"run_id": run_id, "number": number, **asdict(one)} for number, one in enumerate(found, start=1)]
-        session.execute(insert(Field), rows)
-
-
-def found(session: Session, run_id: str) -> list[Found]:
-    """The fields of a run as values."""
-    names = ("kind", "name", "value", "unit", "text", "page", "start", "end", "confidence")
-    return [Found(**{name: getattr(field, name) for name in names}) for field in fields(session, run_id)]

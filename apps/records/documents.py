@@ -9,7 +9,8 @@ from fastapi.responses import FileResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from apps.records import archive, intake, kinds, marking, views
-from apps.records.engine import blobs, database, given
+from apps.records.archive import database
+from apps.records.engine import blobs, given
 from apps.records.tables import Document
 from holdfast.web import Problem, Site, Who, takes, wants_page
 

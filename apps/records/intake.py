@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from apps.records.engine import blobs, database, hf, process
+from apps.records.archive import database
+from apps.records.engine import blobs, hf, process
 from apps.records.kinds import Kind, kind_of
 from apps.records.tables import Document, ProcessingRun
+
+YOUNG = 3600.0  # seconds that a file without a document is left alone: it may be on its way
 
 
 class NotTaken(Exception):
@@ -46,7 +49,7 @@ def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
         )
         session.flush()
         blobs.put(path, sha256)  # nothing, unless it was collected in the meantime
-        return _ask(session, document_id, now=now, by=by)
+        return _ask(session, document_id, sha256, now=now, by=by)
 
 
 def again(document_id: str, *, by: str) -> Taken | None:
@@ -54,14 +57,27 @@ def again(document_id: str, *, by: str) -> Taken | None:
     now = hf.clock.now()
     with database.write() as session:
         # On PostgreSQL the row's lock does what SQLite's one write lock does: numbers are given one after the other.
-        if session.get(Document, document_id, with_for_update=True) is None:
-            return None
-        return _ask(session, document_id, now=now, by=by)
+        document = session.get(Document, document_id, with_for_update=True)
+        return None if document is None else _ask(session, document_id, document.sha256, now=now, by=by)
 
 
-def _ask(session: Session, document_id: str, *, now: datetime, by: str) -> Taken:
+def collect() -> int:
+    """Remove the files that no document has; how many there were."""
+    removed = 0
+    for digest in list(blobs.older_than(YOUNG)):
+        with database.write() as session:
+            # Whoever is about to insert a document with these bytes waits, and then sees that they are gone.
+            if not database.is_sqlite:
+                session.execute(text("lock table documents in share row exclusive mode"))
+            if session.scalar(select(Document.id).where(Document.sha256 == digest).limit(1)) is None:
+                blobs.remove(digest)
+                removed += 1
+    return removed
+
+
+def _ask(session: Session, document_id: str, sha256: str, *, now: datetime, by: str) -> Taken:
     last = session.scalar(select(func.max(ProcessingRun.number)).where(ProcessingRun.document_id == document_id)) or 0
-    run = process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id)
+    run = process.using(connection=session, tags={"document": document_id}).submit(document_id, sha256)
     session.add(ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by))
     return Taken(document_id=document_id, run_id=run.id, number=last + 1)
 

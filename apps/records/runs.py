@@ -8,7 +8,8 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from apps.records import archive, views
-from apps.records.engine import database, hf
+from apps.records.archive import database
+from apps.records.engine import hf
 from apps.records.tables import Document
 from holdfast.web import Site, Who, wants_page
 

@@ -8,25 +8,13 @@ processing a document again leaves what was found before as it was.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Dialect, ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
 
-
-class Instant(TypeDecorator[datetime]):
-    """A moment in UTC; what comes out has its zone, whatever the database keeps."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+from apps.database import Instant
 
 
 class Base(DeclarativeBase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Why = Literal["ENCRYPTED", "IMAGE_ONLY", "EMPTY", "TRUNCATED", "CORRUPT", "TOO_LARGE", "UNSUPPORTED", "MISSING"]
+Why = Literal["ENCRYPTED", "IMAGE_ONLY", "EMPTY", "TRUNCATED", "CORRUPT", "TOO_LARGE", "UNSUPPORTED"]
 
 
 class Unreadable(Exception):

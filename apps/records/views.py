@@ -10,13 +10,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.records import archive, tables
-from apps.records.engine import STEPS, database, hf
+from apps.records.archive import database
+from apps.records.engine import STEPS, hf
 from apps.records.kinds import MEDIA_TYPES
 from holdfast import Event, RunNotFound, Snapshot
 
 RunState = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED"]
 StepState = Literal["PENDING", "RUNNING", "FINISHED", "FAILED", "NOT_REACHED"]
-GIVEN_UP = "holdfast.retries.GiveUp: "
 
 
 class FindingView(BaseModel):
@@ -243,4 +243,4 @@ def _run(asked: tables.ProcessingRun, snapshot: Snapshot) -> RunView:
 def said(error: str | None) -> str | None:
     """The last line of an error: what a person wants to know first. The whole of it is on the engine's own page."""
     lines = (error or "").strip().splitlines()
-    return lines[-1].removeprefix(GIVEN_UP) if lines else None
+    return lines[-1] if lines else None

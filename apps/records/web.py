@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from apps.records import documents, runs, samples
-from apps.records.engine import database, given, hf
+from apps.records.archive import database
+from apps.records.engine import given, hf
 from holdfast.web import Site
 
 HERE = Path(__file__).parent

@@ -11,25 +11,19 @@ from apps.records.kinds import Kind
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
 
-Progress = Callable[[int], None]
 
-
-def read(path: Path, kind: Kind, *, limits: Limits | None = None, progress: Progress = lambda done: None) -> list[str]:
+def read(path: Path, kind: Kind, *, limits: Limits | None = None) -> list[str]:
     """The text of each page, in one spelling; Unreadable if there is none."""
     limits = limits or Limits()
     pages: list[str] = []
     characters = 0
-    try:
-        for text in _reader(kind)(path, limits):
-            if len(pages) == limits.pages:
-                raise Unreadable("TOO_LARGE", f"it has more than {limits.pages:,} pages")
-            pages.append(tidy(text))
-            characters += len(pages[-1])
-            if characters > limits.characters:
-                raise Unreadable("TOO_LARGE", f"it has more than {limits.characters:,} characters")
-            progress(len(pages))
-    except FileNotFoundError as error:
-        raise Unreadable("MISSING", "its file is no longer there") from error
+    for text in _reader(kind)(path, limits):
+        if len(pages) == limits.pages:
+            raise Unreadable("TOO_LARGE", f"it has more than {limits.pages:,} pages")
+        pages.append(tidy(text))
+        characters += len(pages[-1])
+        if characters > limits.characters:
+            raise Unreadable("TOO_LARGE", f"it has more than {limits.characters:,} characters")
     if not any(page.strip() for page in pages):
         raise Unreadable("EMPTY", "there is no text in it")
     return pages

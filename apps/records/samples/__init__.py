@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from apps.records import archive, intake
-from apps.records.engine import database
+from apps.records.archive import database
 
 HERE = Path(__file__).parent
 BY = "samples"

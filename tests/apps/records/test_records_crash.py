@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite3
 import pytest
-from tests.apps.records.serving import ROOT, Served, serving, until
+from apps.records.settings import load
+from tests.apps.records.serving import Served, serving
 from tests.apps.records.test_records_running import note, who_waits_for
+from tests.apps.serving import ROOT, until
 
-pytestmark = pytest.mark.timeout(150)
+from holdfast import InvalidSetting
+
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,5 @@ def test_a_run_that_is_under_way_at_a_shutdown_ends_and_does_not_go_back(hasty: 
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named_at_start(name: str, value: str, says: str) -> None:
-    from apps.records.settings import InvalidSettings, load
-
-    with pytest.raises(InvalidSettings, match=says):
+    with pytest.raises(InvalidSetting, match=says):
         load({name: value})

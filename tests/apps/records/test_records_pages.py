@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
-from tests.apps.records.serving import SAMPLES, TOKEN, Served
+from tests.apps.records.serving import SAMPLES, Served
 from tests.apps.records.test_records_running import note
+from tests.apps.serving import TOKEN
 from tests.browser.conftest import TELL_VIOLATIONS, browser
 
 __all__ = ["browser"]
-pytestmark = pytest.mark.timeout(150)
+pytestmark = pytest.mark.timeout(180)
 PATIENCE = 60_000
 DROP = """async ([name, bytes]) => {
   const transfer = new DataTransfer();
   transfer.items.add(new File([new Uint8Array(bytes)], name));
-  const place = document.getElementById("drop"), with_ = { bubbles: true, cancelable: true, dataTransfer: transfer };
+  const place = document.querySelector("form.drop");
+  const with_ = { bubbles: true, cancelable: true, dataTransfer: transfer };
   for (const kind of ["dragenter", "dragover", "drop"]) place.dispatchEvent(new DragEvent(kind, with_));
 }"""
 
@@ -91,7 +93,7 @@ def test_files_are_dropped_and_what_is_no_document_is_told(visits: Visits) -> No
     page = visits.page("/documents", width=390)
     visits.complaints.clear()
     page.evaluate(DROP, ["picture.txt", list(b"\x89PNG\r\n\x1a\n" + bytes(100))])
-    expect(page.locator("#uploads .refused")).to_contain_text("not of a type")
+    expect(page.locator(".uploads .refused")).to_contain_text("not of a type")
     visits.complaints.clear()  # the browser tells of the answer 415 itself
     page.evaluate(DROP, ["dropped.txt", list(note("dropped"))])
     expect(page.locator("h1")).to_contain_text("dropped.txt")

@@ -18,10 +18,11 @@ from typing import Any
 import httpx
 import pysqlite3.dbapi2 as sqlite3
 import pytest
-from tests.apps.records.serving import OPEN, SAMPLES, TOKEN, Served, until
+from tests.apps.records.serving import OPEN, SAMPLES, Served
 from tests.apps.records.test_records_reading import PNG
+from tests.apps.serving import TOKEN, until
 
-pytestmark = pytest.mark.timeout(150)  # each run is a new process, which takes a while on a busy machine
+pytestmark = pytest.mark.timeout(180)  # each run is a new process, which takes a while on a busy machine
 LETTER = b"Dear Ms Webb,\n\nthank you for your letter of 3 May 2024.\n\nYours sincerely,\n\nPaul Grant\n"
 
 
