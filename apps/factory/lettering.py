@@ -1,15 +1,30 @@
-"""Lettering: text in a box that it never leaves: smaller if it must be, broken where it may be, cut at last."""
+"""Lettering: text in a box that it never leaves: smaller if it must be, broken where it may be, cut at last.
+
+The typefaces are FiraGO and Fira Mono from the wheel `pymupdf-fonts`, so that a slide is the same wherever it is drawn.
+"""
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
-from functools import lru_cache
+from enum import Enum
+from functools import cache, lru_cache
 
+import pymupdf_fonts
 from PIL import ImageDraw, ImageFont
 from PIL.ImageFont import FreeTypeFont
 
 LINE = 1.28
+NO_LETTER = "\U0010ffff"
 Colour = tuple[int, int, int]
+
+
+class Face(Enum):
+    """A typeface, by its name in the wheel."""
+
+    PLAIN = "figo"
+    HEAVY = "figbo"
+    CODE = "fimo"
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,7 @@ class Lettered:
 
     lines: tuple[str, ...]
     size: int
+    face: Face = Face.PLAIN
 
     @property
     def line_height(self) -> int:
@@ -55,29 +71,40 @@ class Lettered:
 
     @property
     def width(self) -> int:
-        return max((width(line, self.size) for line in self.lines), default=0)
+        return max((width(line, self.size, self.face) for line in self.lines), default=0)
 
 
 @lru_cache(maxsize=64)
-def font(size: int) -> FreeTypeFont:
-    """The typeface that Pillow brings along, so that a slide is the same wherever it is drawn."""
-    found = ImageFont.load_default(size)
-    assert isinstance(found, FreeTypeFont), "Pillow was built without FreeType"
+def font(size: int, face: Face = Face.PLAIN) -> FreeTypeFont:
+    # One way to lay letters out, whichever others this Pillow was built with.
+    return ImageFont.truetype(io.BytesIO(_content(face)), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@cache
+def _content(face: Face) -> bytes:
+    found: bytes = pymupdf_fonts.fontbuffers[face.value]()
     return found
 
 
 @lru_cache(maxsize=10_000)
-def width(text: str, size: int) -> int:
-    return -int(-font(size).getlength(text) // 1)
+def width(text: str, size: int, face: Face = Face.PLAIN) -> int:
+    return -int(-font(size, face).getlength(text) // 1)
 
 
-def fit(text: str, *, into: tuple[int, int], largest: int, smallest: int) -> Lettered:
+@lru_cache(maxsize=10_000)
+def draws(letter: str, face: Face) -> bool:
+    """Whether the typeface has this letter. What it has not would become an empty box."""
+    letters = font(20, face)
+    return letter == " " or bytes(letters.getmask(letter)) != bytes(letters.getmask(NO_LETTER))
+
+
+def fit(text: str, *, into: tuple[int, int], largest: int, smallest: int, face: Face = Face.PLAIN) -> Lettered:
     """The largest lettering of a text that fits into a width and a height; what does not fit at all is cut."""
     across, down = into
     found, least, most = None, smallest, max(largest, smallest)
     while least <= most:
         size = (least + most) // 2
-        lettered = Lettered(tuple(wrap(text, across, size)), size)
+        lettered = Lettered(tuple(wrap(text, across, size, face)), size, face)
         if lettered.height <= down and lettered.width <= across:
             found, least = lettered, size + 1
         else:
@@ -85,47 +112,46 @@ def fit(text: str, *, into: tuple[int, int], largest: int, smallest: int) -> Let
     if found is not None:
         return found
     room = max(1, down // round(smallest * LINE))
-    lines = wrap(text, across, smallest)
-    return Lettered((*lines[: room - 1], _cut(" ".join(lines[room - 1 :]), across, smallest)), smallest)
+    lines = wrap(text, across, smallest, face)
+    return Lettered((*lines[: room - 1], _cut(" ".join(lines[room - 1 :]), across, smallest, face)), smallest, face)
 
 
-def wrap(text: str, across: int, size: int) -> list[str]:
+def wrap(text: str, across: int, size: int, face: Face = Face.PLAIN) -> list[str]:
     """Lines no wider than this, broken between words; a word that is too wide is broken itself."""
     lines: list[str] = []
     line = ""
     for word in text.split():
         longer = f"{line} {word}" if line else word
-        if width(longer, size) <= across:
+        if width(longer, size, face) <= across:
             line = longer
             continue
         if line:
             lines.append(line)
-        *whole, line = _broken(word, across, size)
+        *whole, line = _broken(word, across, size, face)
         lines += whole
     return [*lines, line] if line else lines
 
 
-def draw(canvas: ImageDraw.ImageDraw, lettered: Lettered, box: Box, colour: Colour, *, heavy: bool = False) -> None:
+def draw(canvas: ImageDraw.ImageDraw, lettered: Lettered, box: Box, colour: Colour) -> None:
     """Put lines at the top left of a box."""
     for number, line in enumerate(lettered.lines):
         place = (box.left, box.top + number * lettered.line_height)
-        weight = max(1, lettered.size // 28) if heavy else 0
-        canvas.text(place, line, fill=colour, font=font(lettered.size), stroke_width=weight, stroke_fill=colour)
+        canvas.text(place, line, fill=colour, font=font(lettered.size, lettered.face))
 
 
-def _broken(word: str, across: int, size: int) -> list[str]:
+def _broken(word: str, across: int, size: int, face: Face) -> list[str]:
     parts, part = [], ""
     for letter in word:
-        if part and width(part + letter, size) > across:
+        if part and width(part + letter, size, face) > across:
             parts.append(part)
             part = ""
         part += letter
     return [*parts, part]
 
 
-def _cut(text: str, across: int, size: int) -> str:
-    if width(text, size) <= across:
+def _cut(text: str, across: int, size: int, face: Face) -> str:
+    if width(text, size, face) <= across:
         return text
-    while text and width(f"{text}…", size) > across:
+    while text and width(f"{text}…", size, face) > across:
         text = text[:-1]
     return f"{text.rstrip()}…"

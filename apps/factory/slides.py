@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageOps
 
 from apps.factory.formats import Format
-from apps.factory.lettering import Box, Colour, Lettered, draw, fit, font
+from apps.factory.lettering import Box, Colour, Face, Lettered, draw, fit, font
 from apps.factory.scripts import Scene
 
 INK, SOFT, NIGHT = (240, 244, 248), (182, 196, 210), (13, 20, 30)
@@ -74,7 +74,11 @@ def compose(scene: Scene, shape: Format, *, picture: bytes | None = None) -> Sli
         layers = _opening(scene, Box(margin, round(unit * 3), across, round(unit * 11)), unit, accent)
         return Slide(ground=ground, layers=tuple(layers), accent=accent, captions=captions)
     heading = fit(
-        scene.title, into=(across - margin // 2, round(unit * 2.6)), largest=round(unit * 1.7), smallest=SMALLEST
+        scene.title,
+        into=(across, round(unit * 2.6)),
+        largest=round(unit * 1.7),
+        smallest=SMALLEST,
+        face=Face.HEAVY,
     )
     layers = [_heading(heading, Box(margin, round(unit * 0.9), across, round(unit * 2.7)), accent)]
     body = Box(margin, round(unit * 4.1), across, round(unit * 10.9))
@@ -128,18 +132,22 @@ def _inside(box: Box) -> Box:
 
 def _opening(scene: Scene, box: Box, unit: float, accent: Colour) -> list[Layer]:
     title = fit(
-        scene.title, into=(box.width - round(unit), round(unit * 7)), largest=round(unit * 3), smallest=SMALLEST
+        scene.title,
+        into=(box.width - round(unit), round(unit * 7)),
+        largest=round(unit * 3),
+        smallest=SMALLEST,
+        face=Face.HEAVY,
     )
     bar, canvas = _layer("bar", Box(box.left, box.top, max(3, round(unit * 0.35)), title.height))
     canvas.rectangle((0, 0, bar.box.width, bar.box.height), fill=accent)
     words, canvas = _layer("heading", Box(box.left + round(unit), box.top, box.width - round(unit), title.height))
-    draw(canvas, title, _inside(words.box), INK, heavy=True)
+    draw(canvas, title, _inside(words.box), INK)
     return [bar, words]
 
 
 def _heading(heading: Lettered, box: Box, accent: Colour) -> Layer:
     layer, canvas = _layer("heading", box)
-    draw(canvas, heading, Box(0, 0, box.width, heading.height), INK, heavy=True)
+    draw(canvas, heading, Box(0, 0, box.width, heading.height), INK)
     line = max(2, box.height // 24)
     under = min(heading.height + 2 * line, box.height - line)
     canvas.rectangle((0, under, box.width // 5, under + line - 1), fill=accent)
@@ -167,11 +175,11 @@ def _points(points: tuple[str, ...], box: Box, unit: float, accent: Colour) -> l
 
 
 def _code(code: str, box: Box, unit: float, accent: Colour) -> Layer:
-    """Letters in cells of one width: code stands in columns, though the typeface has none."""
+    """Letters in cells of one width: code stands in columns."""
     lines = code.split("\n")
     pad, columns = round(unit * 0.5), max(map(len, lines))
-    cell = min((box.width - 2 * pad) / max(columns, 1), (box.height - 2 * pad) / len(lines) / 1.9, unit * 0.62)
-    size, step = max(5, int(cell * 1.55)), max(1, int(cell * 1.9))
+    cell = min((box.width - 2 * pad) / max(columns, 1), (box.height - 2 * pad) / len(lines) / 2.1, unit * 0.62)
+    size, step = max(5, int(cell / 0.6)), max(1, int(cell * 2.1))
     panel = Box(box.left, box.top, box.width, min(box.height, step * len(lines) + 2 * pad))
     layer, canvas = _layer("code", panel)
     canvas.rounded_rectangle((0, 0, panel.width - 1, panel.height - 1), pad, fill=(*NIGHT, 235), outline=(*accent, 120))
@@ -179,7 +187,7 @@ def _code(code: str, box: Box, unit: float, accent: Colour) -> Layer:
         for column, letter in enumerate(line):
             colour = SOFT if line.lstrip().startswith("#") else accent if letter in "()[]{}=:@.,+-*/<>" else INK
             place = (pad + (column + 0.5) * cell, pad + (row + 0.5) * step)
-            canvas.text(place, letter, fill=colour, font=font(size), anchor="mm")
+            canvas.text(place, letter, fill=colour, font=font(size, Face.CODE), anchor="mm")
     return layer
 
 
