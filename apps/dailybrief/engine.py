@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from apps.dailybrief import database, job_runs, tables, timetable
+from apps.dailybrief import database, job_runs, services, tables, timetable
 from apps.dailybrief.settings import load
 from holdfast import Context, GiveUp, Holdfast
 
@@ -65,7 +65,15 @@ for _planned, _function in zip(timetable.plan(settings), FUNCTIONS, strict=True)
 
 
 def _require_slot(ctx: Context) -> None:
-    """There is one way to run a job: a slot. Who submits it by another is refused, and nothing is done."""
+    """There is one way to run a job: a slot, in time, by the one worker. Whoever comes by another does nothing."""
     with readers() as session:
-        if not job_runs.has_slot(session, ctx.run.id):
-            raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")
+        run = job_runs.get(session, ctx.run.id)
+    if run is None:
+        raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")
+    if (waited := hf.clock.now() - run.started_at) > settings.misfire_grace:
+        # Its worker died after the claim and before the start.
+        why = f"it would begin {waited.total_seconds():.0f} s after its claim: longer than DAILYBRIEF_MISFIRE_GRACE"
+        raise GiveUp(why, failure_type="MISFIRED")
+    if f":{services.WORKER}:" not in (run.worker_instance or ""):
+        why = f"{run.worker_instance} is not {services.WORKER}: start `python -m apps.dailybrief.worker`"
+        raise GiveUp(why, failure_type="WRONG_WORKER")

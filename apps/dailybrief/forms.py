@@ -89,7 +89,8 @@ def html(brief: Brief) -> str:
     title = escape(brief.title)
     parts = [
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1"></head>\n<body>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark"></head>\n<body>',
         f"<h1>{title}</h1>\n<p>{escape(brief.outline)}</p>",
     ]
     for event in brief.events:

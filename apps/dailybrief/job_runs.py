@@ -18,7 +18,7 @@ from typing import Literal
 from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select, text
 from sqlalchemy.orm import Session
 
-from apps.dailybrief.tables import Instant
+from apps.database import Instant
 
 Status = Literal["running", "success", "failed", "skipped_timeout"]
 STATUSES: tuple[Status, ...] = ("running", "success", "failed", "skipped_timeout")
@@ -117,6 +117,7 @@ def since(session: Session, instant: datetime) -> Sequence[JobRun]:
     return [JobRun(**row) for row in session.execute(wanted).mappings()]
 
 
-def has_slot(session: Session, run_id: str) -> bool:
-    """Whether a run came by the claim of a slot, and not by a way round it."""
-    return session.execute(select(job_runs.c.id).where(job_runs.c.id == run_id)).first() is not None
+def get(session: Session, run_id: str) -> JobRun | None:
+    """The slot that a run came by; None if it came by a way round it."""
+    found = session.execute(select(job_runs).where(job_runs.c.id == run_id)).mappings().first()
+    return None if found is None else JobRun(**found)

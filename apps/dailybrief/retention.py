@@ -10,14 +10,23 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, CursorResult, delete, exists, select
+from sqlalchemy import ColumnElement, CursorResult, delete, exists, literal, select
 from sqlalchemy.orm import Session
 
 from apps.dailybrief.database import Sessions
-from apps.dailybrief.events.clustering import take_turn
+from apps.dailybrief.events.clustering import INSERT, take_turn
 from apps.dailybrief.logs import tell
 from apps.dailybrief.settings import Settings
-from apps.dailybrief.tables import PURGE_ALLOWED, Cluster, ClusterArticle, EditionArticle, RawArticle, Table
+from apps.dailybrief.tables import (
+    PURGE_ALLOWED,
+    Cluster,
+    ClusterArticle,
+    EditionArticle,
+    ForgottenArticle,
+    RawArticle,
+    Table,
+)
+from apps.database import Instant
 
 
 class NotPurgeable(Exception):
@@ -43,17 +52,29 @@ def clean(writers: Sessions, settings: Settings, *, now: datetime) -> dict[str, 
         deleted = {
             "cluster_articles": purge(session, ClusterArticle, ClusterArticle.cluster_id.in_(old)),
             "clusters": purge(session, Cluster, Cluster.id.in_(old)),
-            "raw_articles": purge(
-                session,
-                RawArticle,
-                (RawArticle.published_at < before)
-                & (RawArticle.fetched_at < before)
-                & ~exists().where(ClusterArticle.raw_article_id == RawArticle.id)
-                & ~exists().where(EditionArticle.raw_article_id == RawArticle.id),
-            ),
         }
+        old_articles = (
+            (RawArticle.published_at < before)
+            & (RawArticle.fetched_at < before)
+            & ~exists().where(ClusterArticle.raw_article_id == RawArticle.id)
+            & ~exists().where(EditionArticle.raw_article_id == RawArticle.id)
+        )
+        forget(session, old_articles, now=now)
+        deleted["raw_articles"] = purge(session, RawArticle, old_articles)
     tell("retention_deleted", before=before, **deleted)
     return {"rows": sum(deleted.values())} | deleted
+
+
+def forget(session: Session, condition: ColumnElement[bool], *, now: datetime) -> None:
+    """Remember the addresses of those articles that no date would keep from coming in as new.
+
+    Where a feed says no date, or one that is still to come, an article counts as published when it was fetched.
+    """
+    undated = select(RawArticle.url, literal(now, Instant)).where(
+        condition, RawArticle.published_at == RawArticle.fetched_at
+    )
+    statement = INSERT[session.get_bind().dialect.name](ForgottenArticle).from_select(["url", "forgotten_at"], undated)
+    session.execute(statement.on_conflict_do_nothing())
 
 
 def purge(session: Session, table: type[Table], condition: ColumnElement[bool]) -> int:

@@ -13,45 +13,16 @@ The engine's tables (`holdfast_…`) and the view `job_runs` over them stand in 
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import (
-    Date,
-    DateTime,
-    Dialect,
-    Engine,
-    ForeignKey,
-    Index,
-    String,
-    Text,
-    UniqueConstraint,
-)
+from sqlalchemy import Date, Engine, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
+
+from apps.database import Instant
 
 PURGE_ALLOWED = ("cluster_articles", "clusters", "raw_articles")
 """Retention may delete rows of these, and of no other table."""
-
-
-class Instant(TypeDecorator[datetime]):
-    """A moment in UTC. A time without a zone is refused on the way in; what comes out always has one."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value} has no time zone")
-        value = value.astimezone(UTC)
-        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Table(DeclarativeBase):
@@ -100,6 +71,18 @@ class RawArticle(Table):
     published_at: Mapped[datetime] = mapped_column(index=True)
     """As the feed says, or the time of the fetch if it says nothing credible."""
     fetched_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class ForgottenArticle(Table):
+    """The address of an article that retention deleted, and of which no feed said when it was published.
+
+    A feed may list it for years. Nothing but this tells that it is not new.
+    """
+
+    __tablename__ = "forgotten_articles"
+
+    url: Mapped[str] = mapped_column(String(2000), primary_key=True)
+    forgotten_at: Mapped[datetime]
 
 
 class Cluster(Table):

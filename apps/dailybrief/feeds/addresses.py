@@ -78,7 +78,7 @@ class Reach:
     def check_url(self, url: httpx.URL) -> None:
         """What can be told from the address alone; or Refused."""
         if url.scheme not in ("http", "https"):
-            raise Refused("bad_scheme", f"only http and https are fetched, not {url.scheme or 'nothing'}")
+            raise Refused("bad_scheme", "an address begins with http:// or https://")
         if url.userinfo:
             raise Refused("credentials_in_url", "an address must not carry a user name or a password")
         try:

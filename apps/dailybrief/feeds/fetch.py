@@ -8,6 +8,7 @@ ask a host ──▶ 200                        Fetched
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from apps.dailybrief.feeds.network import Insecure, Patience, Transport, trusted
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_VALIDATOR = 1000
+NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # which says nothing to a reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,7 @@ class Fetcher:
         except Insecure as error:
             return Failed(code="insecure", message=f"it is not who it should be: {error}")
         except httpcore.ConnectError as error:
-            return Failed(code="unreachable", message=str(error) or "no connection")
+            return Failed(code="unreachable", message=NUMBER.sub("", str(error)) or "no connection")
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
             return Failed(code="bad_url", message=f"it is not an address: {error}")
         except (httpcore.NetworkError, httpcore.ProtocolError, httpx.TransportError) as error:

@@ -179,9 +179,11 @@ class _Desk:
     def _read(self, feed: Known) -> Reading:
         answer = self._fetcher.fetch(feed.url, etag=feed.etag, last_modified=feed.last_modified)
         at = self._clock()
-        return Reading(feed=feed, at=at, outcome=self._parse(answer, at) if isinstance(answer, Fetched) else answer)
+        return Reading(
+            feed=feed, at=at, outcome=self._parse(feed, answer, at) if isinstance(answer, Fetched) else answer
+        )
 
-    def _parse(self, fetched: Fetched, at: datetime) -> Read | Failed:
+    def _parse(self, feed: Known, fetched: Fetched, at: datetime) -> Read | Failed:
         try:
             parsed = self._readers.parse(
                 fetched.body,
@@ -189,6 +191,7 @@ class _Desk:
                 content_type=fetched.content_type,
                 at=at,
                 at_most=self._limits.max_articles_per_feed,
+                feed=feed.url,
             )
         except BadFeed as error:
             return Failed(code=error.code, message=str(error), status=fetched.status)

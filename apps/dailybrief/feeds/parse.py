@@ -53,15 +53,18 @@ class Parsed:
     unusable: int
 
 
-def parse(body: bytes, *, url: str, content_type: str, at: datetime, at_most: int) -> Parsed:
-    """The feed that came from `url` at `at`, with at most `at_most` articles; or BadFeed."""
+def parse(body: bytes, *, url: str, content_type: str, at: datetime, at_most: int, feed: str = "") -> Parsed:
+    """The feed that came from `url` at `at`, with at most `at_most` articles; or BadFeed.
+
+    `feed` is the address that it is known by, if it was redirected: that stays, where redirects lead may change.
+    """
     text = decode(body, content_type=content_type).strip()
     if not text:
         raise BadFeed("not_a_feed", "it is empty")
     document = (jsonfeed if text.startswith("{") else xmlfeed).read(text, url=url)
     articles: dict[str, Article] = {}
     for entry in document.entries:
-        article = _article(entry, document, url=url, at=at)
+        article = _article(entry, document, url=url, feed=feed or url, at=at)
         if article is not None:
             articles.setdefault(article.url, article)
     newest = sorted(articles.values(), key=lambda article: article.published_at, reverse=True)
@@ -73,14 +76,14 @@ def parse(body: bytes, *, url: str, content_type: str, at: datetime, at_most: in
     )
 
 
-def _article(entry: Entry, document: Document, *, url: str, at: datetime) -> Article | None:
+def _article(entry: Entry, document: Document, *, url: str, feed: str, at: datetime) -> Article | None:
     summary = plain(entry.summary or entry.content, at_most=LONGEST_SUMMARY)
     title = plain(entry.title, at_most=LONGEST_TITLE) or plain(summary, at_most=100)
     if not title:
         return None
     # An id may be an address too; but one that is not complete is only a name.
     links = (*entry.links, entry.id) if ABSOLUTE.match(entry.id) else entry.links
-    found = _canonical(links, base=url) or _marked(url, entry.id or f"{title}\n{summary}")
+    found = _canonical(links, base=url) or _marked(feed, entry.id or f"{title}\n{summary}")
     return Article(
         url=found,
         guid=plain(entry.id, at_most=LONGEST_ID) or None,

@@ -36,6 +36,7 @@ class Order(BaseModel):
     content_type: str
     at: datetime
     at_most: int
+    feed: str
 
 
 class Fault(BaseModel):
@@ -60,9 +61,9 @@ class Readers:
         for _ in range(count):
             self._idle.put(None)
 
-    def parse(self, body: bytes, *, url: str, content_type: str, at: datetime, at_most: int) -> Parsed:
+    def parse(self, body: bytes, *, url: str, content_type: str, at: datetime, at_most: int, feed: str = "") -> Parsed:
         """As `parse.parse`, elsewhere; BadFeed also if it takes too much."""
-        told = Order.model_construct(body=body, url=url, content_type=content_type, at=at, at_most=at_most)
+        told = Order.model_construct(body=body, url=url, content_type=content_type, at=at, at_most=at_most, feed=feed)
         line = self._ask(told.model_dump_json().encode() + b"\n")
         if not line.endswith(b"\n"):
             raise BadFeed("too_complex", "reading it takes more time or memory than a feed may")
@@ -152,7 +153,14 @@ def _main(seconds: float) -> None:
 
 def _answer(told: Order) -> Parsed | Fault:
     try:
-        return parse(told.body, url=told.url, content_type=told.content_type, at=told.at, at_most=told.at_most)
+        return parse(
+            told.body,
+            url=told.url,
+            content_type=told.content_type,
+            at=told.at,
+            at_most=told.at_most,
+            feed=told.feed,
+        )
     except BadFeed as error:
         return Fault(code=error.code, message=str(error))
     except Exception as error:

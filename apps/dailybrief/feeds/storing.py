@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from apps.dailybrief.feeds.fetch import Failed, Fetched, NotModified
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import Article, Parsed
-from apps.dailybrief.tables import Feed, RawArticle
+from apps.dailybrief.tables import Feed, ForgottenArticle, RawArticle
 
 INSERTS: dict[str, Callable[..., Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 LONGEST_ERROR = 500
@@ -85,7 +85,8 @@ def store(session: Session, reading: Reading, limits: Limits) -> Stored:
                 return Stored()
             _name(session, reading.feed, parsed.title)
             earliest = reading.at - limits.retain_articles
-            recent = [article for article in parsed.articles if article.published_at >= earliest]
+            gone = _forgotten(session, [one.url for one in parsed.articles if one.published_at == reading.at])
+            recent = [one for one in parsed.articles if one.published_at >= earliest and one.url not in gone]
             new = _insert(session, reading, recent)
             return Stored(new=new, duplicates=len(recent) - new, outdated=len(parsed.articles) - len(recent))
         case NotModified(status=status):
@@ -119,6 +120,11 @@ def _note(session: Session, reading: Reading, **values: Any) -> bool:
 def _name(session: Session, feed: Known, title: str) -> None:
     """A feed without a name is called what it calls itself."""
     session.execute(update(Feed).where(Feed.id == feed.id, Feed.title == "").values(title=title))
+
+
+def _forgotten(session: Session, undated: Sequence[str]) -> set[str]:
+    """Which of these articles, of which the feed says no date, were here before and have been deleted."""
+    return set(session.scalars(select(ForgottenArticle.url).where(ForgottenArticle.url.in_(undated))))
 
 
 def _insert(session: Session, reading: Reading, articles: Sequence[Article]) -> int:

@@ -18,6 +18,7 @@ from apps.dailybrief.settings import Settings
 from holdfast.web import Problem, Site, Who, wants_page
 
 LONGEST = 2000
+READING = "rss_ingestion"
 
 
 class NewFeed(BaseModel):
@@ -57,7 +58,9 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
             found = catalogue.listed(session)
             if not wants_page(request):
                 return JSONResponse({"feeds": [told(one) for one in found]})
-            return site.render(request, who, "feeds.html", feeds=found, refused=refused, why=_fault(refused, settings))
+            next_at = next((one.next_at for one in site.hf.schedules.list() if one.name == READING), None)
+            why = _fault(refused, settings)
+            return site.render(request, who, "feeds.html", feeds=found, refused=refused, why=why, next_at=next_at)
 
     @pages.post("", name="feeds.add", status_code=201)
     def add(request: Request, body: NewFeed, who: Annotated[Who, Depends(site.operator)]) -> Response:

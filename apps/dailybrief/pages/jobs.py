@@ -18,7 +18,7 @@ from holdfast.web import Problem, Site, Who, wants_page
 
 MOST, USUAL = 500, 100
 SAID = {
-    "claimed": "The slot is claimed, and its run is under way",
+    "claimed": "The slot is claimed; the worker runs it now",
     "slot_taken": "That slot has been claimed before; nothing was started",
     "still_running": "An earlier run of the job has not ended; nothing was started",
     "bad_slot": "A slot is an instant like 2026-11-16T06:00:00",
@@ -77,6 +77,9 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
         limit: Annotated[int, Query(ge=1, le=MOST)] = USUAL,
     ) -> Response:
         """The newest claims first, of one job or all, in one status or all."""
+        if status and status not in job_runs.STATUSES:
+            known = ", ".join(job_runs.STATUSES)
+            raise Problem("unknown_status", f"there is no status {status!r}; there is: {known}", status=422)
         if wants_page(request):
             return page(request, who, job=job, status=status)
         with readers() as session:

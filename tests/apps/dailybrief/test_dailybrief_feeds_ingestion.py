@@ -22,6 +22,8 @@ from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import Article, Parsed
 from apps.dailybrief.feeds.reading import Readers
 from apps.dailybrief.feeds.storing import Known, Read, Reading, store
+from apps.dailybrief.retention import clean
+from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed, RawArticle
 from sqlalchemy import func, select, text, update
 from tests.apps.dailybrief.feed_server import OWN, SHARED, FeedServer, addresses
@@ -336,6 +338,25 @@ def test_what_is_older_than_articles_are_kept_is_not_taken_in_again(writers: Ses
     with writers.begin() as session:
         assert store(session, old, LIMITS) == storing.Stored(outdated=1)
     assert stored(writers) == []
+
+
+def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(either: Sessions) -> None:
+    """The feed lists it for ever, and each time it would be of today."""
+    address, article = "https://news.example/feed", "https://news.example/1"
+    add(either, address)
+    began, later = now(), now() + 3 * LIMITS.retain_articles
+    for at, expected in ((began, storing.Stored(new=1)), (later, storing.Stored(duplicates=1))):
+        with either.begin() as session:
+            found = brought(known(either, address), article, published_at=at)
+            assert store(session, replace(found, at=at), LIMITS) == expected
+    clean(either, Settings(retain_articles=LIMITS.retain_articles), now=later)
+    assert stored(either) == []
+
+    dated = brought(known(either, address), article, published_at=later - timedelta(hours=1))
+    undated = brought(known(either, address), article, published_at=later)
+    with either.begin() as session:
+        assert store(session, replace(undated, at=later), LIMITS) == storing.Stored(outdated=1)
+        assert store(session, replace(dated, at=later), LIMITS) == storing.Stored(new=1), "the feed says when now"
 
 
 def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from apps.dailybrief.feeds.decoding import decode
@@ -160,6 +161,14 @@ def test_an_article_without_any_address_gets_one_that_stays(entry: str) -> None:
     other = only(f"<title>B</title>{entry.replace('17', '18')}")
     assert first.url == again.url != other.url
     assert first.url.startswith(f"{URL}#")
+
+
+def test_the_address_that_an_article_gets_does_not_follow_the_feeds_redirects() -> None:
+    body = b"<rss version='2.0'><channel><item><title>A</title><guid>17</guid></item></channel></rss>"
+    known = partial(parse, body, content_type="text/xml", at=NOW, at_most=9, feed="https://news.example/feed")
+    here, there = (known(url=f"https://{host}.test/mirror").articles[0].url for host in "ab")
+    assert here == there
+    assert here.startswith("https://news.example/feed#")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_the_brief_has_the_events_of_today_by_sources_and_freshness(site: TwoSer
         ("/editions/1999-01-01", 404, "edition_not_found"),
         ("/editions/soon", 422, "invalid_request"),
         ("/job-runs?limit=0", 422, "invalid_request"),
+        ("/job-runs?status=fine", 422, "unknown_status"),
     ],
 )
 def test_what_is_not_there_is_a_problem_with_a_code(site: TwoServices, path: str, status: int, code: str) -> None:
@@ -185,6 +186,7 @@ def test_a_person_reads_the_brief_and_opens_an_event(page: Page) -> None:
     page.get_by_role("link", name=f"{datetime.now(UTC):%Y-%m-%d}").click()
     expect(page.locator("article").first).to_contain_text("bridge", ignore_case=True)
     expect(page.locator(".edition-body a").first).to_have_attribute("href", re.compile("^https://"))
+    expect(page.locator(".edition-body time").first).to_have_text(re.compile(r"^\d\d:\d\d$"))  # as it was published
 
 
 def test_a_person_adds_a_feed_is_told_what_is_wrong_with_another_and_removes_it(page: Page) -> None:

@@ -6,25 +6,28 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
-from apps.dailybrief import database, job_runs, tables, timetable
+from apps.dailybrief import database, job_runs, services, tables, timetable
 from apps.dailybrief.job_runs import JobRun
 from apps.dailybrief.settings import Settings, load
 from apps.dailybrief.wallclock import WallClock
 from sqlalchemy import Engine, text
 
-from holdfast import Holdfast, InvalidSetting, SlotTaken, StillRunning
+from holdfast import GiveUp, Holdfast, InvalidSetting, SlotTaken, StillRunning, Worker
 from holdfast.ids import Ids
 from holdfast.testing import FakeClock, Manual
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+NAMED = f"host:1:{services.WORKER}:0123456789"
 COLUMNS = [
     "id",
     "job_name",
@@ -310,6 +313,55 @@ def test_a_run_over_its_time_whose_worker_is_silent_is_skipped_timeout_and_the_n
     assert (stuck.status, stuck.finished_at, stuck.worker_instance) == ("skipped_timeout", clock.now(), "silent")
     assert (after.scheduled_for, after.status) == (START + 20 * MINUTE, "success")
     assert newsroom.verify() == []
+
+
+@pytest.mark.contract("J9", "J6")
+def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(url: str) -> None:
+    """Both could be said of it: that it ran too long is a guess, that its worker was gone is known."""
+    planned = replace(timetable.plan(Settings())[0], expected=timedelta(milliseconds=1))
+    with Holdfast(url, tick=0.1, lease=1) as hf:
+        engine = database.connect(url)
+        job_runs.create(engine)
+        timetable.put(hf, planned, ZoneInfo("UTC"), _function())
+        Manual(hf).schedule()
+        hf.schedules.trigger(planned.name, scheduled_for=START)
+        assert len(Manual(hf).worker(NAMED, queues=[timetable.QUEUE]).claim()) == 1
+        with Worker(hf, queues=[timetable.QUEUE], exclusive=services.WORKER, unknown="fail"):
+            [row] = rows(engine)
+            assert (row.status, row.error_message, row.worker_instance) == ("failed", job_runs.RECOVERED, NAMED)
+            assert row.finished_at is not None
+        engine.dispose()
+
+
+@pytest.mark.contract("J11", "J10", "J2")
+def test_a_run_does_something_only_with_a_slot_in_time_and_by_the_one_worker(
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.dailybrief import engine
+
+    monkeypatch.setattr(engine, "readers", database.readers(store))
+    monkeypatch.setattr(engine, "hf", newsroom)
+
+    def refused(run_id: str) -> str | None:
+        ctx: Any = SimpleNamespace(run=SimpleNamespace(id=run_id))
+        try:
+            engine._require_slot(ctx)
+        except GiveUp as error:
+            return error.failure_type
+        return None
+
+    run_id = newsroom.schedules.trigger("rss_ingestion", scheduled_for=START - HOUR).id
+    assert refused("of no slot") == "NO_SLOT"
+    assert refused(run_id) == "WRONG_WORKER", "nobody has it"
+    manual.worker(NAMED, queues=[timetable.QUEUE]).claim()
+    clock.advance(5 * MINUTE)
+    assert refused(run_id) is None, "by hand the past is allowed; its grace counts from the claim"
+    clock.advance(timedelta(seconds=1))
+    assert refused(run_id) == "MISFIRED", "it was claimed, and nobody began it"
+
+    other = newsroom.schedules.trigger("event_clustering", scheduled_for=START).id
+    manual.worker("host:2:worker:1", queues=[timetable.QUEUE]).claim()
+    assert refused(other) == "WRONG_WORKER"
 
 
 @pytest.mark.contract("J4")
