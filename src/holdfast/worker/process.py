@@ -105,7 +105,8 @@ class Child:
             self._say({"until": self._running.lease_until - self._margin})
             if self._running.stopped is not None:
                 self._say_stop()
-        channels.desk.sendall(line(start))
+        with contextlib.suppress(ConnectionError):  # it is gone already: how, its supervisor tells
+            channels.desk.sendall(line(start))
 
     def _say_stop(self) -> None:
         if self._told_at is None:
