@@ -1,18 +1,21 @@
-"""Analysis: what was read in a document, whoever has read it. It is kept as JSON until all of it is in the tables."""
+"""Analysis: what was read in a document, whoever has read it. It is kept as JSON until all of it is in the tables.
+
+What comes from outside is checked here, and its texts are cleaned of what a database or a page can't have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from apps.extraction.texts import clean
 
 PageNumber = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Text = Annotated[str, BeforeValidator(clean)]
 
 
 class Unreadable(Exception):
@@ -27,7 +30,7 @@ class Unreadable(Exception):
 class Cell:
     row: Count
     column: Count
-    text: str
+    text: Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +48,15 @@ class Pair:
     """A name and the value that stands beside it."""
 
     page: PageNumber
-    name: str
-    value: str
+    name: Text
+    value: Text
     confidence: Share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
     number: PageNumber
-    text: str
+    text: Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +72,11 @@ class Analysis:
 
     @classmethod
     def from_json(cls, kept: bytes) -> Analysis:
-        """ValueError if it is none: a page twice, a text that is a number."""
-        found = _form.validate_json(kept, strict=True)
+        return _form.validate_json(kept, strict=True)
+
+    def checked(self) -> Analysis:
+        """The same, clean; ValueError or TypeError if it is none: a page twice, a text that is a number."""
+        found = _form.validate_python(asdict(self), strict=True)
         if len({page.number for page in found.pages}) < len(found.pages):
             raise ValueError("a page comes twice")
         return found
@@ -80,16 +86,9 @@ _form: TypeAdapter[Analysis] = TypeAdapter(Analysis)
 
 
 def bounded(analysis: Analysis, *, most_pages: int, most_characters: int) -> Analysis:
-    """The same with texts that can be kept; Unreadable if there is more of it than is taken."""
+    """The same, or Unreadable if there is more of it than is taken."""
     if len(analysis.pages) > most_pages:
         raise Unreadable("TOO_MANY_PAGES", f"it has {len(analysis.pages)} pages; {most_pages} are read at most")
-    pages = [replace(page, text=clean(page.text)) for page in analysis.pages]
-    tables = [replace(table, cells=list(_clean_cells(table.cells))) for table in analysis.tables]
-    pairs = [replace(pair, name=clean(pair.name), value=clean(pair.value)) for pair in analysis.pairs]
-    if sum(len(page.text) for page in pages) > most_characters:
+    if sum(len(page.text) for page in analysis.pages) > most_characters:
         raise Unreadable("TOO_LONG", f"it has more than {most_characters} characters")
-    return Analysis(pages=pages, tables=tables, pairs=pairs)
-
-
-def _clean_cells(cells: Iterable[Cell]) -> Iterable[Cell]:
-    return (replace(cell, text=clean(cell.text)) for cell in cells)
+    return analysis

@@ -50,7 +50,7 @@ def router(site: Site) -> APIRouter:
                 raise Problem("storage_unavailable", str(error), status=503) from error
         if wants_page(request):
             return RedirectResponse(request.url_for("extraction.document", document_id=taken.id).path, 303)
-        return await run_in_threadpool(_view, taken.id)
+        return shapes.document_of(taken, Job.new(taken.run_id, taken.id))
 
     @documents.get("/documents", name="extraction.documents", response_model=shapes.DocumentList)
     def list_documents(

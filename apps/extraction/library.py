@@ -80,6 +80,20 @@ class Job:
     failure_type: str | None
     error_log: str | None
 
+    @classmethod
+    def new(cls, id: str, document_id: str) -> Job:
+        """One that was just submitted."""
+        return cls(
+            id=id,
+            document_id=document_id,
+            status="PENDING",
+            attempts=0,
+            started_at=None,
+            completed_at=None,
+            failure_type=None,
+            error_log=None,
+        )
+
 
 class Deleted(Exception):
     """The document is not there any more."""

@@ -19,8 +19,10 @@ class AzureBlobs:
     name = "blobs"
 
     def __init__(self, connection: str, container: str, *, timeout: float) -> None:
+        # Someone waits for an upload: one more try after a second, and then they are told.
+        patience = {"retry_total": 1, "initial_backoff": 1, "increment_base": 1, "random_jitter_range": 0}
         self._container = ContainerClient.from_connection_string(
-            connection, container, retry_total=2, connection_timeout=timeout, read_timeout=timeout
+            connection, container, connection_timeout=timeout, read_timeout=timeout, **patience
         )
         self._there = False
 

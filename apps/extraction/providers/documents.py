@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,7 +129,7 @@ def _analysis(told: dict[str, Any]) -> Analysis:
             if pair.value is not None
         ],
     )
-    return Analysis.from_json(json.dumps(asdict(made)).encode())  # the SDK checks no type
+    return made.checked()  # the SDK checks no type
 
 
 def _page_of(element: Any) -> int:

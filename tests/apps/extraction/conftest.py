@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psycopg
+import pysqlite3.dbapi2 as pysqlite3
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.services import Services, services
 from tests.apps.serving import Child, Site, until
+from tests.databases import new_name
+
+from holdfast.testing.postgres import PostgresServer
 
 ENDED = ("COMPLETED", "FAILED")
 
@@ -28,34 +35,46 @@ def pdf(*pages: str) -> bytes:
 
 
 class Extraction:
-    """A site and a worker on one database."""
+    """A site and a worker on one database; `inside` has the site be the worker, too."""
 
-    def __init__(self, folder: Path, url: str, **settings: str) -> None:
-        self.url = url
-        quick = {"HOLDFAST_LEASE": "2", "HOLDFAST_TICK": "0.1", **settings}
-        self.site = Site(folder, "apps.extraction.web:site", url=url, settings=quick)
-        self.worker = Child(
-            folder, "holdfast", "worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4",
-            url=url, ready=" serves ", settings=quick,
-        )  # fmt: skip
+    def __init__(self, folder: Path, url: str, *, inside: bool = False, **settings: str) -> None:
+        self.folder, self.url = folder, url
+        self._quick = {"HOLDFAST_LEASE": "2", "HOLDFAST_TICK": "0.1", **settings}
+        arguments = ("--worker", "-c", "4") if inside else ()
+        self.site = Site(folder, "apps.extraction.web:site", *arguments, url=url, settings=self._quick)
+        self.worker = self.another()
+        self._inside = inside
+
+    def another(self) -> Child:
+        """Another worker of the same database."""
+        arguments = ("holdfast", "worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4")
+        return Child(self.folder, *arguments, url=self.url, ready=" serves ", settings=self._quick)
 
     def start(self) -> None:
         self.site.start()
-        self.worker.start()
+        if not self._inside:
+            self.worker.start()
 
     def stop(self) -> None:
         for child in (self.worker, self.site):
             if child.alive:
                 child.kill()
 
+    def post(self, content: bytes, name: str = "a.pdf") -> httpx.Response:
+        return self.site.http.post("/documents", files={"file": (name, content)})
+
     def upload(self, content: bytes, name: str = "a.pdf") -> str:
-        answer = self.site.http.post("/documents", files={"file": (name, content)})
+        answer = self.post(content, name)
         assert answer.status_code == 200, answer.text
-        assert answer.json()["status"] == "Processing"
+        assert (answer.json()["status"], answer.json()["job"]["status"]) == ("Processing", "PENDING")
         return str(answer.json()["id"])
 
     def document(self, document_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.site.get(f"/documents/{document_id}")
+        return found
+
+    def job(self, document_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.document(document_id)["job"]
         return found
 
     def ended(self, document_id: str) -> dict[str, Any]:
@@ -65,28 +84,52 @@ class Extraction:
             found = self.document(document_id)
             return found if found["job"]["status"] in ENDED else None
 
-        return until(look, f"document {document_id} has ended")
+        return until(look, f"document {document_id} has ended", within=120)
+
+    def documents(self) -> int:
+        """How many rows there are, by SQL of our own."""
+        return int(self.sql("select count(*) from uploads")[0][0])
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(self.connect()) as connection:
+            found = connection.execute(statement)
+            return found.fetchall() if found.description else []
+
+    def connect(self) -> Any:
+        if self.url.startswith("sqlite"):
+            return pysqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=30)
+        return psycopg.connect(self.url, autocommit=True)
 
 
-Make = Callable[..., Extraction]
+@contextlib.contextmanager
+def running(folder: Path, url: str | None = None, *, inside: bool = False, **settings: str) -> Iterator[Extraction]:
+    app = Extraction(folder, url or f"sqlite:///{folder / 'work.db'}", inside=inside, **settings)
+    try:
+        app.start()
+        yield app
+    finally:
+        app.stop()
 
 
-@pytest.fixture
-def cloud() -> Iterator[Services]:
+@contextlib.contextmanager
+def postgres_database(server: PostgresServer) -> Iterator[str]:
+    """A database of its own: `create extension` is for a whole one."""
+    name = new_name()
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+        yield server.url_of(name)
+        connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture(scope="module")
+def services_here() -> Iterator[Services]:
     with services() as made:
         yield made
 
 
 @pytest.fixture
-def extraction(tmp_path: Path) -> Iterator[Make]:
-    """Makes one; all that were made are stopped in the end."""
-    made: list[Extraction] = []
-
-    def make(url: str | None = None, **settings: str) -> Extraction:
-        made.append(Extraction(tmp_path, url or f"sqlite:///{tmp_path / 'work.db'}", **settings))
-        made[-1].start()
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.stop()
+def cloud(services_here: Services) -> Iterator[Services]:
+    """The services, as if no one had asked them anything."""
+    services_here.reset()
+    yield services_here
+    services_here.reset()

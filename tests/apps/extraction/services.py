@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import io
 import json
+import socket
 import struct
 import threading
 import uuid
@@ -25,14 +26,33 @@ KEY = "a-key-for-tests"
 DIMENSIONS = 32
 
 
+class Gate:
+    """A request that is held when it comes. `open` lets it go on; nothing was done for it until then."""
+
+    def __init__(self) -> None:
+        self._arrived, self._open = threading.Event(), threading.Event()
+
+    @property
+    def has_come(self) -> bool:
+        return self._arrived.is_set()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def hold(self) -> None:
+        self._arrived.set()
+        self._open.wait(120)
+
+
 @dataclass
 class Fault:
-    """An answer that is not the usual one; `hang` answers nothing until the test is over."""
+    """An answer that is not the usual one; `hang` answers nothing until the test is over, `gate` when it is opened."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b'{"error": {"code": "InternalServerError", "message": "it fell over"}}'
     hang: bool = False
+    gate: Gate | None = None
 
 
 class Services:
@@ -45,6 +65,7 @@ class Services:
         self.polls = 1
         self.failed: dict[str, Any] | None = None
         self.over = threading.Event()
+        self._gates: list[Gate] = []
         self._lock = threading.Lock()
         self._analyses: dict[str, tuple[bytes, int]] = {}
         services = self
@@ -106,6 +127,7 @@ class Services:
             "EXTRACTION_BATCH": "2",
             "EXTRACTION_RETRY_DELAY": "0.1",
             "EXTRACTION_REQUEST_TIMEOUT": "2",
+            "EXTRACTION_BREAKER_FAILURES": "50",
             "EXTRACTION_BREAKER_PAUSE": "0.3",
         }
 
@@ -113,8 +135,29 @@ class Services:
         """The next requests of a kind (analyze, result, embeddings) are answered like this."""
         self.faults[what].extend(faults)
 
-    def close(self) -> None:
+    def hold(self, what: str) -> Gate:
+        """The next request of a kind is held, and answered as usual when its gate is opened."""
+        gate = Gate()
+        self._gates.append(gate)
+        self.plan(what, Fault(gate=gate))
+        return gate
+
+    def reset(self) -> None:
+        """Forget what was planned and counted."""
         self.over.set()
+        for gate in self._gates:
+            gate.open()
+        with self._lock:
+            self.over = threading.Event()
+            self.counts.clear()
+            self.bodies.clear()
+            self._gates.clear()
+            for faults in self.faults.values():
+                faults.clear()
+            self.polls, self.failed = 1, None
+
+    def close(self) -> None:
+        self.reset()
         self._server.shutdown()
         self._server.server_close()
 
@@ -122,10 +165,17 @@ class Services:
         with self._lock:
             self.counts[what] += 1
             fault = self.faults[what].popleft() if self.faults[what] else None
+            over = self.over
         if fault is None:
             return False
+        if fault.gate is not None:
+            fault.gate.hold()
+            if not _listens(handler.connection):
+                handler.close_connection = True  # who asked is gone: nothing is done, and nothing billed
+                return True
+            return False
         if fault.hang:
-            self.over.wait(30)
+            over.wait(60)
         handler.answer(fault.status, fault.body, fault.headers)
         return True
 
@@ -147,6 +197,9 @@ class Services:
             return
         name = handler.path.partition("?")[0].rpartition("/")[2]
         with self._lock:
+            if name not in self._analyses:
+                handler.answer(404, {"error": {"code": "NotFound", "message": "no such operation"}})
+                return
             body, polls = self._analyses[name]
             self._analyses[name] = body, polls - 1
         if polls > 0:
@@ -178,6 +231,13 @@ class Services:
             200,
             {"object": "list", "model": asked["model"], "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}},
         )
+
+
+def _listens(connection: socket.socket) -> bool:
+    """Whether the other end is still there; what it closed reads as an end."""
+    with contextlib.suppress(BlockingIOError):
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    return True
 
 
 @contextlib.contextmanager
