@@ -60,10 +60,16 @@ def cues(words: Iterable[Word]) -> list[Cue]:
 def srt(lines: Sequence[Cue]) -> str:
     """The file that players read: numbered, with times, one cue after another."""
     return "".join(
-        f"{number}\n{_time(cue.begins)} --> {_time(cue.ends)}\n{cue.text}\n\n" for number, cue in enumerate(lines, 1)
+        f"{number}\n{_time(cue.begins)} --> {_time(cue.ends)}\n{_harmless(cue.text)}\n\n"
+        for number, cue in enumerate(lines, 1)
     )
 
 
 def _time(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02},{rest:03}"
+
+
+def _harmless(text: str) -> str:
+    """What would be taken for a line of times is told with another arrow."""
+    return text.replace("-->", "→")

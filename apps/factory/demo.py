@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import IntegrityError
 
-from apps.factory import videos
+from apps.factory import tables, videos
 from apps.factory.engine import QUEUE
 from apps.factory.formats import Format
 from apps.factory.settings import settings
@@ -44,7 +44,7 @@ def main() -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    videos.prepare()
+    tables.prepare()
     hand_in()
     crew = [_hired() for _ in range(settings().workers)]
     failed: list[int] = []

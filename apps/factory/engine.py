@@ -17,15 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, select
-from sqlalchemy.orm import Session, sessionmaker
-
-from apps.factory import encoding, publishing, speech, tables, workshop
+from apps.factory import encoding, publishing, speech, workshop
 from apps.factory.formats import Format
-from apps.factory.scripts import Scene
+from apps.factory.ledger import Ledger
+from apps.factory.scenes import Scene
 from apps.factory.settings import settings
-from apps.factory.shelf import Product, Shelf
-from apps.factory.tables import Picture
+from apps.factory.shelf import Product, Shelf, Write
 from holdfast import Context, GiveUp, Holdfast, Retry
 
 QUEUE = "factory"
@@ -80,34 +77,35 @@ def render(
     shape: dict[str, Any],
 ) -> dict[str, Any]:
     """Check every segment, and join them to a video with captions, chapters and a poster."""
-    pieces = [_piece(ctx, *one, shape) for one in zip(script, audio, segments, strict=True)]
-    whole = workshop.Whole(pieces=pieces, shape=Format(**shape))
+    whole = _whole(ctx, script, audio, segments, shape)
     parts = [{name: part["sha256"] for name, part in one["parts"].items()} for one in (*audio, *segments)]
     titles = [scene["title"] for scene in script]
-    made = _shelf().provide(
-        ctx,
-        {"parts": parts, "titles": titles, "shape": shape, "encoder": encoding.version()},
-        {
-            "video.mp4": whole.write_video,
-            "captions.srt": whole.write_captions,
-            "chapters.json": whole.write_chapters,
-            "poster.jpg": whole.write_poster,
-        },
-    )
+    inputs = {"parts": parts, "titles": titles, "shape": shape, "encoder": encoding.version()}
+    made = _shelf().provide(ctx, inputs, whole.writers)
     return _result(made, milliseconds=whole.chapters[-1].ends, title=whole.title)
 
 
 @video.stage(after=render, **_apart)
 def commit(
     ctx: Context,
-    render: dict[str, Any],
+    script: list[dict[str, Any]],
     audio: list[dict[str, Any]],
+    visuals: list[dict[str, Any]],
+    render: dict[str, Any],
     shape: dict[str, Any],
     video_id: str,
     edition: int,
 ) -> dict[str, Any]:
-    """Publish it: the files, then the manifest."""
-    files = {name: _shelf().fetch(ctx, part, _gone) for name, part in render["parts"].items()}
+    """Publish it: the files, then the manifest. A file that was damaged since is joined again."""
+
+    @cache
+    def whole() -> workshop.Whole:
+        return _whole(ctx, script, audio, visuals, shape)
+
+    def again(name: str) -> Write:
+        return lambda path: whole().writers[name](path)
+
+    files = {name: _shelf().fetch(ctx, part, again(name)) for name, part in render["parts"].items()}
     about = {
         "video": video_id,
         "edition": edition,
@@ -118,7 +116,7 @@ def commit(
         "synthesiser": sorted({one["synthesiser"] for one in audio}),
         "encoder": encoding.version(),
     }
-    return publishing.publish(folder_of(video_id, edition), files, about)
+    return publishing.publish(folder_of(video_id, edition), files, about, by=ctx.run.id)
 
 
 def folder_of(video_id: str, edition: int) -> Path:
@@ -127,23 +125,12 @@ def folder_of(video_id: str, edition: int) -> Path:
 
 
 @cache
-def database() -> Engine:
-    return tables.connect(hf.settings.url)
-
-
-@cache
-def writers() -> sessionmaker[Session]:
-    return sessionmaker(database())
-
-
-@cache
-def readers() -> sessionmaker[Session]:
-    """Sessions that wait for nobody."""
-    return sessionmaker(database().execution_options(reading=True))
+def _ledger() -> Ledger:
+    return Ledger(hf.settings.url)
 
 
 def _shelf() -> Shelf:
-    return Shelf(hf, writers())
+    return Shelf(hf, _ledger())
 
 
 def _result(product: Product, **more: Any) -> dict[str, Any]:
@@ -167,6 +154,17 @@ def _film(ctx: Context, scene: dict[str, Any], audio: dict[str, Any], shape: dic
     )
 
 
+def _whole(
+    ctx: Context,
+    script: list[dict[str, Any]],
+    audio: list[dict[str, Any]],
+    visuals: list[dict[str, Any]],
+    shape: dict[str, Any],
+) -> workshop.Whole:
+    pieces = [_piece(ctx, *one, shape) for one in zip(script, audio, visuals, strict=True)]
+    return workshop.Whole(pieces=pieces, shape=Format(**shape))
+
+
 def _piece(
     ctx: Context, scene: dict[str, Any], audio: dict[str, Any], seen: dict[str, Any], shape: dict[str, Any]
 ) -> workshop.Piece:
@@ -182,12 +180,7 @@ def _piece(
 def _picture(digest: str | None) -> bytes | None:
     if digest is None:
         return None
-    with readers()() as session:
-        found = session.scalar(select(Picture.content).where(Picture.sha256 == digest).limit(1))
+    found = _ledger().picture(digest)
     if found is None:
         raise GiveUp(f"the picture {digest[:12]}… is not there any more", failure_type="PICTURE_MISSING")
     return found
-
-
-def _gone(path: Path) -> None:
-    raise OSError(f"{path.name}: what was rendered is damaged; render again")

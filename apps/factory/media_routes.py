@@ -12,8 +12,9 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from apps.factory import publishing, showing, slides, videos
-from apps.factory.engine import folder_of, hf, readers
+from apps.factory.engine import folder_of, hf
 from apps.factory.shelf import LOST
+from apps.factory.tables import database
 from holdfast.web import IMAGES, Problem, Site, Who, magic, takes, wants_page
 
 TYPES = {
@@ -61,7 +62,7 @@ def router(site: Site) -> APIRouter:
     @routes.get("/pictures", name="factory.pictures")
     def pictures(who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The pictures that scripts may show, by name."""
-        with readers()() as session:
+        with database().read() as session:
             return JSONResponse({"pictures": videos.pictures(session)})
 
     @routes.post("/pictures/{name}", name="factory.picture", status_code=201)
@@ -86,7 +87,7 @@ def router(site: Site) -> APIRouter:
 def _known(video_id: str, edition: int) -> showing.Standing:
     """Names from an address are looked up, never joined to a path as they are."""
     try:
-        with readers()() as session:
+        with database().read() as session:
             return showing.standing(session, video_id, edition)
     except videos.VideoNotFound as error:
         raise Problem("video_not_found", str(error), status=404) from error

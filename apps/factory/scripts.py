@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from markdown_it.token import Token
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-LONGEST, MOST_SCENES, MOST_WORDS = 100_000, 60, 150
+from apps.factory.lettering import Face, draws
+from apps.factory.scenes import Scene
+
+LONGEST, MOST_SCENES, MOST_WORDS, MOST_LETTERS = 100_000, 60, 150, 1_500
 MOST_POINTS, LONGEST_POINT, LONGEST_TITLE = 6, 120, 120
+SHOWN = 5
 CODE_LINES, CODE_COLUMNS = 16, 72
+POINTS = frozenset(f"{kind}_{end}" for kind in ("bullet_list", "list_item", "paragraph") for end in ("open", "close"))
 PICTURE = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
@@ -44,26 +48,6 @@ class ScriptInvalid(Exception):
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(map(str, faults)))
         self.faults = tuple(faults)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scene:
-    """One segment of the video: what is said, and what is shown meanwhile."""
-
-    title: str
-    narration: str
-    points: tuple[str, ...] = ()
-    picture: str | None = None
-    code: str | None = None
-    opening: bool = False
-    """Whether it is the title card."""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"points": list(self.points)}
-
-    @staticmethod
-    def from_json(found: dict[str, Any]) -> Scene:
-        return Scene(**{**found, "points": tuple(found["points"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +75,9 @@ def parse(text: str, *, pictures: Collection[str] = ()) -> Script:
         raise ScriptInvalid(
             [Fault(code="script_too_long", line=1, message=f"a script has at most {LONGEST:,} letters")]
         )
-    from markdown_it import MarkdownIt  # here: who works on a segment has no use for it, and starts sooner without
-
+    if (at := text.find("\0")) >= 0:
+        message = "a text ends at a zero byte for some who read it"
+        raise ScriptInvalid([Fault(code="letter_unknown", line=text.count("\n", 0, at) + 1, message=message)])
     reader = _Reader(pictures)
     reader.read(MarkdownIt("commonmark").parse(text))
     if reader.faults:
@@ -123,6 +108,7 @@ class _Reader:
         for first, block in _blocks(tokens):
             line = first.map[0] + 1 if first.map else 1
             self._kinds().get(first.type, self._unknown)(block, line)
+            self._letters(block, line)
         if not self.drafts:
             self._fault("title_missing", 1, "a script begins with its title: # Title")
         elif len(self.drafts) == 1:
@@ -143,6 +129,8 @@ class _Reader:
 
     def _heading(self, block: Sequence[Token], line: int) -> None:
         title, level = _plain(block), block[0].tag
+        if _images(block):
+            return self._fault("picture_in_text", line, "a picture stands in a paragraph of its own")
         if not title:
             return self._fault("title_empty", line, "a heading needs words")
         if len(title) > LONGEST_TITLE:
@@ -158,8 +146,7 @@ class _Reader:
 
     def _paragraph(self, block: Sequence[Token], line: int) -> None:
         draft = self._draft(line)
-        inline = block[1].children or []
-        images = [token for token in inline if token.type == "image"]
+        inline, images = block[1].children or [], _images(block)
         if not images:
             draft.narration.append(_plain(block))
         elif len(images) > 1 or any(token.type == "text" and token.content.strip() for token in inline):
@@ -185,12 +172,21 @@ class _Reader:
         if any(token.type.endswith("list_open") for token in block[1:]):
             return self._fault("points_nested", line, "points have no points of their own")
         for token in block:
+            at = (token.map or [line - 1])[0] + 1
             if token.type == "inline":
-                point, at = _plain([token]), (token.map or [line - 1])[0] + 1
-                if len(point) > LONGEST_POINT:
-                    self._fault("point_too_long", at, f"a point has at most {LONGEST_POINT} letters")
-                draft.points.append(point)
+                self._point(draft, token, at)
+            elif token.type not in POINTS and token.nesting >= 0:
+                self._unknown([token], at)
         return None
+
+    def _point(self, draft: _Draft, token: Token, line: int) -> None:
+        point = _plain([token])
+        if _images([token]):
+            self._fault("picture_in_text", line, "a picture stands in a paragraph of its own")
+        if len(point) > LONGEST_POINT:
+            self._fault("point_too_long", line, f"a point has at most {LONGEST_POINT} letters")
+        if point:
+            draft.points.append(point)
 
     def _code(self, block: Sequence[Token], line: int) -> None:
         draft, code = self._draft(line), block[0].content.rstrip().expandtabs(4)
@@ -208,6 +204,16 @@ class _Reader:
         what = block[0].type.removesuffix("_open").replace("_", " ")
         self._fault("part_unknown", line, f"a script has no {what}; it has narration, points (-), pictures and code")
 
+    def _letters(self, block: Sequence[Token], line: int) -> None:
+        """What the typeface lacks would be seen as empty boxes."""
+        code = block[0].type == "fence"
+        face = Face.CODE if code else Face.PLAIN
+        text = block[0].content.expandtabs(4).replace("\n", " ") if code else _plain(block)
+        lacking = sorted({letter for letter in text if not draws(letter, face)})
+        if lacking:
+            shown = ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in lacking[:SHOWN])
+            self._fault("letter_unknown", line, f"the typeface has no {shown}{' …' if len(lacking) > SHOWN else ''}")
+
     def _draft(self, line: int) -> _Draft:
         if not self.drafts:
             self._fault("title_missing", line, "a script begins with its title: # Title")
@@ -215,11 +221,13 @@ class _Reader:
         return self.drafts[-1]
 
     def _check(self, draft: _Draft) -> None:
-        words = sum(len(part.split()) for part in draft.narration)
-        if not words and not draft.opening:
+        said = " ".join(draft.narration) or (draft.title if draft.opening else "")
+        words, letters = len(said.split()), len(said)
+        if not any(map(str.isalnum, said)):
             self._fault("narration_missing", draft.line, f"scene {draft.title!r} says nothing: give it a paragraph")
-        if words > MOST_WORDS:
-            self._fault("scene_too_long", draft.line, f"a scene has at most {MOST_WORDS} words, this one {words}")
+        if words > MOST_WORDS or letters > MOST_LETTERS:
+            most = f"at most {MOST_WORDS} words and {MOST_LETTERS:,} letters, this one {words:,} and {letters:,}"
+            self._fault("scene_too_long", draft.line, f"a scene says {most}")
         if len(draft.points) > MOST_POINTS:
             self._fault("too_many_points", draft.line, f"a scene has at most {MOST_POINTS} points")
         shown = [what for what in (draft.points, draft.picture, draft.code) if what]
@@ -237,6 +245,10 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]:
         if token.level == 0 and token.nesting <= 0:
             yield tokens[begin], tokens[begin : end + 1]
             begin = end + 1
+
+
+def _images(tokens: Sequence[Token]) -> list[Token]:
+    return [child for token in tokens for child in token.children or [] if child.type == "image"]
 
 
 def _plain(tokens: Sequence[Token]) -> str:

@@ -15,11 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import update
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, sessionmaker
-
-from apps.factory.tables import Made
+from apps.factory.ledger import Ledger
 from holdfast import ArtifactCorrupt, ArtifactNotFound, Context, GiveUp, Holdfast, RunNotFound
 
 Write = Callable[[Path], object]
@@ -58,13 +54,13 @@ def key_of(ctx: Context, inputs: Mapping[str, Any]) -> str:
 class Shelf:
     """What there is, for one run that needs or makes something."""
 
-    def __init__(self, hf: Holdfast, sessions: sessionmaker[Session]) -> None:
-        self._hf, self._sessions = hf, sessions
+    def __init__(self, hf: Holdfast, ledger: Ledger) -> None:
+        self._hf, self._ledger = hf, ledger
 
     def provide(self, ctx: Context, inputs: Mapping[str, Any], files: Mapping[str, Write]) -> Product:
         """These files: as they are if they are whole, from another job that had the same input, or made now."""
         key, made = key_of(ctx, inputs), set[str]()
-        found = self._maker(key)
+        found = self._ledger.holder(key)
 
         def writing(name: str, write: Write) -> Write:
             def to(path: Path) -> None:
@@ -76,7 +72,8 @@ class Shelf:
 
         kept = {name: ctx.artifact(_named(name, key), writing(name, write)) for name, write in files.items()}
         if made or found != ctx.run.id:
-            self._note(ctx, key, made=bool(made))
+            stage, version = ctx.run.stage, ctx.run.stage_version
+            self._ledger.note(key, stage=stage, version=version, run_id=ctx.run.id, made=bool(made))
         if made:
             ctx.log.info("made %s", ", ".join(sorted(made)))
         parts = {name: Part(ctx.run.id, one.name, one.sha256, one.size) for name, one in kept.items()}
@@ -99,11 +96,6 @@ class Shelf:
             )
         return _local(mended.path)
 
-    def _maker(self, key: str) -> str | None:
-        with self._sessions() as session:
-            found = session.get(Made, key)
-            return None if found is None else found.run_id
-
     def _copied(self, run_id: str, name: str, path: Path) -> bool:
         try:
             with self._hf.artifacts.open(run_id, name, verify=True) as source, open(path, "wb") as copy:
@@ -111,18 +103,6 @@ class Shelf:
         except LOST:
             return False
         return True
-
-    def _note(self, ctx: Context, key: str, *, made: bool) -> None:
-        """Write down that this run has it: artifacts go with their run, and this one is the newest."""
-        again = update(Made).where(Made.key == key).values(run_id=ctx.run.id, times=Made.times + int(made))
-        new = {"stage": ctx.run.stage, "version": ctx.run.stage_version, "run_id": ctx.run.id, "times": 1}
-        try:
-            with self._sessions.begin() as session:
-                if session.execute(again).rowcount == 0:  # type: ignore[attr-defined]
-                    session.add(Made(key=key, **new))
-        except IntegrityError:  # someone else has just written it down
-            with self._sessions.begin() as session:
-                session.execute(again)
 
 
 def _named(name: str, key: str) -> str:

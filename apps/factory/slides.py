@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageOps
 
 from apps.factory.formats import Format
 from apps.factory.lettering import Box, Colour, Face, Lettered, draw, fit, font
-from apps.factory.scripts import Scene
+from apps.factory.scenes import Scene
 
 INK, SOFT, NIGHT = (240, 244, 248), (182, 196, 210), (13, 20, 30)
 THEMES: tuple[tuple[Colour, Colour, Colour], ...] = (

@@ -34,8 +34,15 @@ _WORD = re.compile(r"\S+")
 HERE = Path(__file__).parent
 
 
+NO_VOICE = 3  # what voice.py ends with
+
+
 class SpeechFailed(Exception):
     """The synthesiser did not speak."""
+
+
+class VoiceUnknown(SpeechFailed):
+    """The synthesiser has no such voice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +68,12 @@ def speak(text: str, *, voice: str, pace: int) -> Speech:
         case _:
             return _tones(text, pace)
     return Speech(samples=samples, words=_words(text, begins, len(samples) // 2), synthesiser=synthesiser())
+
+
+@cache
+def check(voice: str) -> None:
+    """See that a voice is there, or VoiceUnknown."""
+    speak("a", voice=voice, pace=400)
 
 
 @cache
@@ -106,7 +119,8 @@ def _program(text: str, voice: str, pace: int) -> bytes:
 def _run(command: Sequence[str], text: str) -> bytes:
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode or not done.stdout:
-        raise SpeechFailed(f"espeak-ng: {done.stderr.decode('utf-8', 'replace').strip()[-300:]}")
+        failure = VoiceUnknown if done.returncode == NO_VOICE else SpeechFailed
+        raise failure(f"espeak-ng: {done.stderr.decode('utf-8', 'replace').strip()[-300:]}")
     return done.stdout
 
 

@@ -10,11 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from apps.factory import showing, videos
-from apps.factory.engine import hf, readers
+from apps.factory.engine import hf
 from apps.factory.formats import Format
 from apps.factory.scripts import LONGEST, ScriptInvalid
 from apps.factory.settings import settings
 from apps.factory.showing import Standing
+from apps.factory.speech import VoiceUnknown
+from apps.factory.tables import database
 from holdfast.web import Problem, Site, Who, wants_page
 
 PAGE = 100
@@ -64,7 +66,7 @@ def router(site: Site) -> APIRouter:
     @routes.get("/videos", name="factory.videos")
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The newest videos, each as its newest edition stands."""
-        with readers()() as session:
+        with database().read() as session:
             found, pictures = showing.listed(session, limit=PAGE), sorted(videos.pictures(session))
         if not wants_page(request):
             return _json({"videos": found})
@@ -82,6 +84,8 @@ def router(site: Site) -> APIRouter:
             made = await run_in_threadpool(videos.create, given.script, given.format or Format())
         except ScriptInvalid as error:
             return _refused(request, who, given.script, error, there=request.url_for("factory.create").path)
+        except VoiceUnknown as error:
+            raise Problem("voice_unknown", str(error), status=422) from error
         return _answer(request, made.video_id, made.number, made.run_id)
 
     @routes.get("/videos/{video_id}", name="factory.video")
@@ -122,6 +126,8 @@ def router(site: Site) -> APIRouter:
         except ScriptInvalid as error:
             there = request.url_for("factory.editions", video_id=video_id).path
             return _refused(request, who, given.script, error, there=there, after=given.after)
+        except VoiceUnknown as error:
+            raise Problem("voice_unknown", str(error), status=422) from error
         except videos.VideoNotFound as error:
             raise Problem("video_not_found", str(error), status=404) from error
         except videos.EditedMeanwhile as error:
@@ -146,7 +152,7 @@ def router(site: Site) -> APIRouter:
     @routes.get("/jobs", name="factory.jobs")
     def jobs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The view `jobs` of the database: each stage's state and lease."""
-        with readers()() as session:
+        with database().read() as session:
             found = showing.jobs(session, limit=PAGE)
         if not wants_page(request):
             return _json({"jobs": found})
@@ -155,7 +161,7 @@ def router(site: Site) -> APIRouter:
     def _editor(
         request: Request, who: Who, script: str, *, there: str, after: int | None = None, faults: Any = ()
     ) -> Response:
-        with readers()() as session:
+        with database().read() as session:
             pictures = sorted(videos.pictures(session))
         return site.render(
             request, who, "factory_edit.html", script=script, there=there, after=after, faults=faults, pictures=pictures
@@ -178,7 +184,7 @@ def router(site: Site) -> APIRouter:
 
 def _standing(video_id: str, edition: int | None) -> Standing:
     try:
-        with readers()() as session:
+        with database().read() as session:
             return showing.standing(session, video_id, edition)
     except videos.VideoNotFound as error:
         raise Problem("video_not_found", str(error), status=404) from error

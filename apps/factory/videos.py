@@ -11,10 +11,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.factory import engine, scripts, slides, tables
+from apps.factory import engine, scripts, slides, speech
 from apps.factory.formats import Format
-from apps.factory.scripts import Scene
-from apps.factory.tables import Edition, Picture, Video
+from apps.factory.scenes import Scene
+from apps.factory.tables import Edition, Picture, Video, database
 
 LARGEST_PICTURE = 3_000_000
 
@@ -27,22 +27,15 @@ class EditedMeanwhile(Exception):
     """Someone else has handed in an edition since; nothing was changed."""
 
 
-def prepare() -> None:
-    """Make the tables that are missing, the engine's first."""
-    engine.hf.start()
-    tables.prepare(engine.database())
-
-
 def create(text: str, shape: Format, *, video_id: str | None = None) -> Edition:
-    """A new video and its first edition, which is made as soon as a worker is free; or ScriptInvalid."""
-    with engine.writers().begin() as session:
-        scenes = _checked(session, text)
-        made_at = engine.hf.clock.now()
-        session.add(Video(id=video_id or _name(scenes[0].title), title=scenes[0].title, made_at=made_at))
-        [video] = session.new
+    """A new video and its first edition, made as soon as a worker is free; or ScriptInvalid, or VoiceUnknown."""
+    speech.check(shape.voice)
+    scenes = _checked(text)
+    name = video_id or _name(scenes[0].title)
+    with database().write() as session:
+        session.add(Video(id=name, title=scenes[0].title, made_at=engine.hf.clock.now()))
         session.flush()
-        assert isinstance(video, Video)
-        return _submitted(session, video.id, 1, text, scenes, shape)
+        return _submitted(session, name, 1, text, scenes, shape)
 
 
 def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | None = None) -> Edition:
@@ -50,14 +43,16 @@ def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | 
 
     `after` is the edition that was edited; EditedMeanwhile if it is not the newest any more.
     """
+    if shape is not None:
+        speech.check(shape.voice)
+    scenes = _checked(text)
     try:
-        with engine.writers().begin() as session:
+        with database().write() as session:
             video, newest = session.get(Video, video_id), _newest(session, video_id)
             if video is None or newest is None:
                 raise VideoNotFound(f"there is no video {video_id!r}")
             if after is not None and after != newest.number:
                 raise EditedMeanwhile(f"edition {newest.number} is newer than {after}; begin from that one")
-            scenes = _checked(session, text)
             video.title = scenes[0].title
             wanted = shape or Format(**newest.shape)
             return _submitted(session, video_id, newest.number + 1, text, scenes, wanted)
@@ -73,7 +68,7 @@ def add_picture(name: str, content: bytes) -> str:
         raise slides.PictureInvalid(f"a picture has at most {LARGEST_PICTURE:,} bytes")
     slides.open_picture(content)
     digest, now = sha256(content).hexdigest(), engine.hf.clock.now()
-    with engine.writers().begin() as session:
+    with database().write() as session:
         session.merge(Picture(name=name, sha256=digest, content=content, added_at=now))
     return digest
 
@@ -84,9 +79,13 @@ def pictures(session: Session) -> dict[str, str]:
     return {row.name: row.sha256 for row in rows}
 
 
-def _checked(session: Session, text: str) -> list[Scene]:
-    """The scenes of a script, their pictures by content: who replaces a picture changes no edition that there is."""
-    known = pictures(session)
+def _checked(text: str) -> list[Scene]:
+    """The scenes of a script, their pictures by content: who replaces a picture changes no edition that there is.
+
+    No picture is ever taken away, and to read a long text takes its time: no one has to wait for that.
+    """
+    with database().read() as session:
+        known = pictures(session)
     found = scripts.parse(text, pictures=known.keys()).scenes
     return [replace(scene, picture=known[scene.picture]) if scene.picture else scene for scene in found]
 

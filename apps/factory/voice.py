@@ -12,6 +12,7 @@ import json
 import sys
 from typing import Any
 
+NO_VOICE = 3
 UTF8, WORD, SYNCHRONOUS, NO_EXIT, PACE, CHARACTERS = 1, 1, 2, 0x8000, 1, 1
 
 
@@ -40,7 +41,8 @@ def main(voice: str, pace: int, rate: int) -> None:
     if given != rate:
         sys.exit(f"it speaks {given} samples a second, not {rate}")
     if library.espeak_SetVoiceByName(voice.encode()):
-        sys.exit(f"it has no voice {voice!r}")
+        sys.stderr.write(f"it has no voice {voice!r}")
+        sys.exit(NO_VOICE)
     samples, begins = bytearray(), list[tuple[int, int]]()
 
     def hear(wave: Any, count: int, events: Any) -> int:

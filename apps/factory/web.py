@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apps.factory import media_routes, video_routes, videos, worker_routes
+from apps.factory import media_routes, tables, video_routes, worker_routes
 from apps.factory.engine import hf
 from holdfast.web import Site
 
 HERE = Path(__file__).parent
 
-videos.prepare()
+tables.prepare()
 site = Site(
     hf,
     title="Factory",

@@ -8,7 +8,7 @@ finish    all pieces ──▶ the video, its captions, its chapters, its poster
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from apps.factory import captions, encoding, motion, slides, speech
 from apps.factory.captions import Cue, Word
 from apps.factory.encoding import Chapter
 from apps.factory.formats import RATE, Format
-from apps.factory.scripts import Scene
+from apps.factory.scenes import Scene
 
 BREATH = RATE // 3  # samples of silence after each scene
 THUMBNAIL = 320
@@ -139,6 +139,16 @@ class Whole:
     @cached_property
     def gain(self) -> float:
         return encoding.gain_for(self.sound)
+
+    @property
+    def writers(self) -> dict[str, Callable[[Path], None]]:
+        """Who writes which of its files."""
+        return {
+            "video.mp4": self.write_video,
+            "captions.srt": self.write_captions,
+            "chapters.json": self.write_chapters,
+            "poster.jpg": self.write_poster,
+        }
 
     def write_video(self, path: Path) -> None:
         films = [piece.film for piece in self.pieces]

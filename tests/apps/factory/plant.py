@@ -82,7 +82,8 @@ class Plant:
         self.videos = importlib.import_module("apps.factory.videos")
         self.formats = importlib.import_module("apps.factory.formats")
         self.hf: Holdfast = self.engine.hf
-        self.videos.prepare()
+        self.tables = importlib.import_module("apps.factory.tables")
+        self.tables.prepare()
 
     # Handing in
 
@@ -144,7 +145,7 @@ class Plant:
         return {**split, "render": self.result(edition, "render")["made"]}
 
     def rows(self, query: str, **values: Any) -> list[Mapping[str, Any]]:
-        with self.engine.readers()() as session:
+        with self.tables.database().read() as session:
             return list(session.execute(text(query), values).mappings())
 
     def times(self) -> dict[str, list[int]]:
@@ -167,7 +168,7 @@ class Plant:
                     one.send_signal(number)
             one.wait(timeout=20)
         self.hf.close()
-        self.engine.database().dispose()
+        self.tables.database().close()
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)

@@ -9,7 +9,8 @@ from apps.factory import captions, motion, slides
 from apps.factory.captions import Word
 from apps.factory.formats import Format
 from apps.factory.lettering import Box, fit
-from apps.factory.scripts import CODE_COLUMNS, CODE_LINES, Scene
+from apps.factory.scenes import Scene
+from apps.factory.scripts import CODE_COLUMNS, CODE_LINES
 from PIL import Image
 
 SHAPES = [Format(width=320, height=180, fps=10), Format(width=160, height=90, fps=10)]

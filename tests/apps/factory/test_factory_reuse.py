@@ -134,8 +134,8 @@ def test_a_render_that_finds_a_damaged_segment_mends_it_to_the_same_bytes(
     cut = film(own, edition, 3)
     cut.write_bytes(cut.read_bytes()[:200])
     film(own, edition, 0, "speech.json", "audio").unlink()
-    with own.engine.writers().begin() as session:
-        session.execute(own.engine.tables.Made.__table__.delete())  # nothing to copy the video from
+    with own.tables.database().write() as session:
+        session.execute(own.tables.Made.__table__.delete())  # nothing to copy the video from
     for part in own.result(edition, "render")["parts"].values():
         found = own.hf.artifacts.get(part["run_id"], part["name"]).path
         assert found is not None

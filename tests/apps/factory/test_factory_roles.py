@@ -79,8 +79,8 @@ def test_each_role_moves_only_what_is_its_own_and_a_late_worker_changes_nothing(
 def test_an_error_is_seen_and_so_is_the_job_that_failed_of_it(own: Plant) -> None:
     own.videos.add_picture("moon", _picture())
     own.create(SHORT + "\n![the moon](moon)\n", **TINY)
-    with own.engine.writers().begin() as session:
-        session.execute(own.engine.tables.Picture.__table__.delete())
+    with own.tables.database().write() as session:
+        session.execute(own.tables.Picture.__table__.delete())
     own.manual.run_all()
     assert states(own) == ["DONE", "DONE", "ERROR", "ERROR", "ERROR"]
     [job] = own.rows("select job_state, diagnostic from jobs")

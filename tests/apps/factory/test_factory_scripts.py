@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from apps.factory.scripts import CODE_LINES, MOST_SCENES, Scene, Script, ScriptInvalid, parse
+from apps.factory.scenes import Scene
+from apps.factory.scripts import CODE_LINES, MOST_SCENES, Script, ScriptInvalid, parse
 
 FINE = "# A title\n\n## A scene\n\nWords.\n"
 

@@ -9,10 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from apps.factory.settings import InvalidSettings, read
+from apps.factory.settings import read
 from fastapi.testclient import TestClient
 from tests.apps.factory.plant import Plant, gone, plant, wait_for
 
+from holdfast import InvalidSetting
 from holdfast.web import create_app
 
 
@@ -28,7 +29,7 @@ def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tm
         "FACTORY_OUTPUT": str(tmp_path / "file"),
         "FACTORY_COLOUR": "x",
     }
-    with pytest.raises(InvalidSettings) as caught:
+    with pytest.raises(InvalidSetting) as caught:
         read(wrong)
     assert all(name in str(caught.value) for name in wrong)
 

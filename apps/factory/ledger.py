@@ -1,0 +1,65 @@
+"""Ledger: what the process of one segment asks of the factory's tables, and writes down there.
+
+Three statements, by the driver that the engine has loaded: to import more would take longer than many a segment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+ASK = "select run_id from products where key = :key"
+NOTE = """
+insert into products (key, stage, version, run_id, times)
+values (:key, :stage, :version, :run_id, 1)
+on conflict (key) do update set run_id = excluded.run_id, times = products.times + :made
+"""
+PICTURE = "select content from pictures where sha256 = :sha256 limit 1"
+PATIENCE = 30.0
+
+
+class Ledger:
+    """The tables `products` and `pictures` behind `HOLDFAST_URL`."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, self._rest = url.partition("://")
+        self._sqlite = scheme.startswith("sqlite")
+
+    def holder(self, key: str) -> str | None:
+        """Which run has what was made of this input, as far as is known."""
+        found = self._run(ASK, {"key": key})
+        return None if found is None else str(found[0])
+
+    def note(self, key: str, *, stage: str | None, version: str | None, run_id: str, made: bool) -> None:
+        """Write down that this run has it: artifacts go with their run, and this one is the newest."""
+        self._run(NOTE, {"key": key, "stage": stage, "version": version, "run_id": run_id, "made": int(made)})
+
+    def picture(self, digest: str) -> bytes | None:
+        found = self._run(PICTURE, {"sha256": digest})
+        return None if found is None else bytes(found[0])
+
+    def _run(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """The first row that a statement gives. Each is a transaction of its own."""
+        with self._connection() as connection:
+            if not self._sqlite:
+                statement = re.sub(r":(\w+)", r"%(\1)s", statement)
+            done = connection.execute(statement, values)
+            found: tuple[Any, ...] | None = done.fetchone() if done.description else None
+            return found
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        if self._sqlite:
+            import pysqlite3.dbapi2  # the library of the engine: two in one process drop each other's locks
+
+            path = unquote(self._rest.removeprefix("/").partition("?")[0])
+            opened = pysqlite3.dbapi2.connect(path, timeout=PATIENCE, isolation_level=None)
+        else:
+            import psycopg
+
+            opened = psycopg.connect(f"postgresql://{self._rest}", autocommit=True)
+        with contextlib.closing(opened) as connection:
+            yield connection
