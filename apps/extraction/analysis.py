@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from apps.extraction.texts import clean
 
-PageNumber = Annotated[int, Field(ge=1, le=1_000_000)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
+PageNumber = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+Count = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, BeforeValidator(clean)]
 
@@ -72,11 +72,11 @@ class Analysis:
 
     @classmethod
     def from_json(cls, kept: bytes) -> Analysis:
-        return _form.validate_json(kept, strict=True)
+        return _form.validate_json(kept)
 
     def checked(self) -> Analysis:
         """The same, clean; ValueError or TypeError if it is none: a page twice, a text that is a number."""
-        found = _form.validate_python(asdict(self), strict=True)
+        found = _form.validate_python(asdict(self))
         if len({page.number for page in found.pages}) < len(found.pages):
             raise ValueError("a page comes twice")
         return found

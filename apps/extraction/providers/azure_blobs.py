@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.storage.blob import ContainerClient
+from azure.storage.blob import ContainerClient, ExponentialRetry
 
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Kept, Trouble, blob_name, is_alive
 from apps.extraction.texts import first_line
@@ -20,9 +20,9 @@ class AzureBlobs:
 
     def __init__(self, connection: str, container: str, *, timeout: float) -> None:
         # Someone waits for an upload: one more try after a second, and then they are told.
-        patience = {"retry_total": 1, "initial_backoff": 1, "increment_base": 1, "random_jitter_range": 0}
+        patience = ExponentialRetry(initial_backoff=1, increment_base=1, retry_total=1, random_jitter_range=0)
         self._container = ContainerClient.from_connection_string(
-            connection, container, connection_timeout=timeout, read_timeout=timeout, **patience
+            connection, container, connection_timeout=timeout, read_timeout=timeout, retry_policy=patience
         )
         self._there = False
 

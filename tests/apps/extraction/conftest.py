@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def pdf(*pages: str) -> bytes:
 class Extraction:
     """A site and a worker on one database; `inside` has the site be the worker, too."""
 
-    def __init__(self, folder: Path, url: str, *, inside: bool = False, **settings: str) -> None:
+    def __init__(self, folder: Path, url: str, *, inside: bool = False, settings: Mapping[str, str]) -> None:
         self.folder, self.url = folder, url
         self._quick = {"HOLDFAST_LEASE": "2", "HOLDFAST_TICK": "0.1", **settings}
         arguments = ("--worker", "-c", "4") if inside else ()
@@ -102,8 +102,10 @@ class Extraction:
 
 
 @contextlib.contextmanager
-def running(folder: Path, url: str | None = None, *, inside: bool = False, **settings: str) -> Iterator[Extraction]:
-    app = Extraction(folder, url or f"sqlite:///{folder / 'work.db'}", inside=inside, **settings)
+def running(
+    folder: Path, url: str | None = None, *, inside: bool = False, settings: Mapping[str, str]
+) -> Iterator[Extraction]:
+    app = Extraction(folder, url or f"sqlite:///{folder / 'work.db'}", inside=inside, settings=settings)
     try:
         app.start()
         yield app

@@ -40,7 +40,7 @@ def app(storage: Azurite, services_here: Services, tmp_path_factory: pytest.Temp
         "EXTRACTION_OPENAI_MODEL": "our-deployment",
         "EXTRACTION_BREAKER_FAILURES": "2",
     }
-    with running(tmp_path_factory.mktemp("azure"), **services_here.settings | azure) as found:
+    with running(tmp_path_factory.mktemp("azure"), settings=services_here.settings | azure) as found:
         yield found
 
 

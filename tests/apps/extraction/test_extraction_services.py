@@ -17,7 +17,7 @@ TWO_PAGES = ("First paragraph, about whales.", "Second page, about boats.")
 
 @pytest.fixture(scope="module")
 def app(services_here: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extraction]:
-    with running(tmp_path_factory.mktemp("cloud"), **services_here.settings) as found:
+    with running(tmp_path_factory.mktemp("cloud"), settings=services_here.settings) as found:
         yield found
 
 
