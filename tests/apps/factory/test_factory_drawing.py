@@ -69,8 +69,10 @@ def test_what_is_no_picture_is_refused(content: bytes) -> None:
 
 
 def test_a_picture_that_would_fill_the_memory_is_refused() -> None:
+    large = io.BytesIO()
+    Image.new("1", (5000, 4100)).save(large, "PNG")
     with pytest.raises(slides.PictureInvalid, match="at most 20,000,000 points"):
-        slides.open_picture(picture(5000, 4100))
+        slides.open_picture(large.getvalue())
 
 
 WORDS = tuple(
@@ -92,6 +94,11 @@ def test_captions_are_lines_that_can_be_read_and_follow_the_words() -> None:
     assert captions.srt(lines) == (
         "1\n00:00:00,000 --> 00:00:00,900\nThe sea rises.\n\n2\n00:00:00,900 --> 00:00:01,800\nTwice a day\n\n"
     )
+
+
+def test_a_caption_is_never_taken_for_a_line_of_times() -> None:
+    [_, times, text, *_] = captions.srt(captions.cues([Word("a", 0, 100), Word("-->", 100, 200)])).split("\n")
+    assert (times.count("-->"), text) == (1, "a →")
 
 
 def test_frames_are_what_they_must_be_and_the_same_again() -> None:

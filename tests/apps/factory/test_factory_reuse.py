@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
+from apps.factory import publishing
 from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, plant
 
 EDITED = SCRIPT.replace("It is easy to say.", "It is short.")
@@ -145,6 +147,46 @@ def test_a_render_that_finds_a_damaged_segment_mends_it_to_the_same_bytes(
     own.manual.run_all()
     assert again.result(timeout=1)["files"] == before["files"]
     assert caplog.text.count("is lost and made again") == 2
+
+
+@pytest.mark.contract("L8")
+def test_a_commit_that_finds_a_damaged_render_joins_it_again(own: Plant) -> None:
+    edition = own.create(**TINY)
+    before = own.make(edition)
+    shutil.rmtree(own.output)
+    part = own.result(edition, "render")["parts"]["video.mp4"]
+    cut = own.hf.artifacts.get(part["run_id"], part["name"]).path
+    assert cut is not None
+    cut.write_bytes(cut.read_bytes()[:500])
+    again = own.hf.pipelines.rerun(edition.run_id, from_stage="commit")
+    own.manual.run_all()
+    assert again.result(timeout=1) == before
+    video = own.output / edition.video_id / "1" / "video.mp4"
+    assert sha256(video.read_bytes()).hexdigest() == before["files"]["video.mp4"]["sha256"]
+
+
+@pytest.mark.contract("L8")
+def test_two_who_publish_at_once_never_show_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the one is in the midst of a file, the other publishes all of it."""
+    source, folder = tmp_path / "source", tmp_path / "output"
+    source.write_bytes(b"whole" * 1000)
+    copy, second = shutil.copyfileobj, list[dict[str, Any]]()
+
+    def slowly(content: IO[bytes], file: IO[bytes]) -> None:
+        file.write(content.read(10))
+        file.flush()
+        if not second:
+            second.append({})
+            second[0] = publishing.publish(folder, {"video.mp4": source}, {}, by="second")
+            assert (folder / "video.mp4").read_bytes() == source.read_bytes()
+        copy(content, file)
+        assert not (folder / "video.mp4").exists() or (folder / "video.mp4").read_bytes() == source.read_bytes()
+
+    monkeypatch.setattr(shutil, "copyfileobj", slowly)
+    assert publishing.publish(folder, {"video.mp4": source}, {}, by="first") == second[0] == publishing.read(folder)
+    assert sorted(one.name for one in folder.iterdir()) == ["manifest.json", "video.mp4"]
+    (folder / "manifest.json").write_bytes(b'{"files"')
+    assert publishing.read(folder) is None, "what can't be read is not there"
 
 
 def test_what_is_wrong_changes_nothing(own: Plant) -> None:

@@ -26,6 +26,11 @@ def test_a_script_becomes_scenes() -> None:
     assert [Scene.from_json(scene.as_json()) for scene in found.scenes] == list(found.scenes)
 
 
+def test_the_letters_of_europe_are_drawn() -> None:
+    found = parse("# Ærøskøbing – „Größe“ → 3 €\n\n## Żółć Ελλάδα Київ\n\nİstanbul, Čeština.\n\n```\n│ ä ─\n```\n")
+    assert (found.title, found.scenes[1].narration) == ("Ærøskøbing – „Größe“ → 3 €", "İstanbul, Čeština.")
+
+
 def test_a_title_without_words_below_it_is_spoken_itself() -> None:
     assert parse(FINE).scenes[0].narration == "A title"
 
@@ -59,6 +64,19 @@ def test_a_title_without_words_below_it_is_spoken_itself() -> None:
         (f"# Title\n\n## Scene\n\n{'word ' * 151}", [("scene_too_long", 3)]),
         ("# Title\n" + "\n## Scene\n\nWords.\n" * (MOST_SCENES + 1), [("too_many_scenes", 3 + 4 * (MOST_SCENES - 1))]),
         ("x" * 100_001, [("script_too_long", 1)]),
+        (f"# Title\n\n## Scene\n\n{'a' * 1_501}", [("scene_too_long", 3)]),
+        ("# Title\n\n## Scene\n\n… - !\n", [("narration_missing", 3)]),
+        ("# …\n\n## Scene\n\nWords.", [("narration_missing", 1)]),
+        (FINE + "\n- a\n  ```\n  lost\n  ```\n", [("part_unknown", 8)]),
+        (FINE + "\n- a\n\n  > lost\n", [("part_unknown", 9)]),
+        (FINE + "\n- a ![x](tower)\n", [("picture_in_text", 7)]),
+        (FINE + "\n## Two ![x](tower)\n\nWords.", [("picture_in_text", 7)]),
+        (FINE + "\n你好 🎉\n", [("letter_unknown", 7)]),
+        (FINE + "\n- 你好\n", [("letter_unknown", 7)]),
+        (FINE + "\n```\nx = '你'\n```\n", [("letter_unknown", 7)]),
+        (FINE + "\n[x](a\0b)\n", [("letter_unknown", 7)]),
+        (FINE + f"\n{'[' * 9_000}\n", [("scene_too_long", 3)]),
+        (FINE + f"\n{'>' * 90_000}\n", [("part_unknown", 7)]),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line_and_a_code_that_stays(text: str, faults: list[tuple[str, int]]) -> None:

@@ -31,8 +31,9 @@ def test_a_text_is_spoken_word_by_word_and_the_same_again(who: str, monkeypatch:
 
 
 def test_a_voice_that_is_not_there_is_a_clear_error() -> None:
-    with pytest.raises(speech.SpeechFailed, match="no voice 'xx'"):
-        speech.speak("Words.", voice="xx", pace=165)
+    with pytest.raises(speech.VoiceUnknown, match="no voice 'xx'"):
+        speech.check("xx")
+    speech.check("en-us")
 
 
 def test_a_wave_comes_back_as_it_was() -> None:

@@ -107,6 +107,8 @@ def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, prog
     ):
         answer = program.post("/videos", json=body)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), body
+    nobody = program.post("/videos", json={"script": SCRIPT, "format": TINY | {"voice": "xx"}})
+    assert (nobody.status_code, nobody.json()["code"]) == (422, "voice_unknown")
     wrong = [
         ("GET", "/videos/nothing", "video_not_found"),
         ("POST", "/videos/nothing/editions", "video_not_found"),
