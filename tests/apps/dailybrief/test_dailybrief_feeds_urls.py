@@ -92,7 +92,7 @@ WRITTEN = some.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(WRITTEN)
 @example("http://h.example/%2e%2E/a%2")
 @example("http://h.example/?&&=&a&%75tm_source=1")

@@ -26,7 +26,7 @@ SETTINGS = Settings(
     host_pause=timedelta(seconds=0.001),
     embedding="text",
 )
-FEEDS = 12
+FEEDS = 8
 ARTICLES = FEEDS * OWN + 1  # and one that all of them have
 
 Job = Callable[[Sessions], Any]
@@ -51,7 +51,7 @@ def clean(writers: Sessions) -> Any:
 
 
 # How often each is killed, and how long after its start at most, in seconds.
-KILLS: tuple[tuple[Job, int, float], ...] = ((read, 6, 1.5), (group, 12, 0.3), (publish, 10, 0.1), (clean, 8, 0.05))
+KILLS: tuple[tuple[Job, int, float], ...] = ((read, 4, 1.5), (group, 8, 0.3), (publish, 8, 0.1), (clean, 6, 0.05))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -21,7 +21,7 @@ from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
 
 pytestmark = pytest.mark.timeout(240)
-SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
+SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01), embedding="text")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
-from tests.apps.dailybrief.two_services import Process, TwoServices, sample_feeds, wait_for
+from tests.apps.dailybrief.two_services import NEVER, Process, TwoServices, sample_feeds, wait_for
 
 from holdfast.testing.postgres import PostgresServer
 
@@ -23,13 +24,14 @@ pytestmark = pytest.mark.timeout(240)
 
 WORKERS = 2
 JOBS = ("rss_ingestion", "event_clustering", "retention_cleanup", "publish_brief")
+EVERY_SECOND = {f"DAILYBRIEF_{job}_AT": "* * * * * *" for job in ("INGESTION", "CLUSTERING")}
+BY_HAND = dict.fromkeys(EVERY_SECOND, NEVER)
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
-    """Gunicorn with two workers, and no worker of jobs yet; every job would be due each second."""
-    every_second = {f"DAILYBRIEF_{job}_AT": "* * * * * *" for job in ("INGESTION", "CLUSTERING")}
-    found = TwoServices(tmp_path_factory.mktemp("services"), **every_second)
+    """Gunicorn with two workers; two jobs would be due each second, if it heeded that."""
+    found = TwoServices(tmp_path_factory.mktemp("services"), **EVERY_SECOND)
     try:
         found.web(workers=WORKERS)
         yield found
@@ -73,7 +75,7 @@ def test_a_worker_that_stood_still_over_five_slots_runs_the_latest_and_tells_of_
     )
 
     states = wait_for(lambda: both.select(question), "they are decided")
-    worker.kill()
+    assert worker.end() == 0
 
     assert len(states) in (4, 5)
     assert {row["state"] for row in states} == {"coalesced"}, "a later one stands for them"
@@ -100,14 +102,16 @@ def test_a_setting_that_can_not_be_used_ends_the_worker_before_it_touches_anythi
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def newsroom(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
-    """Both services, with jobs that only a hand starts."""
-    url = None
-    if request.param == "postgres":
-        server: PostgresServer = request.getfixturevalue("postgres")
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute("create database dailybrief_services")
-        url = server.url_of("dailybrief_services")
-    found = TwoServices(tmp_path_factory.mktemp("newsroom"), url=url)
+    """Both services, with workers whose jobs only a hand starts."""
+    if request.param == "sqlite":
+        found = request.getfixturevalue("both")
+        found.environment |= BY_HAND
+        yield found
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("create database dailybrief_services")
+    found = TwoServices(tmp_path_factory.mktemp("newsroom"), url=server.url_of("dailybrief_services"))
     try:
         found.web(workers=1)
         yield found
@@ -146,14 +150,15 @@ def test_one_worker_is_active_and_the_next_clears_up_what_a_killed_one_left(
     assert f"pid {first.pid}" in refusal["error"]
     assert refusal["code"] == "worker_exists"
 
+    counted = recoveries(newsroom)
     stuck = newsroom.client.post("/feeds", json={"url": feeds.url("silent")}).json()
     slot = datetime.now(UTC).replace(microsecond=0)
     run_id = newsroom.trigger("rss_ingestion", slot).json()["id"]
     wait_for(lambda: feeds.asked("silent"), "the job is in the middle of its work")
     child = job_process(first)
     first.kill()
-    [row] = newsroom.rows()
-    assert (row["id"], row["status"], row["finished_at"]) == (run_id, "running", None)
+    [row] = [row for row in newsroom.rows() if row["finished_at"] is None]
+    assert (row["id"], row["status"]) == (run_id, "running")
 
     third = newsroom.worker()
     row = newsroom.ended(run_id)
@@ -163,14 +168,17 @@ def test_one_worker_is_active_and_the_next_clears_up_what_a_killed_one_left(
     assert (told["runs"], told["jobs"][0]["run"]) == (1, run_id)
     [ended] = third.events("job_ended") or wait_for(lambda: third.events("job_ended"), "its end is told")
     assert (ended["run"], ended["status"], ended["error"]) == (run_id, "failed", "worker_startup_recovery")
-    counted = "holdfast_startup_recoveries_total 1"
-    wait_for(lambda: counted in newsroom.client.get("/metrics").text, "it is counted")
+    wait_for(lambda: recoveries(newsroom) == counted + 1, "it is counted")
     assert child is not None
     wait_for(lambda: not Path(f"/proc/{child}").exists(), "the killed worker's job is gone, too")
 
     assert newsroom.trigger("rss_ingestion", slot).json()["code"] == "slot_taken", "one attempt, and no other"
     newsroom.client.delete(f"/feeds/{stuck['id']}").raise_for_status()
-    assert newsroom.run("rss_ingestion")["status"] == "success"
+
+
+def recoveries(newsroom: TwoServices) -> int:
+    found = re.search(r"^holdfast_startup_recoveries_total (\d+)", newsroom.client.get("/metrics").text, re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 @pytest.mark.contract("J11", "J7")
@@ -204,11 +212,12 @@ def test_a_job_killed_in_the_middle_is_failed_and_the_next_slot_does_its_work_on
         for address in addresses:
             newsroom.client.post("/feeds", json={"url": address}).raise_for_status()
         for job in JOBS:
-            run_id = newsroom.trigger(job).json()["id"]
-            os.kill(wait_for(lambda: job_process(worker), f"{job} has its process"), signal.SIGKILL)
-            killed = newsroom.ended(run_id)
-            assert killed["status"] == "failed"
-            assert "killed" in killed["error_message"]
+            if job == "rss_ingestion" or newsroom.is_postgres:  # each of them is killed among the long tests
+                run_id = newsroom.trigger(job).json()["id"]
+                os.kill(wait_for(lambda: job_process(worker), f"{job} has its process"), signal.SIGKILL)
+                killed = newsroom.ended(run_id)
+                assert killed["status"] == "failed"
+                assert "killed" in killed["error_message"]
             assert newsroom.run(job)["status"] == "success"
         for job in ("rss_ingestion", "publish_brief"):
             assert newsroom.run(job)["status"] == "success", "and once more"
@@ -233,7 +242,7 @@ def test_a_job_killed_in_the_middle_is_failed_and_the_next_slot_does_its_work_on
 
 def _told(worker: Process) -> list[dict[str, Any]]:
     ends = worker.events("job_ended")
-    return ends if sum(line["job"] == "publish_brief" for line in ends) >= 3 else []
+    return ends if sum(line["job"] == "publish_brief" and line["status"] == "success" for line in ends) == 2 else []
 
 
 def test_gunicorn_ends_open_streams_at_once_when_it_is_told_to_stop(both: TwoServices) -> None:

@@ -8,6 +8,7 @@ rounded by hand into `grouping.RULES`.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from apps.dailybrief.events.embeddings import load
@@ -47,6 +48,15 @@ def fitted(news: list[Item], kind: str) -> Rule:
         weights = weights - np.linalg.solve(curve, slope)
     found = [round(float(weight), 1) for weight in weights]
     return replace(RULES[kind], vectors=found[0], words=found[1], names=found[2], day=found[3], constant=found[4])
+
+
+def to_the_last_bit(kind: str) -> str:
+    """Where the items of the tuning part belong, and how much some of them share."""
+    placed = group([], [report(item) for item in items("tuning")], embedding=load(kind))
+    words, rarity = [Words.of(one.report.title, one.report.summary) for one in placed], Rarity()
+    for one in words:
+        rarity.add(one)
+    return repr([one.cluster for one in placed]) + repr([rarity.shared(a, b) for a, b in pairwise(words)])
 
 
 def main() -> None:

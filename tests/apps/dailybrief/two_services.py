@@ -151,6 +151,10 @@ class TwoServices:
         )
         return found
 
+    @property
+    def is_postgres(self) -> bool:
+        return self._url is not None
+
     def rows(self) -> list[dict[str, Any]]:
         """`job_runs`, as any client of SQL reads it, past all of our code."""
         return self.select("select * from job_runs order by started_at, id")
