@@ -85,8 +85,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """One server for the session; `fsync` is off, because no test pulls the plug of this one."""
-    with postgres_server(18, "--fsync=off") as server:
+    """One server for the session. `fsync` is off, because no test pulls the plug of this one; so is the vacuum, because
+    what the planner knows of the tables must not hang on what other tests did to them a minute ago."""
+    with postgres_server(18, "--fsync=off", "--autovacuum=off") as server:
         yield server
 
 
