@@ -44,16 +44,33 @@ class Cue:
 def cues(words: Iterable[Word]) -> list[Cue]:
     """Words in lines that can be read: a new one where a sentence ends, or where it would be too wide or too long."""
     found: list[Cue] = []
-    line: list[Word] = []
+    sentence: list[Word] = []
     for word in words:
-        wide = len(" ".join(one.text for one in (*line, word))) > WIDEST
+        sentence.append(word)
+        if word.text.endswith(ENDS):
+            found += _even(sentence)
+            sentence = []
+    return found + _even(sentence)
+
+
+def _even(sentence: Sequence[Word]) -> list[Cue]:
+    """A sentence in as few lines as it takes, and none much shorter than the others."""
+    few = _broken(sentence, WIDEST)
+    for widest in range(max((len(word.text) for word in sentence), default=0), WIDEST):
+        if len(found := _broken(sentence, widest)) == len(few):
+            return found
+    return few
+
+
+def _broken(sentence: Sequence[Word], widest: int) -> list[Cue]:
+    found: list[Cue] = []
+    line: list[Word] = []
+    for word in sentence:
+        wide = len(" ".join(one.text for one in (*line, word))) > widest
         if line and (wide or word.ends - line[0].begins > LONGEST):
             found.append(Cue(tuple(line)))
             line = []
         line.append(word)
-        if word.text.endswith(ENDS):
-            found.append(Cue(tuple(line)))
-            line = []
     return [*found, Cue(tuple(line))] if line else found
 
 

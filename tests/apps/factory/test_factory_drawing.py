@@ -96,6 +96,16 @@ def test_captions_are_lines_that_can_be_read_and_follow_the_words() -> None:
     )
 
 
+def test_no_word_stands_alone_where_its_sentence_can_be_shared_out() -> None:
+    said = "When its lease has run out, another one takes over, and only that segment is made again."
+    lines = captions.cues([Word(text, 100 * number, 100 * number + 100) for number, text in enumerate(said.split())])
+    assert [line.text for line in lines] == [
+        "When its lease has run out,",
+        "another one takes over, and",
+        "only that segment is made again.",
+    ]
+
+
 def test_a_caption_is_never_taken_for_a_line_of_times() -> None:
     [_, times, text, *_] = captions.srt(captions.cues([Word("a", 0, 100), Word("-->", 100, 200)])).split("\n")
     assert (times.count("-->"), text) == (1, "a →")
