@@ -64,6 +64,9 @@ WORDS: dict[str, dict[str, float]] = {
     },
     "claim": {
         r"\bclaim form\b": 3,
+        r"\bclaim (?:for|under)\b|\breport (?:a |the )?(?:claim|damage|loss|accident|theft)\b": 2,
+        r"\bschaden (?:melden|anzeigen)\b": 2,
+        r"\bloss occurred\b": 1,
         r"\bschaden(?:meldung|anzeige)\b": 3.5,
         r"\bclaim (?:number|reference|no)": 2.5,
         r"\bschadennummer\b": 2.5,

@@ -29,6 +29,9 @@ CURRENCIES = {
 _NUMBER = (
     r"(?P<number>(?:\d{1,3}(?:[.,'’]\d{3})+|\d{1,3}(?: \d{3})+(?=,\d\d)|\d{1,9})(?:[.,]\d{2}(?!\d)|,[-–—]+|\.[-–—]+)?)"
 )
+_SCALE = r"(?P<scale>(?i:thousand|tsd|million(?:en)?|mio|billion|mrd|milliarden?))\b\.?"
+_SCALED = rf"(?P<number>\d{{1,3}}(?:[.,]\d{{3}})*(?:[.,]\d{{1,2}})?)\s?{_SCALE}"
+SCALES = {"t": 1_000, "mio": 1_000_000, "million": 1_000_000, "b": 1_000_000_000, "m": 1_000_000_000}
 _SIGN = r"(?P<sign>[-–−]\s?)?"
 _BEFORE = r"(?P<before>US\$|[€$£]|(?<![A-Za-z])(?:EUR|USD|GBP|CHF|Fr\.|SFr\.)(?=[\s\d]))"
 _AFTER = r"(?P<after>[€$£]|(?:EUR|USD|GBP|CHF|Euros?|Franken|dollars|pounds)\b)"
@@ -38,6 +41,11 @@ MARKED = re.compile(
     rf"{_BEFORE}\s?{_SIGN}{_NUMBER}(?![\d]|[.,]\d)|{_FREE}{_SIGN.replace('sign', 'sign2')}"
     rf"{_NUMBER.replace('number', 'number2')}\s?{_AFTER}"
 )
+SCALED = re.compile(
+    rf"{_BEFORE}\s?{_SIGN}{_SCALED}|{_FREE}{_SIGN.replace('sign', 'sign2')}"
+    rf"{_SCALED.replace('number', 'number2').replace('scale', 'scale2')}\s?{_AFTER}"
+)
+"""'USD 1.5 million', '3 Mio. €'."""
 PLAIN = re.compile(
     rf"{_FREE}{_SIGN}(?P<number>(?:\d{{1,3}}(?:[.,'’]\d{{3}})+|\d{{1,9}})[.,]\d{{2}})(?![\d%]|[.,]\d|\s?%|\s?(?:mg|ml|kg|mm|cm|m²))"
 )
@@ -84,17 +92,19 @@ TABLE_HEAD = words(
 def find(text: str, hints: Hints) -> Iterator[Found]:
     """The amounts of a page: those with a currency, and those that a label or a table's column shows to be money."""
     for offset, line, in_table in _lines(text, hints):
-        marked = list(MARKED.finditer(line))
+        marked = list(_marked(line))
         plain = [] if marked else list(PLAIN.finditer(line))
         for match in marked:
-            number = match["number"] or match["number2"]
+            value = decimal_of(match["number"] or match["number2"], _scale(match))
             unit = CURRENCIES[(match["before"] or match["after"]).lower()]
             at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
-            yield _found(text, offset, line, match, number, unit, in_table and at_end, hints, 0.97)
+            yield _found(text, offset, line, match, value, unit, in_table and at_end, hints, 0.97)
         for match in plain[-1:]:
             at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
             if at_end and hints.currency and (in_table or _label(line_before(text, offset + match.start(), most=90))):
-                yield _found(text, offset, line, match, match["number"], hints.currency, in_table, hints, 0.85)
+                yield _found(
+                    text, offset, line, match, decimal_of(match["number"]), hints.currency, in_table, hints, 0.85
+                )
 
 
 def currency_of(pages: Sequence[str]) -> str | None:
@@ -107,13 +117,31 @@ def currency_of(pages: Sequence[str]) -> str | None:
     return said.most_common(1)[0][0] if said else None
 
 
-def decimal_of(number: str) -> Decimal:
-    """The value of a number in German, Swiss or English spelling."""
+def decimal_of(number: str, scale: str | None = None) -> Decimal:
+    """The value of a number in German, Swiss or English spelling; 'million' and the like are its scale."""
     whole = re.sub(r"[,.][-–—]+$", "", number)
-    cents = re.search(r"[.,](\d{2})$", whole)
+    cents = re.search(r"[.,](\d{2})$" if scale is None else r"[.,](\d{1,2})$", whole)
     if cents:
         whole = whole[: cents.start()]
-    return Decimal(re.sub(r"\D", "", whole) + "." + (cents[1] if cents else "00"))
+    value = Decimal(re.sub(r"\D", "", whole) + "." + (cents[1] if cents else "00"))
+    if scale is None:
+        return value
+    times = next(times for word, times in SCALES.items() if scale.lower().startswith(word))
+    return (value * times).quantize(Decimal("0.01"))
+
+
+def _marked(line: str) -> Iterator[re.Match[str]]:
+    """What has a currency; what is told in millions is not told in ones."""
+    scaled = list(SCALED.finditer(line))
+    yield from scaled
+    for match in MARKED.finditer(line):
+        if all(match.end() <= other.start() or other.end() <= match.start() for other in scaled):
+            yield match
+
+
+def _scale(match: re.Match[str]) -> str | None:
+    parts = match.groupdict()
+    return parts.get("scale") or parts.get("scale2")
 
 
 def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool]]:
@@ -141,13 +169,12 @@ def _found(
     offset: int,
     line: str,
     match: re.Match[str],
-    number: str,
+    value: Decimal,
     unit: str,
     listed: bool,
     hints: Hints,
     sure: float,
 ) -> Found:
-    value = decimal_of(number)
     if match["sign"] or match.groupdict().get("sign2"):
         value = -value
     start, end = offset + match.start(), offset + match.end()

@@ -73,6 +73,7 @@ NAMES = (
             r"\badmi(?:ssion|tted)",
             r"aufnahme(?:datum| am)",
             r"beginnt am",
+            r"\bbegin(?:s|ning) on\b",
             r"commenc",
             r"effective",
             r"\bas of\s+$",
@@ -85,6 +86,7 @@ NAMES = (
 _PAYS = words(r"überweis", r"zahlen sie", r"begleichen", r"\bpay\b", r"\bremit")
 _RANGE = re.compile(r"\s*(?:[-–—]|bis(?: zum)?|to|until)\s*", re.IGNORECASE)
 _FOLLOWS = {"start_date": "end_date", "service_date": "service_date"}
+_WHEN = words(r"\b(?:morning|afternoon|evening|night) of\s+$", r"\b(?:morgen|mittag|nachmittag|abend) des\s+$")
 _MONEY_AT_END = re.compile(r"\d[.,]\d{2}\s*(?:€|EUR|CHF|\$|£)?\s*$")
 EARLIEST, LATEST = 1850, 2150
 
@@ -169,12 +171,14 @@ def _name(text: str, start: int, end: int, before: Found | None, hints: Hints) -
     # Only what was said since the last date, or since the next column began.
     if before is not None and before.end > start - len(said):
         said = text[before.end : start]
-    said = re.split(r"\s{3,}|\. (?=[A-ZÄÖÜ])", said)[-1]
+    said = re.split(r"\s{3,}|\. (?=[A-ZÄÖÜ])", f"{said.rstrip()} ")[-1]
     name = first_that_fits(NAMES, said)
     if name == "end_date" and _PAYS.search(line_before(text, start, most=120)):
         return "due_date"
     if name is not None:
         return name
+    if hints.kind == "claim" and _WHEN.search(said):
+        return "incident_date"
     if re.search(r"\bvom\s+$", said) and re.match(r"\s*bis\b", text[end : end + 8]):
         return "start_date"
     if hints.kind == "invoice" and re.search(r"^\s*(?:date|datum)\s*:\s*$", said, re.IGNORECASE):

@@ -12,7 +12,7 @@ from apps.records.finding.checksums import (
     vat_id_is_right,
 )
 from apps.records.finding.dates import PATTERNS
-from apps.records.finding.found import Found, Hints
+from apps.records.finding.found import Found, Hints, line_before, words
 
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
 VAT_ID = re.compile(
@@ -45,6 +45,7 @@ LENGTHS = {
     "GR": 27,
 }
 
+SORT_CODE = words(r"\bsort code\b")
 _NUMBER = r"(?:\s?-?\s?(?:Nr|No|Num|Number|Nummer|Reference|Ref|ID)\b\.?)"
 _VALUE = (
     r"(?P<value>(?=[A-Z0-9/.\- ]{0,12}\d)[A-Z0-9]{1,20}(?:[-/.][A-Z0-9]{1,20}){0,5}(?: [A-Z0-9-]*\d[A-Z0-9-]*){0,5})"
@@ -64,7 +65,12 @@ LABELLED = (
         _labelled(rf"Rechnung(?:s{_NUMBER}|{_NUMBER})?|Invoice{_NUMBER}|Invoice|Rechnungs-?Nr\.?|RG-?Nr\.?"),
     ),
     ("customer_number", _labelled(rf"Kunden{_NUMBER}|Customer{_NUMBER}|Account{_NUMBER}|Client{_NUMBER}")),
-    ("order_number", _labelled(rf"(?:Bestell|Auftrags){_NUMBER}|(?:PO|P\.O\.|Purchase Order|Order){_NUMBER}")),
+    (
+        "order_number",
+        _labelled(rf"(?:Bestell|Auftrags){_NUMBER}|(?:PO|P\.O\.|Purchase Order|Order){_NUMBER}|PO(?!\W+Box)"),
+    ),
+    ("register_number", _labelled(rf"HR[AB]|(?:Company|Registration){_NUMBER}|registered[^.\n]{{0,40}} number")),
+    ("sort_code", _labelled("Sort code")),
     (
         "policy_number",
         _labelled(rf"Versicherungs(?:schein)?{_NUMBER}|Police(?:n)?{_NUMBER}|Policy{_NUMBER}|Vertrags{_NUMBER}"),
@@ -93,8 +99,12 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
     for name, pattern in LABELLED:
         for match in pattern.finditer(text):
             value = match["value"]
-            if not any(date.fullmatch(value) for date in PATTERNS[:3]) and not _is_money(value):
-                yield _number(name, value, match.start("value"))
+            start = match.start("value")
+            is_date = name != "sort_code" and any(date.fullmatch(value) for date in PATTERNS[:3])
+            if not is_date and not _is_money(value):
+                # Beside a sort code it is the account of a bank, not of a customer.
+                bank = name == "customer_number" and SORT_CODE.search(line_before(text, start))
+                yield _number("account_number" if bank else name, value, start)
 
 
 def _ibans(text: str) -> Iterator[Found]:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from apps.records.finding.found import Found, Hints
 from apps.records.finding.names import COMPANY, GIVEN, NOT_NAMES
 
-_UPPER, _LOWER = "A-ZÀ-ÖØ-ÞŁŚŻŠŽČ", "a-zß-öø-ÿłśżšžčń"
+_LATIN = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
+_UPPER = "A-Z" + "".join(letter for letter in _LATIN if letter.isupper())
+_LOWER = "a-z" + "".join(letter for letter in _LATIN if letter.islower())
 _TOKEN = rf"[{_UPPER}][{_LOWER}'’]*[{_LOWER}](?:[-'’]?[{_UPPER}][{_LOWER}]+)*"
 _MIDDLE = rf"(?: (?:[{_UPPER}]\.|von der|von|van der|van|de la|de|del|der|zu|al|bin|Mc|{_TOKEN}))"
-_FULL = rf"{_TOKEN}(?:{_MIDDLE}){{0,2}} {_TOKEN}"
+_FULL = rf"(?:{_TOKEN}|(?:[{_UPPER}]\. ?){{1,3}})(?:{_MIDDLE}){{0,2}} ?(?<=[ .]){_TOKEN}"
 _TITLES = (
     r"(?:(?:Dr|Prof|Dipl|Ing|med|dent|jur|rer|nat|phil|habil|univ|h\.c|Univ|PD|OÄ|OA|RA|RAin|Sir|Dame|"
     r"Rev)\b\.?(?:-Ing\.)?[ ]?)"
@@ -35,7 +37,7 @@ _LABELS = {
         r"Contact(?: Person)?|Engineer|"
         r"Signed|Signature|Unterschrift|By|(?:Dictated|Signed|Prepared|Reported) by|Employee|"
         r"Arbeitnehmer(?:in)?|Vertreter(?:in)?|"
-        r"Bei Fragen|Rückfragen an|Witness|Zeuge|Zeugin|Driver|Fahrer(?:in)?|Cc"
+        r"Bei Fragen|Rückfragen an|Witness|Zeuge|Zeugin|Driver|Fahrer(?:in)?|Cc|Inhaber(?:in)?"
     ),
 }
 LABELLED = tuple(
@@ -53,7 +55,7 @@ TITLED = re.compile(
     rf"{_TOKEN}){_END}"
 )
 SAID = re.compile(
-    rf"(?i:\b(?:represented by|vertreten durch(?: (?:die|den|ihren?) \w+)?|signed by|contact|husband|wife|"
+    rf"(?i:\b(?:represented by|inh\.|vertreten durch(?: (?:die|den|ihren?) \w+)?|signed by|contact|husband|wife|"
     rf"colleague|engineer,|"
     rf"driver of the other vehicle,))[ ](?P<name>{_FULL}){_END}"
 )
@@ -81,7 +83,7 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
     for name, pattern in LABELLED:
         for match in pattern.finditer(text):
             role = "claimant" if hints.kind == "claim" and match[0].lower().startswith("name") else name
-            yield from _found(text, match, role, SURE)
+            yield from _found(text, match, role, SURE, least=2)
     for match in TITLED.finditer(text):
         yield from _found(text, match, _as(text, match), SURE if " " in match["name"] else LESS_SURE)
     for match in SAID.finditer(text):
@@ -95,7 +97,7 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
             yield from _found(text, match, "person", 0.75)
 
 
-def _found(text: str, match: re.Match[str], name: str, sure: float) -> Iterator[Found]:
+def _found(text: str, match: re.Match[str], name: str, sure: float, *, least: int = 1) -> Iterator[Found]:
     start, end = match.span("name")
     parts = text[start:end].split(" ")
     if sure in (SURE, LESS_SURE):
@@ -106,7 +108,7 @@ def _found(text: str, match: re.Match[str], name: str, sure: float) -> Iterator[
             end -= len(parts.pop()) + 1
     said = text[start:end]
     if (
-        len(parts) < (1 if sure in (SURE, LESS_SURE) else 2)
+        len(parts) < (least if sure in (SURE, LESS_SURE) else 2)
         or len(said) > 60
         or any(part.lower() in NOT_NAMES for part in parts)
     ):

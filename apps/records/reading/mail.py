@@ -7,17 +7,31 @@ import email.errors
 import email.policy
 import re
 from collections.abc import Iterator
+from email.header import decode_header, make_header
 from email.message import EmailMessage
-from html.parser import HTMLParser
 from pathlib import Path
+
+from lxml import etree
 
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
 
 SHOWN = ("From", "To", "Cc", "Subject", "Date")
+LONGEST = 10_000  # characters of a line of the header
+ODD = (AttributeError, IndexError, LookupError, TypeError, ValueError)
+"""What the library raises where a header's value is none."""
 
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
+    try:
+        yield from _pages(path, limits)
+    except RecursionError:
+        raise Unreadable("TOO_LARGE", "its parts lie too deep within each other") from None
+    except ODD as error:
+        raise Unreadable("CORRUPT", f"the message can't be taken apart: {type(error).__name__}") from error
+
+
+def _pages(path: Path, limits: Limits) -> Iterator[str]:
     with path.open("rb") as file:
         message = email.message_from_binary_file(file, policy=email.policy.default)
     assert isinstance(message, EmailMessage)
@@ -25,7 +39,7 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
     if _is_cut_off(message):
         raise Unreadable("TRUNCATED", "the message ends before its last part: some of it was lost on the way")
     body = _body(message)
-    head = "\n".join(f"{name}: {_header(message, name)}" for name in SHOWN if message[name])
+    head = _head(message)
     if not body.strip() and _is_encrypted(message):
         raise Unreadable("ENCRYPTED", "the message is encrypted")
     yield f"{head}\n\n{body}"
@@ -34,7 +48,7 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
             yield f"{part.get_filename() or 'attachment'}\n\n{_text(part)}"
         elif part.get_content_type() == "message/rfc822":
             inner = part.get_content()
-            yield "\n".join(f"{name}: {_header(inner, name)}" for name in SHOWN if inner[name]) + "\n\n" + _body(inner)
+            yield f"{_head(inner)}\n\n{_body(inner)}"
 
 
 def _measure(message: EmailMessage, limits: Limits) -> None:
@@ -63,13 +77,28 @@ def _is_encrypted(message: EmailMessage) -> bool:
     )
 
 
-def _header(message: EmailMessage, name: str) -> str:
-    return re.sub(r"\s+", " ", str(message[name])).strip()
+def _head(message: EmailMessage) -> str:
+    """The lines of the header that a reader sees, as they were written: addresses are not taken apart."""
+    given: dict[str, str] = {}
+    for name, value in message.raw_items():
+        given.setdefault(name.lower(), str(value))
+    return "\n".join(f"{name}: {_plain(given[name.lower()])}" for name in SHOWN if given.get(name.lower(), "").strip())
+
+
+def _plain(value: str) -> str:
+    folded = re.sub(r"\s+", " ", value[:LONGEST]).strip()
+    try:
+        return str(make_header(decode_header(folded)))
+    except (email.errors.HeaderParseError, *ODD):
+        return folded
 
 
 def _body(message: EmailMessage) -> str:
     part = message.get_body(preferencelist=("plain", "html"))
-    return "" if part is None else _text(part)  # type: ignore[arg-type]
+    if part is not None:
+        return _text(part)  # type: ignore[arg-type]
+    payload = message.get_payload()
+    return payload if isinstance(payload, str) else ""  # it says that it has parts, and has none
 
 
 def _text(part: EmailMessage) -> str:
@@ -82,37 +111,39 @@ def _text(part: EmailMessage) -> str:
     return _without_marks(text) if part.get_content_subtype() == "html" else text
 
 
-class _Words(HTMLParser):
+class _Words:
     """The words of a page of HTML, with its blocks on lines of their own."""
 
     BLOCKS = frozenset("p div br tr li h1 h2 h3 h4 table ul ol blockquote".split())  # noqa: SIM905
     UNSEEN = frozenset(("script", "style", "head", "title"))
 
     def __init__(self) -> None:
-        super().__init__()
-        self.said: list[str] = []
+        self._said: list[str] = []
         self._unseen = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def start(self, tag: str, attributes: object) -> None:
         self._unseen += tag in self.UNSEEN
         if tag in self.BLOCKS:
-            self.said.append("\n")
+            self._said.append("\n")
         elif tag in ("td", "th"):
-            self.said.append("   ")
+            self._said.append("   ")
 
-    def handle_endtag(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
         self._unseen -= tag in self.UNSEEN and self._unseen > 0
         if tag in ("p", "div", "table"):
-            self.said.append("\n")
+            self._said.append("\n")
 
-    def handle_data(self, data: str) -> None:
+    def data(self, data: str) -> None:
         if not self._unseen:
-            self.said.append(re.sub(r"\s+", " ", data))
+            self._said.append(re.sub(r"\s+", " ", data))
+
+    def close(self) -> str:
+        return "".join(self._said)
 
 
 def _without_marks(html: str) -> str:
-    words = _Words()
-    words.feed(html)
-    words.close()
-    lines = [line.strip() for line in "".join(words.said).split("\n")]
+    parser = etree.HTMLParser(target=_Words(), remove_comments=True, remove_pis=True, huge_tree=True, no_network=True)
+    parser.feed("<html>")  # what is no markup at all is text, too
+    parser.feed(html)
+    lines = [line.strip() for line in parser.close().split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

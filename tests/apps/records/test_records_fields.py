@@ -107,6 +107,36 @@ def test_numbers_are_read_in_german_swiss_and_english_spelling(text: str, value:
     assert str(decimal_of(text)) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("capped at USD 1 million each", "contract", ("amount", "amount", "1000000.00")),
+        ("rund 2,5 Mio. EUR", "letter", ("amount", "amount", "2500000.00")),
+        ("EUR 1,500 million", "letter", ("amount", "amount", "1500000000.00")),
+        ("Due date          2 April 2026", "invoice", ("date", "due_date", "2026-04-02")),
+        ("It begins on 1 March 2026.", "contract", ("date", "start_date", "2026-03-01")),
+        ("On the evening of February 7, 2026 a hose burst", "claim", ("date", "incident_date", "2026-02-07")),
+        ("Dr. med. Selin Yıldız", "letter", ("person", "person", "Selin Yıldız")),
+        ("Prof. Dr. med. J. Petersen", "letter", ("person", "person", "J. Petersen")),
+        ("Inh. Cem Özdemiroğlu", "letter", ("person", "person", "Cem Özdemiroğlu")),
+        ("registered under HRB 118822", "contract", ("identifier", "register_number", "118822")),
+        ("Sort code 20-45-77", "invoice", ("identifier", "sort_code", "20-45-77")),
+        ("Sort code 20-45-77  Account number 53109842", "invoice", ("identifier", "account_number", "53109842")),
+        ("Account number 53109842", "invoice", ("identifier", "customer_number", "53109842")),
+        ("Your ref PO 88213", "invoice", ("identifier", "order_number", "88213")),
+    ],
+)
+def test_what_a_line_says_is_found_in_it(text: str, kind: str, found: tuple[str, str, str]) -> None:
+    assert found in [(one.kind, one.name, one.value) for one in interpret([text], kind=kind)]
+
+
+@pytest.mark.parametrize("text", ["Bill to:      Invoice No. 12", "To: Claims Desk <a@b.example>", "PO Box 1234"])
+def test_a_word_beside_a_label_is_no_name_and_no_number(text: str) -> None:
+    assert [
+        one for one in interpret([text], kind="invoice") if one.kind == "person" or one.name == "order_number"
+    ] == []
+
+
 def test_checksums_tell_a_slip_of_one_figure() -> None:
     for right, number in (
         (iban_is_right, "DE89370400440532013000"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from email.message import EmailMessage
 from pathlib import Path
@@ -202,3 +203,43 @@ def test_tables_and_page_breaks_of_a_docx_are_kept(tmp_path: Path) -> None:
 
 def test_text_has_one_spelling_and_nothing_that_a_database_can_not_keep() -> None:
     assert tidy("a\u00a0b\r\nc\rﬁ\x00\u00adu\u0308\ud800") == "a b\nc\nfiü"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'To: "',
+        "To: a@[",
+        "To: " + "(" * 5000,
+        "To: " + "a," * 50_000,
+        "To: =?utf-8?q?=ZZ?= =?nothing?b?!!?=",
+        "Content-Type: ;;;=",
+        "Content-Type: text/plain; charset=rot13",
+        "Content-Type: multipart/mixed",
+    ],
+    ids=lambda line: line[:24],
+)
+def test_a_message_whose_header_makes_no_sense_is_read_all_the_same(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "odd.eml"
+    file.write_text(f"From: Ann Dale <ann@post.example>\nSubject: odd\n{line}\n\nThe text.\n")
+    [page] = read(file, "eml")
+    assert page.startswith("From: Ann Dale <ann@post.example>")
+    assert page.endswith("The text.")
+
+
+def test_messages_within_messages_beyond_what_can_be_followed_are_too_large(tmp_path: Path) -> None:
+    file = tmp_path / "deep.eml"
+    file.write_text("From: a@b\nSubject: s\n" + "Content-Type: message/rfc822\n\nFrom: a@b\nSubject: s\n" * 3000)
+    with pytest.raises(Unreadable) as refused:
+        read(file, "eml")
+    assert refused.value.why == "TOO_LARGE"
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<", "<a b='", "<![CDATA[", "<div>", "&#"])
+def test_markup_that_is_made_to_be_slow_takes_no_longer(piece: str, tmp_path: Path) -> None:
+    file = tmp_path / "slow.eml"
+    file.write_text(f"From: a@b\nSubject: s\nContent-Type: text/html\n\nhello {piece * 50_000}")
+    started = time.process_time()
+    [page] = read(file, "eml")
+    assert "hello" in page
+    assert time.process_time() - started < 10  # a parser that looks for each end anew takes minutes
