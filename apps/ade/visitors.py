@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -49,13 +50,18 @@ def main() -> int:
         with database.write() as session:
             asked = bring(session)
         log.info("ready: %d samples are there, %d of them to be normalised", len(BY), len(asked))
-        for name in asked:
-            ask(name)
-        for name in itertools.cycle(sorted(BY)):
-            if stop.wait(given.visitors_every.total_seconds()):
-                break
-            ask(name)
+        keep_asking(asked, pause=lambda: stop.wait(given.visitors_every.total_seconds()))
     return 0
+
+
+def keep_asking(first: list[str], *, pause: Callable[[], bool]) -> None:
+    """Ask for these at once, then for one sample after each pause, until a pause says that it is over."""
+    for name in first:
+        ask(name)
+    for name in itertools.cycle(sorted(BY)):
+        if pause():
+            break
+        ask(name)
 
 
 def bring(session: Session) -> list[str]:

@@ -15,6 +15,7 @@ from apps.ade.endpoints.shapes import (
     FILE,
     STREAM,
     USUAL,
+    FileName,
     Id,
     Limit,
     Log,
@@ -158,7 +159,7 @@ def router(site: Site) -> APIRouter:
         responses=FILE,
         summary="One of these files",
     )
-    def download_output(run_id: Id, name: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+    def download_output(run_id: Id, name: FileName, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         _found(run_id)
         made = hf.artifacts.get(run_id, name)
         headers = {

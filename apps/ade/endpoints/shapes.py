@@ -32,6 +32,7 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=100, strip_whitespace=True, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
+FileName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 Number = Annotated[int, Field(ge=1, le=2_000_000_000, description="Which version; the newest if it is not given.")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="At most so many.")]
 Files = Annotated[

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import pytest
+from tests.apps.serving import TOKEN, Site
 from tests.process import support
 
-TOKEN = "a-token-for-the-tests-of-ade"
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
-ROOT = Path(__file__).parent.parent.parent.parent
 LONG = 90.0  # seconds that anything may take on a busy machine
 
 MANIFEST = 'name = "{name}"\ntitle = "{name}"\nversion = "1.0.0"\nengine = "1"\ndependencies = {dependencies}\n'
@@ -53,64 +49,36 @@ DOCUMENT = b"Customers of May;;\n;;\nCustomer;Sum;Remark\nAda;1,5;first\nBob;2;\
 MANY_ROWS = b"Name,Amount\n" + b"".join(f"Name {number},{number}\n".encode() for number in range(50))
 
 
-class Service:
-    """One API process with its worker."""
+def stores(*, long: str) -> list[Any]:
+    """Databases of each kind; one of them only with the long tests, where another proves the same path."""
+    kinds = ("sqlite", "postgres", "sqlserver")
+    return [pytest.param(kind, marks=pytest.mark.long) if kind == long else kind for kind in kinds]
+
+
+class Service(Site):
+    """One API process with its worker; several of them share what lies beside their folders."""
 
     def __init__(self, url: str, folder: Path, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self._log = (folder / "log.txt").open("ab")
-        given = {name.upper(): str(value) for name, value in settings.items()}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "serve", "apps.ade.web:site", "--worker", "--port", "0"],
-            cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "ADE_"))}
-            | {name: value for name, value in os.environ.items() if name == "HOLDFAST_PREFIX"}
-            | {
-                "HOLDFAST_URL": url,
-                "HOLDFAST_ARTIFACTS": str(folder.parent / "artifacts"),
-                "HOLDFAST_TOKEN": TOKEN,
-                "HOLDFAST_TICK": "0.2",
-                "HOLDFAST_KILL_GRACE": "3",
-                "HOLDFAST_SHUTDOWN_GRACE": "0.2",
-                "ADE_FOLDER": str(folder),
-            }
-            | given,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.url = self.process.stdout.readline().strip()
-        assert self.url, (folder / "log.txt").read_text()
-        self.client = httpx.Client(base_url=self.url, headers=AUTHORISED, timeout=LONG)
+        given = {
+            "HOLDFAST_ARTIFACTS": str(folder.parent / "artifacts"),
+            "HOLDFAST_TICK": "0.2",
+            "HOLDFAST_KILL_GRACE": "3",
+            "HOLDFAST_SHUTDOWN_GRACE": "0.2",
+            "ADE_FOLDER": str(folder),
+        }
+        given |= {name: value for name, value in os.environ.items() if name == "HOLDFAST_PREFIX"}
+        given |= {name.upper(): str(value) for name, value in settings.items()}
+        super().__init__(folder, "apps.ade.web:site", "--worker", url=url, settings=given)
 
-    def stop(self) -> None:
-        """As an operator does, or at once if it has been killed."""
-        self.client.close()
-        self.process.terminate()
-        self._gone()
-
-    def kill(self) -> None:
-        self.client.close()
-        self.process.send_signal(signal.SIGKILL)
-        self._gone()
-
-    def _gone(self) -> None:
-        self.process.wait(timeout=LONG)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self._log.close()
+    @property
+    def url(self) -> str:
+        return f"{self.address}/"
 
     # What someone does
 
-    def get(self, path: str, **query: Any) -> Any:
-        response = self.client.get(path, params=query)
-        assert response.status_code == 200, (path, response.text)
-        return response.json()
-
     def post(self, path: str, *, status: int = 201, **body: Any) -> Any:
-        response = self.client.post(path, **body)
+        response = self.http.post(path, **body)
         assert response.status_code == status, (path, response.status_code, response.text)
         return response.json()
 
@@ -148,11 +116,8 @@ class Service:
         found: dict[str, Any] = wait_for(look, at_most=at_most, what=f"{path} is {' or '.join(statuses)}")
         return found
 
-    def log(self, run_id: str) -> list[str]:
+    def log_of(self, run_id: str) -> list[str]:
         return [line["message"] for line in self.get(f"/runs/{run_id}/log")["lines"]]
-
-    def until_said(self, run_id: str, words: str) -> None:
-        wait_for(lambda: any(words in line for line in self.log(run_id)), at_most=LONG, what=f"{run_id} says {words}")
 
 
 def wait_for(condition: Callable[[], Any], *, at_most: float = LONG, what: str = "") -> Any:
@@ -188,11 +153,11 @@ def files(name: str = "plain", rules: str = RULES, dependencies: str = "[]") -> 
 @contextlib.contextmanager
 def service(url: str, folder: Path, **settings: Any) -> Iterator[Service]:
     started = Service(url, folder, **settings)
+    started.start()
     try:
         yield started
     finally:
-        if started.process.returncode is None:
-            started.stop()
+        started.stop()
 
 
 def programs(*folders: Path) -> dict[int, list[str]]:

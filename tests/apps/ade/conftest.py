@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.apps.ade.ade_service import Service, service
+from tests.apps.ade.ade_service import Service, service, stores
 from tests.databases import Schemas, Template
-
-STORES = ["sqlite", "postgres", "sqlserver"]
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +16,15 @@ def ade_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("ade")
 
 
-@pytest.fixture(scope="module", params=STORES)
+@pytest.fixture(scope="module", params=stores(long="sqlite"))
 def ade_url(request: pytest.FixtureRequest, ade_folder: Path) -> Iterator[str]:
     """A database of each kind, for the tests of a module together."""
     yield from databases(request, ade_folder)
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture
 def own_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The same for one test alone."""
+    """The same for one test alone, which says by `stores` where it runs."""
     yield from databases(request, tmp_path)
 
 

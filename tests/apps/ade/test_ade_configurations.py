@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import sys
 import tomllib
 import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from apps.ade import configurations, installing
 from apps.ade.configurations import BadConfiguration
 from apps.ade.tables import Version
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.apps.ade import engine_runs
 from tests.apps.ade.ade_service import files
 
 from holdfast import fingerprint
@@ -56,6 +62,8 @@ def test_a_path_that_could_lead_outside_is_refused(path: str) -> None:
     ("change", "words"),
     [
         ({"ade.toml": "name = "}, "ade.toml"),
+        ({"ade.toml": f"name = {'9' * 5000}"}, "ade.toml"),
+        ({"ade.toml": f"name = {'[' * 100_000}"}, "ade.toml"),
         ({"a": "x", "a/b.py": "x"}, "is a file and a folder"),
         ({"RULES.py": "x"}, "capitals"),
         ({"x.py": "\0"}, "not text"),
@@ -121,11 +129,33 @@ def test_a_zip_is_taken_with_or_without_a_folder_around_it() -> None:
         (zipped({"a.py": bytes(5_000_000)}), "1,000,000 bytes"),
         (zipped({"a.py": b"\xff\xfe"}), "not text in UTF-8"),
         (zipped({f"{number}.py": b"" for number in range(200)}), "100 files"),
+        (zipped({f"{number}.py": bytes(100_000) for number in range(20)}), "1,000,000 bytes"),
     ],
 )
 def test_a_bad_zip_is_refused_before_it_is_unpacked(content: bytes, words: str) -> None:
     with pytest.raises(BadConfiguration, match=words):
         configurations.unzipped(content)
+
+
+@settings(max_examples=300, deadline=None)
+@given(where=st.integers(0, 10_000), what=st.binary(min_size=1, max_size=8), kind=st.sampled_from([0, 8, 12, 14]))
+def test_a_damaged_zip_is_refused_with_words_or_taken(where: int, what: bytes, kind: int) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", kind) as archive:
+        for name, text in files().items():
+            archive.writestr(name, text)
+    whole = bytearray(made.getvalue())
+    whole[where % len(whole) : where % len(whole) + len(what)] = what
+    with contextlib.suppress(BadConfiguration):
+        configurations.unzipped(bytes(whole))
+
+
+@pytest.mark.parametrize("name", ['Ünïcode & "quotes" \\ 😀', "---"])
+def test_a_new_one_begins_with_rules_that_load(name: str, tmp_path: Path) -> None:
+    begun = configurations.checked(configurations.beginning(name))
+    assert configurations.manifest(begun)["title"] == name
+    configurations.write_to(begun, tmp_path)
+    assert json.loads(engine_runs.start("check", "--config", str(tmp_path)).stdout)["title"] == name
 
 
 def test_a_zip_s_paths_are_checked_when_it_is_saved() -> None:

@@ -19,42 +19,24 @@ from tests.apps.ade.ade_service import (
     programs,
     release,
     service,
+    stores,
     wait_for,
 )
 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.contract("Q13")
-def test_what_takes_too_long_fails_with_words_and_leaves_no_process(own_url: str, tmp_path: Path) -> None:
-    folder = tmp_path / "one"
-    with service(own_url, folder, ade_run_timeout_seconds=3, ade_build_timeout=15, ade_max_builds=2) as one:
-        workspace = one.workspace(f"time {secrets.token_hex(4)}")
-        document = one.document(workspace, MANY_ROWS)
-        held = one.submit(one.configuration(workspace, "held", files("held", held_rules())), document)
-        slow = one.submit(one.configuration(workspace, "slow", files("slow", RULES + SLOW)), document)
+@pytest.mark.parametrize("own_url", stores(long="postgres"), indirect=True)
+@pytest.mark.contract("Q5", "Q8", "Q13", "Q14")
+def test_kill_9_in_mid_build_and_mid_run_and_what_takes_too_long(own_url: str, tmp_path: Path) -> None:
+    """Mid-build: it is made once more, then it fails. Mid-run: the run fails. Nothing half-made is ever used.
 
-        ended = one.ended(slow["id"])
-        assert ended["status"] == "failed"
-        assert ended["message"].startswith("the run took longer than 3 s (ADE_RUN_TIMEOUT_SECONDS)")
-        assert engines(folder) == {}
-        assert ended["build"]["status"] == "ready"
-
-        ended = one.ended(held["id"])
-        assert ended["status"] == "failed"
-        assert ended["message"].startswith("build failed: ")
-        assert "15" in ended["message"]
-        assert ended["build"]["status"] == "failed"
-        wait_for(lambda: not programs(folder), what="nothing runs in the folder")
-
-
-@pytest.mark.contract("Q5", "Q14")
-def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
-    """Mid-build: it is made once more, then it fails. Mid-run: the run fails. Nothing half-made is ever used."""
+    The service that comes last has no patience: what takes too long fails with words, and leaves no process.
+    """
     folder = tmp_path / "one"
     settings: dict[str, Any] = {"holdfast_lease": 3, "holdfast_tick": 0.3, "ade_max_builds": 2}
-    with service(own_url, folder, ade_queue_size=50, **settings) as first:
-        assert bound(first) == 50
+    with service(own_url, folder, ade_queue_size=3, **settings) as first:
+        assert bound(first) == 3
         workspace = first.workspace(f"crash {secrets.token_hex(4)}")
         document = first.document(workspace, MANY_ROWS)
 
@@ -65,6 +47,11 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
         wait_for(lambda: engines(folder), at_most=LONG, what="the engine runs")
         lucky, unlucky = submit("lucky", held_rules()), submit("unlucky", held_rules())
         wait_for(lambda: len(checking(folder)) == 2, at_most=LONG, what="both builds are in the middle")
+        running = first.get("/runs", status="running")["runs"]
+        assert [run["id"] for run in running] == [slow["id"]]
+        path = f"/configurations/{slow['configuration_id']}/runs"
+        refused = first.post(path, status=429, json={"input_document_id": document})  # one that runs counts, too
+        assert refused["code"] == "run_queue_full"
         first.kill()
     wait_for(lambda: not programs(folder), what="no program outlives the API")
     for left in checking(folder):
@@ -82,7 +69,8 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
         assert second.ended(lucky["id"])["status"] == "succeeded"
         second.kill()
 
-    with service(own_url, folder, **settings) as third:
+    hasty = {"ade_run_timeout_seconds": 10, "ade_build_timeout": 4}
+    with service(own_url, folder, **settings, **hasty) as third:
         ended = third.ended(unlucky["id"])
         assert ended["status"] == "failed"
         assert ended["message"].startswith("build failed: ")
@@ -90,6 +78,16 @@ def test_kill_9_in_mid_build_and_mid_run(own_url: str, tmp_path: Path) -> None:
         again = third.submit(lucky["configuration_id"], document)
         assert third.ended(again["id"])["status"] == "succeeded"
         assert third.get(f"/runs/{slow['id']}")["status"] == "failed"
+
+        held = third.submit(third.configuration(workspace, "held", files("held", held_rules())), document)
+        ended = third.ended(third.submit(slow["configuration_id"], document)["id"])
+        assert (ended["status"], ended["build"]["status"]) == ("failed", "ready")
+        assert ended["message"].startswith("the run took longer than 10 s (ADE_RUN_TIMEOUT_SECONDS)")
+        assert engines(folder) == {}
+        ended = third.ended(held["id"])
+        assert (ended["status"], ended["build"]["status"]) == ("failed", "failed")
+        assert ended["message"].startswith("build failed: it timed out: over its window of 0:00:04")
+        wait_for(lambda: not programs(folder), what="nothing runs in the folder")
 
 
 def checking(folder: Path) -> list[Path]:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from apps.ade import installing, places, process
 from apps.ade.environments import BuildFailed, Environments
-from tests.apps.ade.ade_service import ROOT, RULES, files, wait_for
+from tests.apps.ade.ade_service import RULES, files, wait_for
+from tests.apps.serving import ROOT
 
 LIMITS = process.Limits(seconds=60, memory=1_000_000_000, file_size=10_000_000)
 NEVER = timedelta(days=1)

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from scripts import typescript
-from tests.apps.ade.ade_service import ROOT, TOKEN, Service, files, held_rules, release, service
+from tests.apps.ade.ade_service import Service, held_rules, release, service
+from tests.apps.serving import ROOT, TOKEN
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
 
 ADE = ROOT / "apps" / "ade"
@@ -69,6 +70,26 @@ def test_every_address_is_described(document: dict[str, Any]) -> None:
     assert statuses == ["queued", "running", "succeeded", "failed", "cancelled"]
 
 
+def test_every_answer_has_a_type_and_every_fault_a_shape(document: dict[str, Any]) -> None:
+    asked = [
+        (f"{method} {path}", told)
+        for path, methods in document["paths"].items()
+        if not path.startswith("/holdfast")
+        for method, told in methods.items()
+    ]
+    assert len(asked) >= 25
+    for address, told in asked:
+        good = [answer for status, answer in told["responses"].items() if status.startswith("2")]
+        assert good, address
+        for answer in good:
+            assert answer["content"], address
+            assert all(content.get("schema") for content in answer["content"].values()), address
+        for status in ("401", "404", "422", "429", "default"):
+            named = told["responses"][status]["$ref"].rpartition("/")[2]
+            content = document["components"]["responses"][named]["content"]
+            assert all(each["schema"] for each in content.values()), address
+
+
 @pytest.mark.contract("Q19")
 @pytest.mark.parametrize(("before", "after", "faults"), [("", "", 0), ("answer.version", "answer.versions", 1)])
 def test_the_editor_s_script_fits_the_types(tmp_path: Path, before: str, after: str, faults: int) -> None:
@@ -92,7 +113,7 @@ def test_no_page_and_no_text_says_retry() -> None:
     said = [
         *(ADE / "templates").glob("*"),
         *(ADE / "static").glob("ade*"),
-        ADE / "README.md",
+        *ADE.glob("*.md"),
         *ADE.rglob("endpoints/*.py"),
     ]
     wrong = {str(file) for file in said if file.is_file() and re.search(r"retr(y|ies)", _words(file), re.IGNORECASE)}
@@ -143,8 +164,12 @@ def page(browser: Browser, one: Service) -> Iterator[Page]:
 @pytest.mark.timeout(180)
 def test_a_person_uploads_edits_runs_watches_and_runs_again(page: Page, one: Service, tmp_path: Path) -> None:
     expect.set_options(timeout=6 * PATIENCE)
-    workspace = one.workspace("Office")
-    configuration = one.configuration(workspace, "customers", files("customers"))
+    one.workspace("Office")
+    page.goto(f"{one.url}configurations")
+    page.get_by_role("textbox", name="Name").fill("customers")
+    page.get_by_role("button", name="New configuration").click()
+    expect(page.locator("h1")).to_contain_text("version 1")
+    configuration = page.url.rpartition("/")[2]
     sheet = tmp_path / "May <b>.csv"
     sheet.write_bytes(b"Customer,Sum\nAda,1\n<script>alert(1)</script>,2\n")
     page.goto(f"{one.url}documents")

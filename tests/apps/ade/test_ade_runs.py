@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.apps.ade.ade_service import (
     wait_for,
 )
 
+pytestmark = pytest.mark.timeout(180)
 BROKEN = RULES + "\nraise RuntimeError('these rules are broken')\n"
 
 
@@ -66,18 +68,18 @@ def test_a_messy_file_becomes_a_normalised_workbook(
 
     made = {output["name"]: output for output in ade.get(finished["outputs_url"])["outputs"]}
     assert sorted(made) == ["output.xlsx", "preview.json", "report.json"]
-    workbook = load_workbook(io.BytesIO(ade.client.get(made["output.xlsx"]["url"]).content))
+    workbook = load_workbook(io.BytesIO(ade.http.get(made["output.xlsx"]["url"]).content))
     rows = [[cell.value for cell in row][:2] for row in workbook["Data"].iter_rows()]
     assert [[str(value) for value in row] for row in rows] == [["Name", "Amount"], ["Ada", "1.5"], ["Bob", "2"]]
 
     sheets = {sheet["name"]: sheet for sheet in ade.get(f"/runs/{finished['id']}/preview")["sheets"]}
     assert [row[:2] for row in sheets["Data"]["rows"]] == [["Name", "Amount"], ["Ada", "1.5"], ["Bob", "2"]]
-    assert any("column A 'Customer' is name" in line for line in ade.log(finished["id"]))
+    assert any("column A 'Customer' is name" in line for line in ade.log_of(finished["id"]))
 
 
 @pytest.mark.contract("Q17")
 def test_the_stream_of_a_run_tells_all_and_ends(ade: Service, finished: dict[str, Any]) -> None:
-    with ade.client.stream("GET", finished["events_url"], headers={"Accept": "text/event-stream"}) as stream:
+    with ade.http.stream("GET", finished["events_url"], headers={"Accept": "text/event-stream"}) as stream:
         told = "".join(stream.iter_text())
     assert "is name, score" in told
     assert told.rstrip().endswith("event: end\ndata: {}")
@@ -99,9 +101,9 @@ def test_one_process_runs_as_many_as_it_may_and_no_more(
 ) -> None:
     document = ade.document(workspace, MANY_ROWS)
     with Watch(ade.folder) as watch:
-        runs = [ade.submit(plain, document) for _ in range(5)]
-        assert [ade.ended(run["id"])["status"] for run in runs] == ["succeeded"] * 5
-    assert (watch.most, len(watch.seen)) == (2, 5)
+        runs = [ade.submit(plain, document) for _ in range(4)]
+        assert [ade.ended(run["id"])["status"] for run in runs] == ["succeeded"] * 4
+    assert watch.most == 2
 
 
 @pytest.mark.contract("Q7")
@@ -123,10 +125,10 @@ def test_a_change_is_another_build_and_the_same_files_are_the_same_one(
     ade: Service, workspace: str, document: str
 ) -> None:
     configuration = ade.configuration(workspace, "changing", files("changing"))
-    first = ade.ended(ade.submit(configuration, document)["id"])
+    first = ade.submit(configuration, document)
 
     def save(saved: dict[str, str]) -> dict[str, Any]:
-        response = ade.client.put(f"/configurations/{configuration}", json={"files": saved})
+        response = ade.http.put(f"/configurations/{configuration}", json={"files": saved})
         assert response.status_code == 200
         found: dict[str, Any] = response.json()
         return found
@@ -134,12 +136,13 @@ def test_a_change_is_another_build_and_the_same_files_are_the_same_one(
     assert save(files("changing"))["version"] == 1
     assert save(files("changing", RULES + "# changed\n"))["version"] == 2
     second = ade.submit(configuration, document)
+    ade.post(f"/runs/{first['id']}/cancel", status=200)
     assert second["build_id"] != first["build_id"]
     assert second["build"]["fingerprint"] != first["build"]["fingerprint"]
     assert save(files("changing"))["version"] == 3
     third = ade.ended(ade.submit(configuration, document)["id"])
     assert third["build_id"] == first["build_id"]
-    assert [ade.ended(run["id"])["status"] for run in (second, third)] == ["succeeded", "succeeded"]
+    assert (third["status"], ade.ended(second["id"])["status"]) == ("succeeded", "succeeded")
     assert len(ade.get("/builds", configuration_id=configuration)["builds"]) == 2
 
 
@@ -202,7 +205,7 @@ def test_cancelling_and_who_goes_next(
     assert ended["message"].startswith("cancelled by admin")
     assert not members(group)
     assert engines(ade.folder) == {}
-    assert list((ade.folder / "work").glob("*/input")) == []
+    assert list((ade.folder / "work").glob("*/inside")) == []
     assert ade.post(f"/runs/{running['id']}/cancel", status=200)["status"] == "cancelled"
 
 
@@ -224,7 +227,7 @@ def test_what_is_no_spreadsheet_is_refused_and_what_can_not_be_read_fails_with_w
     ade: Service, workspace: str, plain: str
 ) -> None:
     for content in (b"\x89PNG\r\n\x1a\n" + bytes(100), b"\xd0\xcf\x11\xe0" + bytes(600), b"", bytes(50)):
-        answer = ade.client.post(f"/workspaces/{workspace}/documents", files={"file": ("a.csv", content)})
+        answer = ade.http.post(f"/workspaces/{workspace}/documents", files={"file": ("a.csv", content)})
         assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_type")
     damaged = ade.document(workspace, b"PK\x03\x04" + bytes(range(256)) * 10, "damaged.xlsx")
     ended = ade.ended(ade.submit(plain, damaged)["id"])
@@ -233,12 +236,58 @@ def test_what_is_no_spreadsheet_is_refused_and_what_can_not_be_read_fails_with_w
     assert "Traceback" not in ended["message"]
 
 
-def test_the_same_bytes_come_back(ade: Service, workspace: str) -> None:
+def test_the_same_bytes_come_back_however_many_send_them_at_once(ade: Service, workspace: str) -> None:
     content = b"Name,Amount\n" + b"".join(f"N{number},{number}\n".encode() for number in range(200_000))
-    one = ade.get(f"/documents/{ade.document(workspace, content)}")
-    two = ade.get(f"/documents/{ade.document(workspace, content)}")
-    assert one["sha256"] == two["sha256"]
-    assert ade.client.get(one["content_url"]).content == content
+    with ThreadPoolExecutor(6) as senders:
+        sent = list(senders.map(lambda _: ade.document(workspace, content), range(6)))
+    found = [ade.get(f"/documents/{document}") for document in sent]
+    assert (len(set(sent)), len({each["sha256"] for each in found})) == (6, 1)
+    assert ade.http.get(found[0]["content_url"]).content == content
+
+
+HOSTILE = """
+import json
+
+@rules.transform("name")
+def say_what_an_engine_says(value, row):
+    for event in (
+        {"event": "progress", "share": 0.5, "rows_read": "many"},
+        {"event": "log", "text": "\\0 \\ud800"},
+        {"event": "run.finished", "tables": "two", "rows_read": [1], "rows_written": {}, "seconds": "x"},
+    ):
+        for descriptor in range(3, 30):
+            try:
+                os.write(descriptor, (json.dumps(event) + "\\n").encode())
+            except OSError:
+                pass
+    os._exit(0)
+"""
+
+
+@pytest.mark.contract("Q17")
+def test_rules_that_speak_for_the_engine_harm_no_run_but_their_own(ade: Service, workspace: str, document: str) -> None:
+    hostile = ade.configuration(workspace, "hostile", files("hostile", RULES + HOSTILE))
+    ended = ade.ended(ade.submit(hostile, document)["id"])
+    assert (ended["status"], ended["summary"]) == ("failed", None)
+    assert "has left no workbook" in ended["message"]
+    assert "printed: \\0" in "".join(ade.log_of(ended["id"]))
+    assert ade.get("/runs")["runs"][0]["id"] == ended["id"]
+
+
+def test_a_question_that_makes_no_sense_is_the_asker_s_to_mend(
+    ade: Service, plain: str, finished: dict[str, Any]
+) -> None:
+    for path, status in {
+        f"/configurations/{plain}?version=99999999999999999999": 422,
+        f"/configurations/{plain}?version=77": 404,
+        f"/runs/{finished['id']}/log?after=nothing": 422,
+        f"/runs/{finished['id']}/outputs/%00": 422,
+        "/runs/nothing/events": 404,
+        "/runs?before=%00": 422,
+    }.items():
+        assert ade.http.get(path).status_code == status, path
+    making = ade.get("/holdfast/api/runs", job="ade.environment")["runs"][0]["id"]
+    assert ade.http.get(f"/runs/{making}/events").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/runs", "/documents", "/configurations", "/builds", "/workspaces", "/openapi.json"])
@@ -250,5 +299,5 @@ def test_nothing_is_open(ade: Service, path: str) -> None:
 def test_pages_are_there_for_people(ade: Service, plain: str, finished: dict[str, Any]) -> None:
     pages = ["/runs", "/runs?status=failed", "/documents", "/configurations", "/builds", finished["url"]]
     for path in [*pages, f"/configurations/{plain}", finished["build"]["url"]]:
-        answer = ade.client.get(path, headers={"Accept": "text/html"})
+        answer = ade.http.get(path, headers={"Accept": "text/html"})
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path

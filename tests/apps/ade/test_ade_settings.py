@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from apps.ade import settings
-from tests.apps.ade.ade_service import ROOT
+from tests.apps.serving import ROOT
 
 from holdfast import InvalidSetting
 

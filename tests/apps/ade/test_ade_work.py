@@ -1,0 +1,100 @@
+"""The work of one run: what its engine leaves and says is taken for what it is, whoever wrote it."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from apps.ade import telling, visitors
+from apps.ade.process import Limits
+from apps.ade.work import Work
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    limits = Limits(seconds=1, memory=1, file_size=1)
+    made = Work(place=tmp_path / "place", environment=tmp_path, name="a.csv", limits=limits, grace=timedelta(0))
+    made.inside.mkdir(parents=True)
+    return made
+
+
+def test_only_plain_files_come_out(work: Work) -> None:
+    assert work.outputs() == []
+    work.output.mkdir()
+    (work.output / "output.xlsx").write_bytes(b"a workbook")
+    (work.output / "report.json").write_bytes(b"")
+    (work.output / "other.txt").write_bytes(b"not asked for")
+    made = work.outputs()
+    assert made == [work.place / "kept" / "output.xlsx"]
+    assert not any(file.is_relative_to(work.inside) for file in made)  # where the engine could still change it
+
+
+def test_no_link_leads_to_a_file_that_is_not_the_engine_s(work: Work, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "report.json").write_text("of another run")
+    work.output.symlink_to(other)
+    assert work.outputs() == []
+
+
+def test_no_file_is_a_link(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the service")
+    work.output.mkdir()
+    (work.output / "report.json").symlink_to(tmp_path / "secret")
+    assert work.outputs() == []
+
+
+def test_what_is_counted_is_numbers() -> None:
+    said = {"event": "run.finished", "tables": 1, "rows_read": "many", "rows_written": -1, "rows_rejected": True}
+    nothing = dict.fromkeys(("rows_read", "rows_written", "rows_rejected", "seconds"))
+    for seconds in (math.nan, math.inf, -1, "x", None, True, 10**400):
+        assert telling.counts_of(said | {"seconds": seconds}) == nothing | {"tables": 1}
+    assert telling.counts_of({"event": "x", "rows_read": 10**30, "seconds": 2}) == nothing | {
+        "tables": None,
+        "seconds": 2.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("event", "words", "warns"),
+    [
+        (
+            {"event": "field.missing", "field": "net", "table": 1, "required": False},
+            "no column is net (table 1)",
+            False,
+        ),
+        ({"event": "field.missing", "field": "net", "table": 1, "required": True}, "which is required", True),
+        (
+            {"event": "row.rejected", "row": 3, "sheet": "S", "field": "net", "message": "net: too much", "count": 1},
+            "row 3 of S is rejected: net: too much (rejected so far: 1)",
+            True,
+        ),
+        ({"event": "row.rejected", "row": 3, "sheet": "S", "message": "no", "count": 1}, "is rejected: no", True),
+        ({"event": "row.rejected", "row": None}, "row.rejected: ", True),
+        ({"event": "log", "text": "a\0b"}, "printed: a\\0b", False),
+    ],
+)
+def test_events_are_told_in_words(event: telling.Event, words: str, warns: bool) -> None:
+    assert words in telling.in_words(event)
+    assert telling.is_warning(event) == warns
+
+
+def test_a_share_that_is_none_is_not_told() -> None:
+    assert telling.share_of({"event": "progress", "share": 0.5, "rows_read": "many"}) == (0.5, "")
+    assert telling.share_of({"event": "progress", "share": 7, "rows_read": 2000}) == (1.0, "2,000 rows read")
+    assert telling.share_of({"event": "progress", "share": True}) is None
+
+
+def test_visitors_bring_each_sample_once_and_then_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(visitors, "ask", said.append)
+
+    def pause() -> bool:
+        said.append("pause")
+        return said.count("pause") == 4
+
+    first, second, third, *_ = sorted(visitors.BY)
+    visitors.keep_asking(list(visitors.BY), pause=pause)
+    assert said == [*visitors.BY, "pause", first, "pause", second, "pause", third, "pause"]
