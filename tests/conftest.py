@@ -39,10 +39,17 @@ ALLOWED_SKIPS = {
 
 def pytest_configure(config: pytest.Config) -> None:
     """Databases and files are in memory where there is room: no test pulls the plug, so a disk only adds its time."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if "TMPDIR" not in os.environ and MEMORY.is_dir() and min(free, shutil.disk_usage(MEMORY).free) >= ROOM:
+    if "TMPDIR" not in os.environ and _has_room(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)  # for the processes that tests start, too
         tempfile.tempdir = None
+
+
+def _has_room(memory: Path) -> bool:
+    """Whether files can be kept there, and programs be started from there."""
+    if not memory.is_dir() or os.statvfs(memory).f_flag & os.ST_NOEXEC:
+        return False
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(free, shutil.disk_usage(memory).free) >= ROOM
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
