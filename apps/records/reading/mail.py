@@ -97,7 +97,7 @@ def _body(message: EmailMessage) -> str:
     part = message.get_body(preferencelist=("plain", "html"))
     if part is not None:
         return _text(part)  # type: ignore[arg-type]
-    payload = message.get_payload()
+    payload = message.get_payload() if message.get_content_maintype() == "multipart" else ""
     return payload if isinstance(payload, str) else ""  # it says that it has parts, and has none
 
 

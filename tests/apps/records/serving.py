@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.apps.serving import ROOT, Site, until
+from tests.apps.serving import PATIENCE, ROOT, Site
 
 SAMPLES = ROOT / "apps" / "records" / "samples"
 OPEN = ("QUEUED", "RUNNING")
@@ -41,15 +42,26 @@ class Served(Site):
 
     def ended(self, run_id: str) -> Any:
         """The run, once it has ended."""
-
-        def look() -> Any:
-            run = self.run(run_id)
-            return None if run["state"] in OPEN else run
-
-        return until(look, f"run {run_id} has ended")
+        self._told(run_id, "event: end")
+        run = self.run(run_id)
+        assert run["state"] not in OPEN
+        return run
 
     def running(self, run_id: str) -> Any:
-        return until(lambda: (run := self.run(run_id))["state"] == "RUNNING" and run, f"run {run_id} is running")
+        self._told(run_id, '"kind":"RUN_STARTED"')
+        run = self.run(run_id)
+        assert run["state"] == "RUNNING"
+        return run
+
+    def _told(self, run_id: str, what: str) -> None:
+        """Listen to a run until this is told: cheaper than to ask again and again."""
+        over_at = time.monotonic() + PATIENCE
+        with self.http.stream("GET", f"/runs/{run_id}/events") as events:
+            for line in events.iter_lines():
+                assert time.monotonic() < over_at, f"run {run_id} did not tell {what} in time"
+                if what in line:
+                    return
+        raise AssertionError(f"run {run_id} never told {what}")
 
     def cancel(self, run_id: str) -> None:
         assert self.http.post(f"/runs/{run_id}/cancel").status_code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ import pytest
 from apps.records.blobs import Blobs
 from sqlalchemy import select, text
 from tests.apps.records.serving import SAMPLES, serving
+from tests.apps.serving import ROOT
 
 ROOMS = ("engine", "archive", "intake", "views")
 
@@ -146,3 +148,13 @@ def test_the_tables_are_where_the_engines_are(rooms: Any) -> None:
     with rooms.archive.database.read() as session:
         assert session.scalar(text("select count(*) from holdfast_runs where job = 'records.process'")) == 1
         assert session.scalar(text("select count(*) from processing_runs")) == 1
+
+
+def test_a_runs_own_process_loads_neither_the_web_nor_sqlalchemy(tmp_path: Path) -> None:
+    """Every run starts one: what it loads is paid for each time."""
+    asked = "import sys, apps.records.engine; print(sorted({'sqlalchemy', 'fastapi', 'starlette'} & set(sys.modules)))"
+    environment = {"PATH": os.environ["PATH"], "HOLDFAST_URL": f"sqlite:///{tmp_path / 'a.db'}"}
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
