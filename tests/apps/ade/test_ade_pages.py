@@ -174,7 +174,7 @@ def test_a_person_uploads_edits_runs_watches_and_runs_again(page: Page, one: Ser
     sheet.write_bytes(b"Customer,Sum\nAda,1\n<script>alert(1)</script>,2\n")
     page.goto(f"{one.url}documents")
     page.set_input_files("input[type=file]", sheet)
-    page.get_by_role("button", name="Upload").click()
+    page.get_by_role("button", name="Upload", exact=True).click()
     expect(page.get_by_role("link", name="May <b>.csv")).to_be_visible()
 
     page.goto(f"{one.url}configurations/{configuration}")
