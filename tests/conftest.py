@@ -33,6 +33,7 @@ ALLOWED_SKIPS = {
     "no Azurite: npm is not here or may not install it": "object storage is tested against it and nothing else",
     "no TypeScript: npm is not here or may not install it": "the types are compared with the document without it",
     "no Chromium: it is not installed and may not be installed here": "the pages are tested in a real browser",
+    "no small disk: it can't be mounted here": "to mount one needs root",
     "no PgBouncer: it is not installed and may not be installed here": "its package needs root and apt",
 }
 

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -188,17 +187,6 @@ def _forget() -> None:
     """Its modules read their settings when they are imported: the next plant imports them anew."""
     for name in [name for name in sys.modules if name.startswith("apps.factory")]:
         del sys.modules[name]
-
-
-def wait_for(condition: Callable[[], Any], *, at_most: float = 60.0, what: str = "") -> Any:
-    """What the condition gives as soon as it gives something; a failure after so many seconds."""
-    give_up_at = time.monotonic() + at_most
-    while time.monotonic() < give_up_at:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {at_most} s: {what or condition}")
 
 
 def gone(pid: int) -> bool:

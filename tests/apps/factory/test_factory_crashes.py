@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apps.factory.plant import SCENES, TINY, Plant, gone, plant, wait_for
+from tests.apps.factory.plant import SCENES, TINY, Plant, gone, plant
+from tests.apps.serving import until
 
 pytestmark = pytest.mark.timeout(300)
 KILLS = 4
@@ -29,17 +30,20 @@ def field(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plant]:
         yield built
 
 
-def reference(folder: Path, script: str) -> dict[str, Any]:
-    """The files of the same script, made in peace."""
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The files of the short script, made in peace and elsewhere."""
+    folder = tmp_path_factory.mktemp("peace")
     with plant(f"sqlite:///{folder / 'peace.db'}", folder / "peace") as built:
-        files: dict[str, Any] = built.make(built.create(script, **TINY))["files"]
+        files: dict[str, Any] = built.make(built.create(SHORT, **TINY))["files"]
         return files
 
 
 @pytest.mark.contract("L10", "L7", "L5", "L9")
-def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(field: Plant, tmp_path: Path) -> None:
+def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(
+    field: Plant, wanted: dict[str, Any]
+) -> None:
     """Four workers and an orchestrator, each a process of its own; every second one dies, or sleeps past its lease."""
-    wanted = reference(tmp_path, SHORT)
     chance = random.Random(7)
     field.orchestrator()
     crew = [field.worker("--no-orchestrator") for _ in range(4)]
@@ -80,7 +84,7 @@ def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(fi
 def test_only_the_segment_that_failed_is_made_again(own: Plant) -> None:
     (own.folder / "fail").touch()
     edition = own.create(**TINY)
-    wait_for(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, what="it was tried again")
+    until(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, "it was tried again")
     visuals = own.rows("select segment, tries, takeovers from segments where stage = 'visuals' and segment <> ''")
     assert sorted(row["tries"] for row in visuals) == [1, 1, 1, 2]
     encoded = [told for _, told in own.calls() if "rawvideo" in told]
@@ -96,7 +100,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     victim = own.worker("--no-orchestrator")
     edition = own.create("# T\n\n## S\n\nWords.\n", **TINY)
 
-    [first] = wait_for(lambda: own.calls()[:1], what="ffmpeg has begun")
+    [first] = until(lambda: own.calls()[:1], "ffmpeg has begun")
     [lost] = own.rows("select run_id from segments where stage = 'visuals' and state = 'RUNNING'")
     victim.kill()
     victim.wait()
@@ -107,11 +111,11 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
         assert over or not row["takeovers"], "its lease is over, and it is not"
         return over
 
-    wait_for(gone_with_its_worker, what="it is gone with its worker")
+    until(gone_with_its_worker, "it is gone with its worker")
     assert processes_of(own) == []
 
     sleeper = own.worker("--no-orchestrator")
-    second = wait_for(lambda: own.calls()[1:2], what="another has begun")[0]
+    second = until(lambda: own.calls()[1:2], "another has begun")[0]
     [held] = own.rows("select lease_owner, run_id from segments where stage = 'visuals' and state = 'RUNNING'")
     assert f":{sleeper.pid}:" in held["lease_owner"]
     sleeper.send_signal(signal.SIGSTOP)
@@ -123,14 +127,14 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
         assert row["lease_owner"] == held["lease_owner"] or gone(second[0]), "two could work on one segment"
         return bool(row["lease_owner"] != held["lease_owner"] and row["state"] == "RUNNING")
 
-    wait_for(taken_over, what="another worker has taken the segment over")
+    until(taken_over, "another worker has taken the segment over")
     sleeper.send_signal(signal.SIGCONT)
-    third = wait_for(lambda: own.calls()[2:3], what="that one has begun")[0]
+    third = until(lambda: own.calls()[2:3], "that one has begun")[0]
     assert own.hf.get(edition.run_id).cancel() in ("queued", "running", "cancelled")
-    wait_for(lambda: gone(third[0]), what="it is gone with its run")
-    wait_for(lambda: own.hf.get(edition.run_id).snapshot.ended, what="the pipeline has ended")
+    until(lambda: gone(third[0]), "it is gone with its run")
+    until(lambda: own.hf.get(edition.run_id).snapshot.ended, "the pipeline has ended")
     assert own.hf.get(edition.run_id).state == "cancelled"
-    wait_for(lambda: not processes_of(own), at_most=10, what="and nothing of it is left")
+    until(lambda: not processes_of(own), "and nothing of it is left", within=10)
     assert fresh.poll() is None
 
 
@@ -151,7 +155,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         check=False,
     )
     if os.geteuid() != 0 or mounted.returncode:
-        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+        pytest.skip("no small disk: it can't be mounted here")
     try:
         yield folder
     finally:
@@ -159,8 +163,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 @pytest.mark.contract("L9", "L8")
-def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path) -> None:
-    wanted = reference(tmp_path, SHORT)
+def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path, wanted: dict[str, Any]) -> None:
     url, more = f"sqlite:///{tmp_path / 'work.db'}", {"FACTORY_ATTEMPTS": "100"}
     with (
         small_disk(tmp_path / "disk", "1m") as disk,
@@ -173,6 +176,6 @@ def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path) 
         assert full, "the disk is full, and something waits to be tried again"
         assert built.rows("select job_state from jobs") == [{"job_state": "queued"}]
         (disk / "filler").unlink()
-        wait_for(lambda: built.manual.run_all() and built.hf.get(edition.run_id).snapshot.ended, what="it has ended")
+        until(lambda: built.manual.run_all() and built.hf.get(edition.run_id).snapshot.ended, "it has ended")
         assert built.done(edition)["files"] == wanted
         assert built.hf.verify(artifacts=True) == []

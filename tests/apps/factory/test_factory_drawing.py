@@ -101,8 +101,8 @@ def test_no_word_stands_alone_where_its_sentence_can_be_shared_out() -> None:
     lines = captions.cues([Word(text, 100 * number, 100 * number + 100) for number, text in enumerate(said.split())])
     assert [line.text for line in lines] == [
         "When its lease has run out,",
-        "another one takes over, and",
-        "only that segment is made again.",
+        "another one takes over, and only",
+        "that segment is made again.",
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.apps.factory.plant import TINY, Plant, wait_for
+from tests.apps.factory.plant import TINY, Plant
+from tests.apps.serving import until
 
 from holdfast import LeaseLost
 
@@ -55,7 +56,7 @@ def test_each_role_moves_only_what_is_its_own_and_a_late_worker_changes_nothing(
         found: int = either.rows(query, id=lost)[0]["takeovers"]
         return found
 
-    wait_for(taken_over, what="its lease has run out")
+    until(taken_over, "its lease has run out")
     assert [dict(row) for row in either.rows(query, id=lost)] == [{"state": "READY", "takeovers": 1}]
     assert "RUN_TAKEN_OVER" in [event.kind for _, event in hf.news(lost).events], "with a diagnostic"
     manual.run_all()

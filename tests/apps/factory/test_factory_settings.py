@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from apps.factory.settings import read
 from fastapi.testclient import TestClient
-from tests.apps.factory.plant import Plant, gone, plant, wait_for
+from tests.apps.factory.plant import Plant, gone, plant
+from tests.apps.serving import until
 
 from holdfast import InvalidSetting
 from holdfast.web import create_app
+
+pytestmark = pytest.mark.timeout(180)
 
 
 def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tmp_path: Path) -> None:
@@ -51,10 +54,10 @@ def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:
 
 def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed(own: Plant) -> None:
     demo = own.start("apps.factory.demo", FACTORY_WORKERS="1")
-    first = wait_for(lambda: own.hf.workers.list(), what="a worker is alive")[0]
+    first = until(lambda: own.hf.workers.list(), "a worker is alive")[0]
     assert [row["video_id"] for row in own.rows("select video_id from jobs")] == ["sample"]
     os.kill(first.pid, signal.SIGKILL)
-    second = wait_for(lambda: [one for one in own.hf.workers.list() if one.pid != first.pid], what="another is")[0]
+    second = until(lambda: [one for one in own.hf.workers.list() if one.pid != first.pid], "another is")[0]
     demo.send_signal(signal.SIGTERM)
     assert demo.wait(timeout=40) == 0
     assert gone(second.pid)

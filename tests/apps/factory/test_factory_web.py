@@ -13,37 +13,39 @@ import httpx
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, expect
-from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant, wait_for
+from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant
+from tests.apps.serving import TOKEN, Site, until
 from tests.browser.conftest import TELL_VIOLATIONS, browser
 
 __all__ = ["browser"]
-pytestmark = pytest.mark.timeout(120)
-TOKEN = "a token for these tests"
+pytestmark = pytest.mark.timeout(180)
 PATIENCE = 30_000
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
-    """A plant whose site is served; its work is done by the tests themselves."""
+    """A plant; its work is done by the tests themselves."""
     folder = tmp_path_factory.mktemp("shop")
     with plant(f"sqlite:///{folder / 'work.db'}", folder / "plant", HOLDFAST_TOKEN=TOKEN, FACTORY_DEMO="true") as built:
-        built.start("holdfast", "serve", "apps.factory.web:site", "--port", "0")
-        log = built.folder / "process-0.log"
-        wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), what="the site is up")
         yield built
 
 
 @pytest.fixture(scope="module")
-def address(shop: Plant) -> str:
-    found = re.search(r"http://127\.0\.0\.1:\d+", (shop.folder / "process-0.log").read_text())
-    assert found is not None
-    return found[0]
+def site(shop: Plant) -> Iterator[Site]:
+    served = Site(shop.folder, "apps.factory.web:site", url=shop.url, settings=shop.environment)
+    served.start()
+    yield served
+    served.kill()
 
 
 @pytest.fixture(scope="module")
-def program(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30) as client:
-        yield client
+def address(site: Site) -> str:
+    return site.address
+
+
+@pytest.fixture(scope="module")
+def program(site: Site) -> httpx.Client:
+    return site.http
 
 
 def test_a_program_hands_a_script_in_follows_it_edits_it_and_fetches_the_video(
@@ -149,10 +151,13 @@ def test_nothing_is_open_and_a_viewer_only_looks(shop: Plant, address: str) -> N
 
 def test_a_worker_is_killed_in_a_demo_and_nothing_else_is(shop: Plant, program: httpx.Client) -> None:
     worker = shop.worker()
-    known = wait_for(lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] == worker.pid])[0]
+    ours = until(
+        lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] == worker.pid], "it is known"
+    )
+    known = ours[0]
     assert known["host"] == socket.gethostname()
     assert program.post(f"/workers/{known['id']}/kill").json() == {"killed": worker.pid}
-    wait_for(lambda: gone(worker.pid), what="it is gone")
+    until(lambda: gone(worker.pid), "it is gone")
     again = program.post(f"/workers/{known['id']}/kill")
     assert again.status_code in (404, 409), "its number may be anyone's by now"
 
