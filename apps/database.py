@@ -90,7 +90,11 @@ class Database:
             if self._engines is None:
                 self._prepare()
                 writes = self._engine(writes=True)
-                self._make(writes)
+                try:
+                    self._make(writes)
+                except BaseException:
+                    writes.dispose()
+                    raise
                 self._engines = self._engine(writes=False), writes
             return self._engines
 

@@ -135,12 +135,14 @@ class Services:
         """The next requests of a kind (analyze, result, embeddings) are answered like this."""
         self.faults[what].extend(faults)
 
-    def hold(self, what: str) -> Gate:
-        """The next request of a kind is held, and answered as usual when its gate is opened."""
-        gate = Gate()
-        self._gates.append(gate)
-        self.plan(what, Fault(gate=gate))
-        return gate
+    def hold(self, what: str, *, after: int = 0) -> Gate:
+        """A request of a kind, the next one or one after it, is held and answered as usual when its gate is opened."""
+        gates = [Gate() for _ in range(after + 1)]
+        for passed in gates[:-1]:
+            passed.open()
+        self._gates += gates
+        self.plan(what, *[Fault(gate=gate) for gate in gates])
+        return gates[-1]
 
     def reset(self) -> None:
         """Forget what was planned and counted."""

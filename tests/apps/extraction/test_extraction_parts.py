@@ -1,0 +1,183 @@
+"""The parts that need no service: texts, passages, marks, Retry-After, settings, files, and what the README says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from apps.extraction import application, settings, vectors
+from apps.extraction.analysis import Analysis, Page, Pair, Table
+from apps.extraction.chunks import LONGEST, chunks
+from apps.extraction.fields import fields
+from apps.extraction.library import Passage
+from apps.extraction.marking import marked
+from apps.extraction.providers import BlobMissing, Trouble
+from apps.extraction.providers.blobs import LocalBlobs, open_blobs
+from apps.extraction.providers.waiting import retry_after
+from apps.extraction.search import Found, marks, rank, together, words
+from apps.extraction.tables import DocumentField
+from apps.extraction.texts import clean, first_line, plain
+
+from holdfast import InvalidSetting
+
+README = Path(application.__file__).with_name("README.md").read_text("utf-8")
+NOW = datetime(2031, 4, 17, 12, tzinfo=UTC)
+
+
+def test_texts_are_cleaned_of_what_no_database_keeps() -> None:
+    assert clean("a\x00b\r\nc\ud800\u202ed\te\u2028f") == "ab\nc\ufffdd\te\nf"
+    assert plain("a\x00\n b\u202e  c" + "x" * 50, 8) == "a b cxxx"
+    assert first_line("") == ""
+    assert first_line("\n one\ntwo") == "one"
+
+
+def test_passages_have_their_place_and_none_is_too_long() -> None:
+    text = "A heading\n\n" + "A sentence that says something. " * 60 + "\n\n" + "x" * 3000 + "\n\nThe end."
+    found = chunks([Page(number=3, text=text), Page(number=4, text="  \n ")])
+    assert all(text[chunk.start : chunk.end] == chunk.text for chunk in found)
+    assert all(0 < len(chunk.text) <= LONGEST for chunk in found)
+    assert {chunk.page for chunk in found} == {3}
+    assert "".join("".join(chunk.text for chunk in found).split()) == "".join(text.split())
+
+
+def test_hostile_text_is_cut_into_passages_in_time() -> None:
+    for text in ("." + '"' * 200_000, "\n " * 100_000, "a. " * 100_000, "x" * 1_000_000):
+        chunks([Page(number=1, text=text)])
+
+
+def test_fields_are_told_once_a_page_and_the_surer_wins() -> None:
+    table = Table(page=1, rows=0, columns=2, cells=[])
+    pairs = [
+        Pair(page=1, name="Due", value="now", confidence=0.4),
+        Pair(page=1, name="due:", value="now", confidence=0.9),
+        Pair(page=2, name="Due", value="now", confidence=0.4),
+        Pair(page=2, name="\x00", value="nothing", confidence=0.4),
+    ]
+    found = fields(Analysis(pages=[], tables=[table], pairs=pairs))
+    assert [(field.name, field.page, field.confidence) for field in found] == [("due", 1, 0.9), ("Due", 2, 0.4)]
+
+
+def test_fields_are_marked_where_they_stand() -> None:
+    stated = [
+        DocumentField(number=0, name="Customer", value="Ada & Co", page=1),
+        DocumentField(number=1, name="Total", value="12.00 (net)", page=1),
+        DocumentField(number=2, name="Missing", value="nowhere", page=1),
+        DocumentField(number=3, name="Customer", value="Ada & Co", page=2),
+    ]
+    shown = marked(1, "Customer:   Ada &   Co\nTotal:   12.00 (net) EUR", stated)
+    assert [(piece.text, piece.field) for piece in shown.pieces] == [
+        ("Customer:   ", None),
+        ("Ada &   Co", 0),
+        ("\nTotal:   ", None),
+        ("12.00 (net)", 1),
+        (" EUR", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("2", 2),
+        ("0.5", 0.5),
+        ("-3", 0),
+        ("1e9", 600),
+        ("Thu, 17 Apr 2031 12:00:30 GMT", 30),
+        ("Thu, 17 Apr 2031 11:00:00 GMT", 0),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+    ],
+)
+def test_retry_after_is_followed_where_it_makes_sense(said: str, after: float | None) -> None:
+    expected = None if after is None else timedelta(seconds=after)
+    assert retry_after({"Retry-After": said}, now=NOW) == expected
+    assert retry_after(None) is None
+
+
+def passage(number: int, text: str, nearness: float) -> Passage:
+    return Passage(
+        document_id="d", name="a.pdf", number=number, page=1, start=0, end=len(text), text=text, nearness=nearness
+    )
+
+
+def test_a_rare_word_of_the_question_weighs_and_what_is_alike_is_told_once() -> None:
+    near = [passage(n, f"The rent of flat {n} is due on the third working day of a month.", 0.5) for n in range(9)]
+    near.append(passage(9, "Otters may be kept in the yard.", 0.45))
+    found = rank("When is the rent for otters due?", near)
+    told = together(found, limit=5)
+    assert {one.passage.number for one in told} == {0, 9}
+    assert [one.alike for one in told if one.passage.number == 0] == [8]
+    assert words("the OTTERS of the rivers") == {"otter", "river"}
+    assert marks("Otters swim", frozenset({"otter"})) == [("Otters", True), (" swim", False)]
+    assert together([], limit=5) == []
+    assert isinstance(told[0], Found)
+
+
+def test_vectors_come_back_as_they_were_kept() -> None:
+    made = np.random.default_rng(7).normal(size=(3, 16)).astype(np.float32)
+    assert np.array_equal(vectors.unpacked(vectors.packed(made.tolist()), dimensions=16), made)
+    assert vectors.from_bytes(vectors.to_bytes(made[0])) == made[0].tolist()
+    assert np.array_equal(np.array(vectors.from_text(vectors.to_text(made[0])), np.float32), made[0])
+    assert np.linalg.norm(vectors.mean(made)) == pytest.approx(1, abs=1e-5)
+
+
+def test_local_files_appear_whole_and_what_a_crash_leaves_is_listed(tmp_path: Path) -> None:
+    blobs = LocalBlobs(tmp_path / "blobs")
+    assert list(blobs.all()) == []
+    blobs.put("0123456789abcdef", b"content")
+    assert blobs.get("0123456789abcdef") == b"content"
+    (tmp_path / "blobs" / "part00000000000000000000").write_bytes(b"cut off")
+    (tmp_path / "blobs" / "Not ours.txt").write_bytes(b"x")
+    assert {kept.name for kept in blobs.all()} == {"0123456789abcdef", "part00000000000000000000"}
+    blobs.remove("0123456789abcdef")
+    with pytest.raises(BlobMissing):
+        blobs.get("0123456789abcdef")
+    for name in ("../../etc/passwd", "a/b/c/d/e/f", "UPPER-CASE", "short"):
+        with pytest.raises(ValueError):
+            blobs.put(name, b"")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(Trouble, match="could not be kept"):
+        LocalBlobs(tmp_path / "file").put("0123456789abcdef", b"content")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"EMBEDDINGS": "azure", "OPENAI_KEY": "sk-secret"}, "EXTRACTION_OPENAI_ENDPOINT"),
+        ({"BLOBS": "azure"}, "EXTRACTION_AZURE_STORAGE_CONNECTION"),
+        ({"ANALYSIS": "azure", "AZURE_DOCUMENTS_KEY": "sk-secret"}, "EXTRACTION_AZURE_DOCUMENTS_ENDPOINT"),
+        ({"DIMENSIONS": "32"}, "the local model's vectors have 256"),
+        ({"EMBEDDINGS": "openai", "OPENAI_KEY": "sk-secret", "BATCH": "2048", "DIMENSIONS": "2000"}, "more than"),
+        ({"THRESHOLD": "0"}, "EXTRACTION_THRESHOLD"),
+        ({"MAX_ATTEMPTS": "many"}, "EXTRACTION_MAX_ATTEMPTS"),
+        ({"COLOUR": "red"}, "there is no such setting"),
+    ],
+)
+def test_a_wrong_setting_is_told_at_the_start_and_no_secret_with_it(given: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidSetting) as invalid:
+        settings.load({f"EXTRACTION_{name}": value for name, value in given.items()})
+    assert said in str(invalid.value)
+    assert "sk-secret" not in str(invalid.value)
+
+
+def test_a_connection_string_that_is_none_is_told_without_itself() -> None:
+    found = settings.load({"EXTRACTION_BLOBS": "azure", "EXTRACTION_AZURE_STORAGE_CONNECTION": "sk-secret"})
+    with pytest.raises(InvalidSetting) as invalid:
+        open_blobs(found)
+    assert "sk-secret" not in str(invalid.value)
+
+
+def test_the_readme_tells_every_setting_with_its_default() -> None:
+    missing = []
+    for name, setting in settings.Settings.model_fields.items():
+        default: Any = setting.default
+        shown = f"{default.total_seconds():g}" if isinstance(default, timedelta) else str(default).lower()
+        row = next((line for line in README.splitlines() if line.startswith(f"| `EXTRACTION_{name.upper()}` |")), "")
+        told = row.split("|")[2].strip().strip("`").replace(",", "").lower() if row else None
+        if told != ("" if default is None else shown) and name != "folder":
+            missing.append((name, shown, told))
+    assert missing == []
