@@ -164,7 +164,8 @@ def test_an_article_without_any_address_gets_one_that_stays(entry: str) -> None:
 
 
 def test_the_address_that_an_article_gets_does_not_follow_the_feeds_redirects() -> None:
-    body = b"<rss version='2.0'><channel><item><title>A</title><guid>17</guid></item></channel></rss>"
+    entry = b"<item><title>A</title><guid isPermaLink='false'>17</guid></item>"
+    body = b"<rss version='2.0'><channel>" + entry + b"</channel></rss>"
     known = partial(parse, body, content_type="text/xml", at=NOW, at_most=9, feed="https://news.example/feed")
     here, there = (known(url=f"https://{host}.test/mirror").articles[0].url for host in "ab")
     assert here == there

@@ -54,7 +54,7 @@ def clean(writers: Sessions) -> Any:
 KILLS: tuple[tuple[Job, int, float], ...] = ((read, 4, 1.5), (group, 8, 0.3), (publish, 8, 0.1), (clean, 6, 0.05))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'news.db'}"

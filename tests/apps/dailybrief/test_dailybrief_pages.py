@@ -15,13 +15,14 @@ from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples.stories import PAPERS
 from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import Feed, RawArticle
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
 
 pytestmark = pytest.mark.timeout(240)
-SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01), embedding="text")
+SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +219,40 @@ def test_a_person_triggers_a_slot_and_sees_it_in_the_audit_log(page: Page) -> No
         dialog.get_by_role("button", name="Trigger").click()
         expect(page.locator("#said")).to_contain_text(expected)
     expect(page.locator("tr[id^=run-]", has_text=slots[width].replace("T", " "))).to_contain_text("running")
+
+
+# A stranger's words; the last one, because it leaves an edition behind
+
+
+def test_what_a_feed_says_is_text_on_every_page(site: TwoServices) -> None:
+    hostile, yesterday = """'"><img src=x onerror=alert(1)>{{ 7*7 }}""", datetime.now(UTC) - timedelta(days=1)
+    store = database.connect(f"sqlite:///{site.database}")
+    writers = database.writers(store)
+    with writers.begin() as session:
+        feed = Feed(url="https://hostile.example/", title=hostile, error=hostile, error_code="x", added_at=yesterday)
+        session.add(feed)
+        session.flush()
+        for number, at in enumerate((yesterday, datetime.now(UTC))):
+            words = {"source": hostile, "title": f"{number} {hostile}", "summary": f"{hostile} {number}"}
+            times = {"published_at": at, "fetched_at": at}
+            session.add(RawArticle(feed_id=feed.id, url=f"https://hostile.example/{number}", **words, **times))
+    cluster(writers, SETTINGS)
+    editions.publish(writers, SETTINGS, day=yesterday.date())
+    [event] = [one["id"] for one in site.get("/")["events"] if "onerror" in one["title"]]
+
+    paths = (
+        "/",
+        f"/events/{event}",
+        "/feeds",
+        f"/editions/{yesterday:%Y-%m-%d}",
+        f"/editions/{yesterday:%Y-%m-%d}.html",
+    )
+    for path in paths:
+        page = site.client.get(path, headers={"Accept": "text/html"})
+        assert page.headers["content-type"].startswith("text/html"), path
+        assert "&lt;img src=x onerror=alert(1)&gt;{{ 7*7 }}" in page.text, path
+        assert "<img" not in page.text, path
+        assert "script-src 'self'" in page.headers["content-security-policy"], path
+    with writers.begin() as session:
+        session.execute(update(Feed).where(Feed.url == "https://hostile.example/").values(removed_at=yesterday))
+    store.dispose()

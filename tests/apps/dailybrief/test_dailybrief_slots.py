@@ -242,7 +242,8 @@ def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_i
     zone = ZoneInfo("Europe/Berlin")
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
     clock.step(midnight - MINUTE - clock.now())
-    put_all(hf, Settings(timezone=zone.key, ingestion_at="0 * * * *", retention_at="30 2 * * *", misfire_grace=HOUR))
+    times: dict[str, Any] = {"ingestion_at": "0 * * * *", "clustering_at": "5 4 * * *", "retention_at": "30 2 * * *"}
+    put_all(hf, Settings(timezone=zone.key, misfire_grace=HOUR, **times))
     manual.schedule()
     clock.advance(MINUTE)
     for _ in range(hours):

@@ -92,6 +92,7 @@ class TwoServices:
             "HOLDFAST_TICK": "0.2",
             "DAILYBRIEF_ALLOW_PRIVATE_ADDRESSES": "true",
             "DAILYBRIEF_HOST_PAUSE": "0.01",
+            "DAILYBRIEF_EMBEDDING": "text",
             **{f"DAILYBRIEF_{job}_AT": NEVER for job in ("INGESTION", "CLUSTERING", "RETENTION", "PUBLISHING")},
             "PYTHONUNBUFFERED": "1",
             **settings,
