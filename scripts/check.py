@@ -24,8 +24,11 @@ CHECKS = [
     ("layers", ["lint-imports", "--no-cache"]),
 ]
 TYPES = ("types", ["mypy"])
-PYTEST = ["pytest", "-q", "-n", "2", "--dist", "worksteal"]
-FAST = ["tests/unit", "tests/tidy", "tests/docs"]
+PYTEST = ["pytest", "-q", "-n", "2"]
+ENGINE = ["--dist", "worksteal", "tests", "--ignore", "tests/apps"]
+# The tests of an application share its processes: a file stays with whoever has begun it.
+APPLICATIONS = ["--dist", "loadfile", "tests/apps"]
+FAST = ["--dist", "worksteal", "tests/unit", "tests/tidy", "tests/docs"]
 # Hundreds of processes are started: without bytecode, each would compile the whole project anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -33,23 +36,24 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 def main(arguments: list[str]) -> int:
     match arguments:
         case []:
-            return _all(PYTEST)
+            return _all({"tests": ENGINE, "applications": APPLICATIONS})
         case ["--all"]:
-            return _all([*PYTEST, "--long"])
+            return _all({"tests": [*ENGINE, "--long"], "applications": [*APPLICATIONS, "--long"]})
         case ["--fast"]:
-            return _all([*PYTEST, *FAST])
+            return _all({"tests": FAST})
         case given:
             return _step("tests", ["pytest", *given])
 
 
-def _all(tests: list[str]) -> int:
+def _all(tests: dict[str, list[str]]) -> int:
     started = time.monotonic()
     for name, command in CHECKS:
         if code := _step(name, command):
             return code
     with ThreadPoolExecutor(1) as beside:
         types = beside.submit(_step, *TYPES, at_once=False)
-        code = _step("tests", tests) or types.result()
+        codes = [_step(name, [*PYTEST, *chosen]) for name, chosen in tests.items()]
+        code = max(*codes, types.result())
     if not code:
         print(f"all good in {time.monotonic() - started:.0f} s")
     return code
