@@ -152,7 +152,9 @@ def _end_orphans(hf: Holdfast) -> None:
     """We are alone, so whatever still runs was left behind by a process that is gone."""
 
     def end(tx: Transaction) -> list[recover.Takeover]:
-        ended = recover.take_away(tx, tx.all("find_all_leases", limit=1000), because="its process is gone", orphaned=True)
+        ended = recover.take_away(
+            tx, tx.all("find_all_leases", limit=1000), because="its process is gone", orphaned=True
+        )
         _count(tx, ended)
         return ended
 
