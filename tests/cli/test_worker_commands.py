@@ -33,7 +33,7 @@ def test_a_worker_that_is_not_there_is_not_found(holdfast: Invoke, url: str, hf:
 def test_a_worker_process_that_is_drained_finishes_and_exits_with_0(shell: Shell) -> None:
     url = shell.environment["HOLDFAST_URL"]
     with Holdfast(url) as hf:
-        run, until = submit_work(shell, hf)
+        run, until = submit_work(shell, shell, hf)
         # Its grace is nothing: a drain is not a shutdown, and hands nothing back.
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0")
         eventually(lambda: has_started(shell))

@@ -55,7 +55,7 @@ def test_a_role_that_contradicts_itself_is_refused(url: str) -> None:
     with Holdfast(url) as hf:
         for wrong in ({"queues": ["mail"]}, {"concurrency": 2}, {"drain": True}):
             with pytest.raises(InvalidPolicy, match="an orchestrator claims nothing"):
-                Worker(hf, role="orchestrator", **wrong)  # type: ignore[arg-type]
+                Worker(hf, role="orchestrator", **wrong)
         with pytest.raises(InvalidPolicy, match="role is one of both, worker, orchestrator"):
             hf.worker(role="boss")  # type: ignore[arg-type]
     with Holdfast(url, solo=True) as hf, pytest.raises(InvalidPolicy, match="solo is one process alone"):
