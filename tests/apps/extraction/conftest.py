@@ -40,7 +40,7 @@ class Extraction:
     def __init__(self, folder: Path, url: str, *, inside: bool = False, settings: Mapping[str, str]) -> None:
         self.folder, self.url = folder, url
         self._quick = {"HOLDFAST_LEASE": "2", "HOLDFAST_TICK": "0.1", **settings}
-        arguments = ("--worker", "-c", "4") if inside else ()
+        arguments = ("--worker", "-q", "extraction", "-c", "4") if inside else ()
         self.site = Site(folder, "apps.extraction.web:site", *arguments, url=url, settings=self._quick)
         self.worker = self.another()
         self._inside = inside
