@@ -128,11 +128,11 @@ def test_a_file_whose_rows_could_not_be_written_is_collected_later(app: Extracti
     (app.folder / "blobs" / "part00000000000000000000").write_bytes(b"what a crash has left")
 
     _age(app, files(app) - {left})
-    _collect(app)
+    _collect(app, slot=0)
     until(lambda: "part00000000000000000000" not in files(app), "what a crash has left is collected")
     assert files(app) == before | {left}  # documents keep theirs, and what is young may yet become one
     _age(app, {left})
-    _collect(app)
+    _collect(app, slot=5)
     until(lambda: left not in files(app), "the file without rows is collected")
     assert files(app) == before
 
@@ -142,9 +142,10 @@ def _age(app: Extraction, names: set[str]) -> None:
         os.utime(app.folder / "blobs" / name, (1, 1))
 
 
-def _collect(app: Extraction) -> None:
-    """Collect now, and not with the next slot."""
-    answer = app.site.http.post("/holdfast/api/schedules/extraction.collect/trigger", json={})
+def _collect(app: Extraction, *, slot: int) -> None:
+    """Collect now, for a slot that is long over, and not with the next one."""
+    body = {"scheduled_for": f"2021-04-17T12:{slot:02}:00Z"}
+    answer = app.site.http.post("/holdfast/api/schedules/extraction.collect/trigger", json=body)
     assert answer.status_code < 300, answer.text
 
 
