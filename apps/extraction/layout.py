@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from apps.extraction.analysis import Cell, Pair, Table, Unreadable
@@ -18,7 +17,7 @@ from apps.extraction.texts import clean
 
 GAP = 1.2  # times the height of a line: wider than any space between words
 APART = 1.45  # times the usual step from line to line: another paragraph begins
-APART_HEIGHT = 1.25  # times: what is so much larger is a heading
+APART_HEIGHT = 1.45  # times: what is so much larger is a heading, and not only a line with a descender
 ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
 LEAST_ROWS = 3
 MOST_RECTS = 50_000
@@ -125,7 +124,7 @@ def _cells(words: Sequence[Word]) -> list[Word]:
 def _text(lines: Sequence[Line]) -> str:
     parts = [lines[0].text]
     steps = [before.bottom - line.bottom for before, line in pairwise(lines)]
-    usual = median(steps) if steps else 0.0
+    usual = sorted(steps)[len(steps) // 4] if steps else 0.0  # most of a page's lines may be paragraphs of one line
     for (before, line), step in zip(pairwise(lines), steps, strict=True):
         apart = step > APART * usual or before.height > APART_HEIGHT * line.height
         parts += ["\n\n" if apart else "\n", line.text]

@@ -62,6 +62,19 @@ def test_a_page_is_read_with_its_pairs_and_tables() -> None:
     assert {cell.text for cell in table.cells if cell.row == 2} == {"Brass lamp glass", "2", "310.00", "620.00"}
 
 
+def test_paragraphs_are_told_from_lines() -> None:
+    text = read_here((SAMPLES / "lease.pdf").read_bytes()).pages[0].text
+    assert text.splitlines()[:7] == [
+        "Lease of the boat house at Skarholm",
+        "",
+        "Landlord: Lighthouse Trust of Skarholm",
+        "Tenant: Ingrid Solberg",
+        "Rent: 640.00 EUR a month",
+        "",
+        "1. The tenant may keep up to three boats in the house. Engines are to be drained before",
+    ]
+
+
 def test_pages_without_text_stand_among_those_with_text() -> None:
     analysis = read_here(pdf("One.", "", "Three."))
     assert [page.text for page in analysis.pages] == ["One.", "", "Three."]
