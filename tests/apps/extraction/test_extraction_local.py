@@ -14,6 +14,7 @@ from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.test_extraction_reading import encrypted
 from tests.apps.serving import TOKEN, until
 from tests.browser.conftest import TELL_VIOLATIONS, browser
+from tests.browser.test_browser_pages import _faults as faults
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.timeout(180)
@@ -241,6 +242,9 @@ def test_a_person_drops_a_file_and_sees_it_read(page: Page, app: Extraction) -> 
     field.click()
     expect(page.locator("mark:target")).to_have_text("2 April 2031")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert faults(page, everything=True) == []
+    page.emulate_media(color_scheme="dark")
+    assert faults(page, everything=False) == []
 
     page.goto(f"{app.site.address}/search")
     page.get_by_label("Ask the documents").fill("What happens if the invoice is paid late?")
@@ -248,6 +252,7 @@ def test_a_person_drops_a_file_and_sees_it_read(page: Page, app: Extraction) -> 
     best = page.locator(".passage").first
     expect(best).to_contain_text("Late payments bear interest")
     expect(best.locator("mark").first).to_be_visible()
+    assert faults(page, everything=True) == []
     best.get_by_role("link").click()
     expect(page.locator(".sheet:target")).to_contain_text("Late payments")
 
