@@ -78,8 +78,11 @@ left join %(prefix)srun r on r.id = u.run_id
 """
 
 WIDTH = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"
+# More neighbours than usual: of a clause that stands in many documents each is a neighbour of all the others, and a
+# passage that stands alone must still be reached from somewhere.
 INDEX = """
 create index if not exists ix_document_chunks_embedding on document_chunks using hnsw (embedding vector_cosine_ops)
+with (m = 32, ef_construction = 200)
 """
 SERVICE = "insert into services (name, failures) values (:name, 0) on conflict do nothing"
 MADE_BY = "select min(embedded_by) from uploads where embedded_by <> :model"
