@@ -165,7 +165,8 @@ def _is_worker(pid: int) -> bool:
 
 def test_an_unknown_application_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nothing"]) == 2
-    assert capsys.readouterr().err == "run: there is no application 'nothing'; there is: tour\n"
+    there = ", ".join(registry.names())
+    assert capsys.readouterr().err == f"run: there is no application 'nothing'; there is: {there}\n"
 
 
 def test_one_system_at_a_time_works_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ def test_a_crowd_shares_batches_and_each_gets_its_own_answer() -> None:
 
     def work(batch: Sequence[int]) -> Sequence[int | Exception]:
         batches.append(len(batch))
-        slow.wait(0.01)
+        slow.wait(0.01 if len(batches) > 1 else 1)  # time for the crowd to gather behind the first
         return [2 * item for item in batch]
 
     gather = Gather(work, limit=10)

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.timeout(300)
 async def submit_all(services: list[Service], configuration: str, document: str, asked: int) -> list[httpx.Response]:
     """Everyone asks at once, half of them here and half of them there."""
     waiting = asyncio.Semaphore(AT_ONCE)
-    limits = httpx.Limits(max_connections=AT_ONCE)
+    # No connection is used twice: a server may close one that rests at the very moment in which it is.
+    limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=0)
 
     async def submit(client: httpx.AsyncClient) -> httpx.Response:
         async with waiting:
