@@ -75,16 +75,18 @@ def test_a_crash_between_any_two_steps_bills_nothing_twice(lite: Extraction, clo
 
 @pytest.mark.contract("X3", "X5")
 def test_a_crash_while_it_is_written_leaves_nothing_of_it(postgres_app: Extraction, cloud: Services) -> None:
-    """The last step is remembered and some rows are written: a lock holds the rest back until its worker dies."""
+    """All its rows are written, and a lock holds back the end of its job until its worker dies."""
     app = postgres_app
     with contextlib.closing(app.connect()) as connection:
         connection.execute("begin")
-        connection.execute("lock table document_fields in access exclusive mode")
+        connection.execute("lock table holdfast_outcomes in share mode")
         document_id = app.upload(pdf(*FOUR_PAGES))
-        waiting = "select 1 from pg_locks where not granted and relation = 'document_fields'::regclass"
+        waiting = "select 1 from pg_locks where not granted and relation = 'holdfast_outcomes'::regclass"
         until(lambda: connection.execute(waiting).fetchall(), "its rows are being written", within=120)
+        seen = connection.execute("select pages from uploads where id = %s", [document_id]).fetchall()
         app.worker.kill()
         connection.execute("rollback")
+    assert seen == [(None,)]  # as long as its job is not over, nothing of it is seen
     assert app.sql(f"select pages, embedding from uploads where id = '{document_id}'") == [(None, None)]
     assert app.sql("select count(*) from document_chunks") == [(0,)]
     assert app.sql("select status from documents") == [("Processing",)]

@@ -326,3 +326,32 @@ def test_many_that_were_under_way_open_it_once(opened: tuple[Library, Database])
     with pytest.raises(Unreadable):  # an answer, if not a good one
         breaker.ask("embeddings", lambda: (_ for _ in ()).throw(Unreadable("EMPTY", "it has no pages")))
     assert breaker.ask("embeddings", lambda: 1) == 1
+
+
+def test_of_many_who_ask_when_the_pause_is_over_one_tries(opened: tuple[Library, Database]) -> None:
+    clock = FakeClock()
+    breaker = Breaker(opened[1], failures=1, pause=timedelta(seconds=10), now=clock.now)
+    with pytest.raises(Trouble):
+        breaker.ask("reader", trouble)
+    clock.advance(timedelta(seconds=10))
+    together, over = threading.Barrier(6), threading.Event()
+    tried: list[int] = []
+
+    def question() -> None:
+        tried.append(1)
+        over.wait(30)
+
+    def ask() -> None:
+        together.wait(30)
+        with contextlib.suppress(Away):
+            breaker.ask("reader", question)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(0.5)  # those who may not ask are told at once; one waits for its answer
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(tried) == 1
