@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import (
     Float,
     Integer,
+    Row,
     String,
     Text,
     bindparam,
@@ -224,7 +225,16 @@ class Library:
         else:
             distance = DocumentChunk.embedding.op("<=>", return_type=Float)(asked)  # type: ignore[assignment]
         statement = (
-            select(DocumentChunk, Upload.name, distance.label("distance"))
+            select(
+                DocumentChunk.document_id,
+                Upload.name,
+                DocumentChunk.number,
+                DocumentChunk.page,
+                DocumentChunk.start,
+                DocumentChunk.end,
+                DocumentChunk.text,
+                distance.label("distance"),
+            )
             .join(Upload, Upload.id == DocumentChunk.document_id)
             .order_by("distance")
             .limit(limit)
@@ -234,7 +244,7 @@ class Library:
                 session.execute(text(LOOK_AROUND))
             found = session.execute(statement).all()
         # The nearness of nothing to something (a text without a word) is no number.
-        return [_passage(*row) for row in found if row.distance is not None and math.isfinite(row.distance)]
+        return [_passage(row) for row in found if row.distance is not None and math.isfinite(row.distance)]
 
 
 def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:
@@ -243,14 +253,14 @@ def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:
     return {row.document_id: Job(**row._mapping) for row in rows}
 
 
-def _passage(chunk: DocumentChunk, name: str, distance: float) -> Passage:
+def _passage(row: Row[Any]) -> Passage:
     return Passage(
-        document_id=chunk.document_id,
-        name=name,
-        number=chunk.number,
-        page=chunk.page,
-        start=chunk.start,
-        end=chunk.end,
-        text=chunk.text,
-        nearness=1 - float(distance),
+        document_id=row.document_id,
+        name=row.name,
+        number=row.number,
+        page=row.page,
+        start=row.start,
+        end=row.end,
+        text=row.text,
+        nearness=1 - float(row.distance),
     )
