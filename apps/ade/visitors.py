@@ -5,13 +5,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,6 +16,7 @@ from sqlalchemy.orm import Session
 from apps.ade import configurations, documents, runs
 from apps.ade.engine import database, given, hf
 from apps.ade.tables import Configuration, Document, Run, Workspace, new_id
+from apps.stopping import asked_to_stop
 from holdfast import QueueFull
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -39,13 +37,7 @@ log = logging.getLogger("ade.visitors")
 
 def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
-    stop = threading.Event()
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, heard)
+    stop = asked_to_stop()
     with hf:
         with database.write() as session:
             asked = bring(session)

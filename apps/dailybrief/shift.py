@@ -6,14 +6,13 @@ take the name ──▶ recover what the one before left ──▶ schedule and 
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from datetime import datetime
-from types import FrameType
 
 from apps.dailybrief import engine, job_runs, logs, services
 from apps.dailybrief.chronicle import Chronicle
 from apps.dailybrief.timetable import QUEUE
+from apps.stopping import asked_to_stop
 from holdfast import HoldfastError, Worker, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
@@ -23,13 +22,7 @@ PLACES = 4  # one for each job: none has a second run
 def begin() -> int:
     """Work until a signal comes, or until someone else has the name; the exit code."""
     services.become(services.WORKER)
-    stop = threading.Event()
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, heard)
+    stop = asked_to_stop()
     engine.prepare()
     with engine.hf:
         try:

@@ -9,10 +9,8 @@ ends.
 from __future__ import annotations
 
 import contextlib
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from sqlalchemy.exc import IntegrityError
@@ -21,6 +19,7 @@ from apps.factory import tables, videos
 from apps.factory.engine import QUEUE
 from apps.factory.formats import Format
 from apps.factory.settings import settings
+from apps.stopping import asked_to_stop
 
 SAMPLES = Path(__file__).parent / "samples"
 SAMPLE = "sample"
@@ -41,9 +40,7 @@ COMMAND = (
 
 
 def main() -> None:
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = asked_to_stop()
     tables.prepare()
     hand_in()
     crew = [_hired() for _ in range(settings().workers)]

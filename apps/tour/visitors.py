@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType
 
 from apps.house import hf
+from apps.stopping import asked_to_stop
 from apps.tour import jobs, rounds
 
 EVERY = 1.3  # seconds; an act has three runs on average
@@ -21,13 +20,7 @@ log = logging.getLogger("tour.visitors")
 
 def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
-    stop = threading.Event()
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, heard)
+    stop = asked_to_stop()
     with hf:
         visit(stop, every=float(os.environ.get("TOUR_EVERY", EVERY)))
     return 0

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from scripts import typescript
 from tests.apps.ade.ade_service import Service, held_rules, release, service
 from tests.apps.serving import ROOT, TOKEN
-from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
+from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
 ADE = ROOT / "apps" / "ade"
 TYPES = ADE / "static" / "ade.d.ts"
@@ -124,17 +124,6 @@ def test_no_page_and_no_text_says_retry() -> None:
 def _words(file: Path) -> str:
     """Without the names of a header and of a field that the web has long had."""
     return re.sub(r"Retry-After|retry_after", "", file.read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = program()
-    if found is None:
-        pytest.skip("no Chromium: it is not installed and may not be installed here")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

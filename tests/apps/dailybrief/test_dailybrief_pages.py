@@ -16,10 +16,10 @@ from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples.stories import PAPERS
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed, RawArticle
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine, update
 from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
-from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS, program
+from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
 pytestmark = pytest.mark.timeout(240)
 SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
@@ -46,17 +46,6 @@ def work(store: Engine) -> None:
     ingest(writers, SETTINGS)
     cluster(writers, SETTINGS)
     editions.publish(writers, SETTINGS, day=stories.day_of(datetime.now(UTC), SETTINGS.zone))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = program()
-    if found is None:
-        pytest.skip("no Chromium: it is not installed and may not be installed here")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide", "phone"])

@@ -10,23 +10,16 @@ from pathlib import Path
 import pytest
 from apps.extraction import samples
 from playwright.sync_api import Browser, Page, expect
+from tests.apps.dropping import DROP
 from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.test_extraction_reading import encrypted
 from tests.apps.serving import TOKEN, until
-from tests.browser.conftest import TELL_VIOLATIONS, browser
+from tests.browser.conftest import TELL_VIOLATIONS
 from tests.browser.test_browser_pages import _faults as faults
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.timeout(180)
 SAMPLES = Path(samples.__file__).parent
 PATIENCE = 60_000
-DROP = """async ([name, bytes]) => {
-  const transfer = new DataTransfer();
-  transfer.items.add(new File([new Uint8Array(bytes)], name));
-  const place = document.querySelector("form.drop");
-  const with_ = { bubbles: true, cancelable: true, dataTransfer: transfer };
-  for (const kind of ["dragenter", "dragover", "drop"]) place.dispatchEvent(new DragEvent(kind, with_));
-}"""
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from PIL import Image
 from playwright.sync_api import Browser, expect
 from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant
 from tests.apps.serving import TOKEN, Site, until
-from tests.browser.conftest import TELL_VIOLATIONS, browser
+from tests.browser.conftest import TELL_VIOLATIONS
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.timeout(180)
 PATIENCE = 30_000
 

@@ -7,21 +7,14 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from tests.apps.dropping import DROP
 from tests.apps.records.serving import SAMPLES, Served
 from tests.apps.records.test_records_running import note
 from tests.apps.serving import TOKEN
-from tests.browser.conftest import TELL_VIOLATIONS, browser
+from tests.browser.conftest import TELL_VIOLATIONS
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.timeout(180)
 PATIENCE = 60_000
-DROP = """async ([name, bytes]) => {
-  const transfer = new DataTransfer();
-  transfer.items.add(new File([new Uint8Array(bytes)], name));
-  const place = document.querySelector("form.drop");
-  const with_ = { bubbles: true, cancelable: true, dataTransfer: transfer };
-  for (const kind of ["dragenter", "dragover", "drop"]) place.dispatchEvent(new DragEvent(kind, with_));
-}"""
 
 
 class Visits:
