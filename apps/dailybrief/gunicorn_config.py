@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 wsgi_app = "apps.dailybrief.web:app"
-worker_class = "apps.dailybrief.gunicorn_worker.StreamingWorker"
+worker_class = "apps.dailybrief.gunicorn_worker.Worker"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 bind = os.environ.get("DAILYBRIEF_BIND", "127.0.0.1:8710")
 graceful_timeout = 10

@@ -51,7 +51,7 @@ FFMPEG = """#!/bin/sh
 case "$*" in *-version*) exec {real} "$@" ;; esac
 echo "$$ $*" >> {folder}/calls
 if mv {folder}/fail {folder}/failed 2>/dev/null; then echo "as told" >&2; exit 1; fi
-if [ -e {folder}/hang ]; then sleep 600 & wait; fi
+if [ -e {folder}/hang ]; then case "$*" in *"$(cat {folder}/hang)"*) sleep 600 & wait ;; esac; fi
 exec {real} "$@"
 """
 
@@ -154,11 +154,11 @@ class Plant:
             found.setdefault(row["stage"], []).append(row["times"])
         return found
 
-    def calls(self) -> list[tuple[int, str]]:
+    def calls(self, about: str = "") -> list[tuple[int, str]]:
         """Every ffmpeg that was started to make something: its process and what it was told."""
         file = self.folder / "calls"
         lines = file.read_text().splitlines() if file.exists() else []
-        return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in lines]
+        return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in lines if about in line]
 
     def close(self) -> None:
         for one in self.processes:

@@ -87,20 +87,20 @@ def test_only_the_segment_that_failed_is_made_again(own: Plant) -> None:
     until(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, "it was tried again")
     visuals = own.rows("select segment, tries, takeovers from segments where stage = 'visuals' and segment <> ''")
     assert sorted(row["tries"] for row in visuals) == [1, 1, 1, 2]
-    encoded = [told for _, told in own.calls() if "rawvideo" in told]
-    assert len(encoded) == SCENES + 1
+    assert len(own.calls("rawvideo")) == SCENES + 1
     assert own.times() == {"audio": [1] * SCENES, "visuals": [1] * SCENES, "render": [1]}
 
 
 @pytest.mark.contract("L7", "L5")
 def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     """Seen from outside: kill -9, sleep past the lease, cancel; each time it is gone before another may begin."""
-    (own.folder / "hang").touch()
+    speech = "/audio@1/1/"  # of the second segment: its picture is never finished
+    (own.folder / "hang").write_text(speech)
     own.orchestrator()
     victim = own.worker("--no-orchestrator")
     edition = own.create("# T\n\n## S\n\nWords.\n", **TINY)
 
-    [first] = until(lambda: own.calls()[:1], "ffmpeg has begun")
+    [first] = until(lambda: own.calls(speech)[:1], "ffmpeg has begun")
     [lost] = own.rows("select run_id from segments where stage = 'visuals' and state = 'RUNNING'")
     victim.kill()
     victim.wait()
@@ -115,7 +115,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     assert processes_of(own) == []
 
     sleeper = own.worker("--no-orchestrator")
-    second = until(lambda: own.calls()[1:2], "another has begun")[0]
+    second = until(lambda: own.calls(speech)[1:2], "another has begun")[0]
     [held] = own.rows("select lease_owner, run_id from segments where stage = 'visuals' and state = 'RUNNING'")
     assert f":{sleeper.pid}:" in held["lease_owner"]
     sleeper.send_signal(signal.SIGSTOP)
@@ -129,7 +129,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
 
     until(taken_over, "another worker has taken the segment over")
     sleeper.send_signal(signal.SIGCONT)
-    third = until(lambda: own.calls()[2:3], "that one has begun")[0]
+    third = until(lambda: own.calls(speech)[2:3], "that one has begun")[0]
     assert own.hf.get(edition.run_id).cancel() in ("queued", "running", "cancelled")
     until(lambda: gone(third[0]), "it is gone with its run")
     until(lambda: own.hf.get(edition.run_id).snapshot.ended, "the pipeline has ended")
