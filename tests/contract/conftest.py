@@ -1,4 +1,4 @@
-"""Depots: a folder and a real blob storage behind one name."""
+"""Depots, a folder and a real blob storage behind one name; and a job with a schedule."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import azurite
 from tests.azurite import Azurite
+from tests.contract.scheduling import scheduled
 
 from holdfast import Holdfast
 from holdfast.ids import Ids
@@ -48,3 +50,9 @@ def keeping(url: str, clock: FakeClock, kept_in: str) -> Iterator[Holdfast]:
 @pytest.fixture
 def hands(keeping: Holdfast) -> Manual:
     return Manual(keeping)
+
+
+@pytest.fixture
+def ingest(hf: Holdfast, manual: Manual) -> Any:
+    """A job with a slot every quarter of an hour."""
+    return scheduled(hf, manual)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pysqlite3.dbapi2 as pysqlite3
 import pytest
-from tests.contract.test_schedules import START, one_of_eight_hands, scheduled
+from tests.contract.scheduling import QUARTER, START, one_of_eight_hands, scheduled
 
 from holdfast import Holdfast, SlotTaken, stores
 from holdfast.ids import Ids
 from holdfast.store.queries import Queries, sources
 from holdfast.testing import FakeClock, Manual
 
-QUARTER = timedelta(minutes=15)
 Stage = tuple[Holdfast, Manual, FakeClock]
 Scenario = Callable[[Stage], None]
 

@@ -1,0 +1,67 @@
+"""Scheduling: a job with a schedule, its slots told in a line, and others who want the same slots."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from holdfast import Holdfast, StillRunning
+from holdfast.ids import Ids
+from holdfast.orchestrator.schedule import Timetable
+from holdfast.testing import FakeClock, Manual
+
+QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def scheduled(hf: Holdfast, manual: Manual, when: Any = "*/15 * * * *", **options: Any) -> Any:
+    """A job with a schedule that an orchestrator knows since now."""
+
+    @hf.schedule(when, name="ingest", **options)
+    def ingest(scheduled_for: datetime) -> str:
+        return scheduled_for.isoformat()
+
+    assert manual.schedule() == 0, "a new schedule has no slots before it was known"
+    return ingest
+
+
+def told(hf: Holdfast, **which: Any) -> list[str]:
+    """Slots as 'HH:MM outcome'."""
+    return [
+        f"{slot.scheduled_for:%H:%M} {slot.outcome}" for slot in hf.schedules.slots("ingest", **({"next": 0} | which))
+    ]
+
+
+class another(ExitStack):  # noqa: N801 - reads as a verb
+    """Another process's engine and timetable with the same schedule."""
+
+    def __init__(self, url: str, clock: FakeClock, seed: int = 7, when: Any = "*/15 * * * *", **options: Any) -> None:
+        super().__init__()
+        self.hf = self.enter_context(Holdfast(url, clock=clock, ids=Ids(seed=100 + seed)))
+        self.hf.schedule(when, name="ingest", **({"overlap": "wait"} | options))(_ingest)
+
+    def __enter__(self) -> Any:
+        return Timetable(self.hf.store, self.hf.scheduled)
+
+
+def _ingest(scheduled_for: datetime) -> str:
+    return scheduled_for.isoformat()
+
+
+def one_of_eight_hands(hf: Holdfast) -> int:
+    """How many get a run when eight hands trigger eight slots at one moment."""
+    barrier = threading.Barrier(8)
+
+    def by_hand(number: int) -> bool:
+        barrier.wait()
+        try:
+            hf.schedules.trigger("ingest", scheduled_for=START - number * QUARTER)
+        except StillRunning:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        return sum(pool.map(by_hand, range(8)))

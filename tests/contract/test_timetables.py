@@ -1,0 +1,81 @@
+"""A timetable looks when a slot is due and not before, takes so much at a time, and one bad schedule stops no other."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.contract.scheduling import QUARTER, START, scheduled
+
+from holdfast import Holdfast
+from holdfast.orchestrator.schedule import Timetable
+from holdfast.testing import FakeClock, Manual
+
+
+def test_a_trigger_that_fails_stops_no_other_schedule(
+    hf: Holdfast, manual: Manual, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+            raise RuntimeError("no calendar here")
+
+    hf.schedule(Broken(), name="broken")(lambda: None)
+    scheduled(hf, manual)
+    clock.advance(QUARTER)
+    assert manual.run_all() == 1
+    assert "schedule broken can't be considered" in caplog.text
+
+
+def test_time_that_goes_by_between_two_slots_costs_no_transaction(
+    hf: Holdfast, clock: FakeClock, manual: Manual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled(hf, manual)
+    hf.schedule("0 4 * * *", name="nightly")(lambda: None)
+    table = Timetable(hf.store, hf.scheduled)
+    table.keep(clock.now())
+    assert table.next_at() == START + QUARTER
+    done: list[datetime] = []
+    do = hf.store.do
+
+    def counted(verb: Any) -> Any:
+        done.append(clock.now())
+        return do(verb)
+
+    monkeypatch.setattr(hf.store, "do", counted)
+
+    for _ in range(29 * 60):
+        clock.advance(1)
+        table.keep(clock.now())
+
+    assert done == [START + QUARTER]
+
+
+@pytest.mark.contract("P9")
+def test_many_schedules_at_one_moment_are_kept_in_rounds(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
+    for number in range(120):
+        hf.schedule(every=60, name=f"s{number:03}")(lambda: None)
+    table = Timetable(hf.store, hf.scheduled)
+    assert (table.keep(clock.now()), table.keep(clock.now())) == (0, 0)
+    clock.advance(60)
+    assert [table.keep(clock.now()) for _ in range(3)] == [100, 20, 0]
+
+
+@pytest.mark.contract("J3", "J5")
+def test_a_worker_wakes_for_each_slot_and_not_only_at_its_tick(url: str) -> None:
+    """The tick is 5 s; the slots are a second apart."""
+    enough = threading.Event()
+    delays: list[timedelta] = []
+    with Holdfast(url, tick=5, lease=15) as engine:
+
+        @engine.schedule(every=1)
+        def beat(scheduled_for: datetime) -> None:
+            delays.append(engine.clock.now() - scheduled_for)
+            if len(delays) == 3:
+                enough.set()
+
+        with engine.worker():
+            assert enough.wait(20)
+        assert engine.verify() == []
+    assert sorted(delays)[0] < timedelta(seconds=0.5), delays
