@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.test_artifacts import lying_in
+from tests.contract.depots import lying_in
 
 from holdfast import (
     Cancelled,
