@@ -1,4 +1,4 @@
-"""Depots, a folder and a real blob storage behind one name; and a job with a schedule."""
+"""Depots, a folder and a real blob storage behind one name; and jobs that several files use."""
 
 from __future__ import annotations
 
@@ -56,3 +56,13 @@ def hands(keeping: Holdfast) -> Manual:
 def ingest(hf: Holdfast, manual: Manual) -> Any:
     """A job with a slot every quarter of an hour."""
     return scheduled(hf, manual)
+
+
+@pytest.fixture
+def work(hf: Holdfast) -> Any:
+    """A job that does nothing."""
+
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    return work

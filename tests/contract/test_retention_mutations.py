@@ -6,14 +6,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from tests.contract.retaining import DAY, NAMED, a_run
 from tests.contract.test_mutations import Stage
-from tests.contract.test_retention import NAMED, a_run
 
 from holdfast import Holdfast, UnknownNeed, artifacts, retention, stores
 from holdfast.events import Event, record
@@ -22,7 +22,6 @@ from holdfast.retention import Cursor
 from holdfast.store.queries import Queries, sources
 from holdfast.testing import FakeClock, Manual
 
-DAY = timedelta(days=1)
 Scenario = Callable[[Stage], None]
 
 

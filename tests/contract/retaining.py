@@ -1,0 +1,56 @@
+"""Retaining: what is there before and after, runs of a family, and who may name one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast import Holdfast, RunNotFound, runs
+from holdfast.policies import Policy
+from holdfast.submissions import Submission
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+DAY = timedelta(days=1)
+TABLES = ("runs", "outcomes", "events", "steps", "artifacts", "uniques", "slots")
+
+
+def rows(database: Database, *tables: str) -> dict[str, int]:
+    return {table: database.count(table) for table in tables or TABLES}
+
+
+def exists(hf: Holdfast, run_id: str) -> bool:
+    try:
+        hf.snapshot(run_id)
+    except RunNotFound:
+        return False
+    return True
+
+
+def a_run(hf: Holdfast, **options: Any) -> str:
+    """A run without arguments, submitted as other parts of the engine do."""
+    submission = Submission(
+        run_id=hf.ids.new(hf.clock.now()),
+        job="work",
+        queue="default",
+        priority=0,
+        key=None,
+        args="{}",
+        policy=Policy(),
+        **options,
+    )
+    [answer] = hf.do(lambda tx: runs.submit(tx, [submission]))
+    assert isinstance(answer, str)
+    return answer
+
+
+NAMED = {
+    "a need": "insert into holdfast_needs (needed, run_id, must_succeed) values ('{id}', 'x', 0)",
+    "a build": "insert into holdfast_builds (job, scope, fingerprint, run_id, since_at) "
+    "values ('b', 's', 'f', '{id}', '2026-01-01')",
+    "children to be stopped": "insert into holdfast_stops (parent_id, because, since_at) "
+    "values ('{id}', 'x', '2026-01-01')",
+    "a slot above the watermark": "insert into holdfast_slots (job, slot_at, state, run_id, manual, claimed_at) "
+    "values ('s', '2026-02-02', 'ran', '{id}', 0, '2026-01-01')",
+}

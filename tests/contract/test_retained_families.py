@@ -1,0 +1,108 @@
+"""A family of runs goes together, when all of it has ended long ago and none of it must stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.retaining import DAY, NAMED, a_run, exists
+
+from holdfast import Holdfast, Removed, clearing, retention
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.mark.contract("P8")
+def test_a_family_goes_together_when_all_of_it_has_ended_long_ago(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    def family(**last: Any) -> list[str]:
+        parent = a_run(hf)
+        child = a_run(hf, parent_id=parent, stage="child", segment="1")
+        return [parent, child, a_run(hf, parent_id=child, stage="child", segment="2", **last)]
+
+    whole = family()
+    late = family(due_at=clock.now() + 10 * DAY)
+    waits = family(due_at=clock.now() + 900 * DAY)
+    orphan = a_run(hf, parent_id="0" * 26, stage="child", segment="1")
+    manual.run_all()
+    clock.advance(10 * DAY)
+    manual.run_all()
+    clock.advance(21 * DAY)
+
+    assert hf.retain().runs == 4
+    assert {one: [exists(hf, run_id) for run_id in ids] for one, ids in {"whole": whole, "late": late}.items()} == {
+        "whole": [False] * 3,
+        "late": [True] * 3,
+    }
+    assert not exists(hf, orphan)
+    clock.advance(10 * DAY)
+    assert hf.retain().runs == 3, "the last that ended decides for all"
+    assert all(exists(hf, run_id) for run_id in waits)
+
+
+@pytest.mark.contract("P8")
+def test_one_that_failed_keeps_its_family_as_long_as_any_that_failed_is_kept(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    parent = a_run(hf)
+    a_run(hf, parent_id=parent, stage="child", segment="1")
+    hf.cancel(a_run(hf, parent_id=parent, stage="child", segment="2", due_at=clock.now() + DAY))
+    manual.run_all()
+    clock.advance(89 * DAY)
+    assert hf.retain() == Removed()
+    clock.advance(2 * DAY)
+    assert hf.retain().runs == 3
+
+
+@pytest.mark.contract("P8")
+@pytest.mark.parametrize("why", ["audit", "needed"])
+def test_a_family_of_which_one_must_stay_stays(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, work: Any, why: str
+) -> None:
+    parent = a_run(hf)
+    child = a_run(hf, parent_id=parent, stage="child", segment="1")
+    manual.run_all()
+    if why == "audit":
+        database.run(f"update holdfast_runs set audit = 1 where id = '{child}'")
+    else:
+        database.run(NAMED["a need"].format(id=child))
+    clock.advance(400 * DAY)
+    assert hf.retain() == Removed()
+
+
+@pytest.mark.contract("P8")
+def test_a_large_family_goes_in_several_transactions_its_head_last(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clearing, "RUNS", 3)
+    head = a_run(hf)
+    for number in range(7):
+        a_run(hf, parent_id=head, stage="child", segment=str(number))
+    manual.run_all()
+    clock.advance(31 * DAY)
+    limits = retention.limits(hf.settings, clock.now())
+    seen = []
+    for removed in clearing.steps(hf.store, hf.depot, limits, cursors={}):
+        assert removed.runs <= 3
+        seen.append((len(hf.list_runs()), exists(hf, head)))
+    assert sorted(set(seen), reverse=True) == [(5, True), (2, True), (0, False)]
+
+
+@pytest.mark.contract("P8", "L8")
+def test_a_pipeline_that_another_repeats_stays_as_long_as_that_one(
+    hf: Holdfast, manual: Manual, clock: FakeClock, work: Any
+) -> None:
+    first = a_run(hf, kind="pipeline")
+    manual.run_all()
+    clock.advance(29 * DAY)
+    second = a_run(hf, kind="pipeline", again_of=first)
+    manual.run_all()
+    clock.advance(10 * DAY)
+    assert hf.retain() == Removed()
+    clock.advance(21 * DAY)
+    assert hf.retain().runs + hf.retain().runs == 2
+    assert not exists(hf, first)
+    assert not exists(hf, second)
