@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests import azurite
 from tests.azurite import Azurite
+from tests.contract.building import App
 from tests.contract.scheduling import scheduled
 
 from holdfast import Holdfast
@@ -66,3 +67,9 @@ def work(hf: Holdfast) -> Any:
     def work() -> None: ...
 
     return work
+
+
+@pytest.fixture
+def app(hf: Holdfast) -> App:
+    """A build and a job that uses it."""
+    return App(hf)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from tests.contract.test_builds import App
+from tests.contract.building import App
 
 from holdfast import Holdfast, IdempotencyConflict, runs
 from holdfast.orchestrator import asks

@@ -1,0 +1,122 @@
+"""A build that ends badly fails those who wait for it, with its reason; the next who asks has it made once more."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.building import App
+
+from holdfast import Holdfast
+from holdfast.orchestrator import promote
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.mark.contract("Q11", "Q3")
+@pytest.mark.parametrize("ending", ["failed", "cancelled", "timed_out"])
+def test_a_build_that_ends_badly_fails_its_waiters_with_its_reason(
+    hf: Holdfast, manual: Manual, clock: FakeClock, app: App, ending: str
+) -> None:
+    app.fails = True
+    runs = [app.ask(f"doc-{number}") for number in range(3)]
+    downstream = app.other.using(after=[runs[0]]).submit()
+    build = hf.builds.get(app.of())
+    match ending:
+        case "failed":
+            reason = "build failed: OSError: the index can't be reached"
+        case "cancelled":
+            hf.cancel(build.run_id, reason="no longer wanted")
+            reason = "build failed: it was cancelled: no longer wanted"
+        case "timed_out":
+            manual.worker(queues=["builds"]).claim()
+            clock.advance(700)
+            reason = "build failed: it timed out: over its window"
+    manual.run_all()
+
+    for run in runs:
+        assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "BUILD_FAILED")
+        assert run.snapshot.error.startswith(reason)
+        assert run.snapshot.error.endswith(f"(environment, run {build.run_id})")
+    assert downstream.refresh().snapshot.failure_type == "NEED_FAILED"
+    assert hf.builds.get(app.of()).state == ("cancelled" if ending == "cancelled" else "failed")
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q11")
+def test_the_next_who_asks_for_a_failed_build_has_it_made_once_more(hf: Holdfast, manual: Manual, app: App) -> None:
+    app.fails = True
+    unlucky = app.ask("unlucky")
+    manual.run_all()
+    first = hf.builds.get(app.of()).run_id
+    app.fails = False
+
+    lucky = [app.ask("lucky"), app.ask("too")]
+    second = hf.builds.get(app.of())
+    assert (second.state, second.waiting) == ("queued", 2)
+    assert hf.snapshot(second.run_id).again_of == first
+    manual.run_all()
+
+    assert [run.result(timeout=1) for run in lucky] == ["lucky in /environments/c1/2", "too in /environments/c1/2"]
+    assert unlucky.refresh().state == "failed", "what has ended stays as it ended"
+    assert [run.id for run in hf.builds.history(app.of())] == [second.run_id, first]
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q14")
+def test_a_build_whose_worker_is_lost_is_made_once_more_and_then_fails(
+    hf: Holdfast, manual: Manual, clock: FakeClock, app: App
+) -> None:
+    waiting = app.ask()
+    for _ in range(2):
+        assert manual.worker(queues=["builds"]).claim() != []
+        clock.advance(2 * hf.settings.lease)
+        manual.orchestrate()
+    build = hf.builds.get(app.of())
+    assert (build.state, build.failure_type) == ("failed", "TAKEOVER_LIMIT")
+    assert "build failed: 2 workers were lost with it" in waiting.refresh().snapshot.error
+
+
+@pytest.mark.contract("Q5", "Q11")
+def test_many_who_find_a_failed_build_replace_it_by_one(url: str, database: Database) -> None:
+    with Holdfast(url) as hf:
+        app = App(hf)
+        manual = Manual(hf)
+        app.fails = True
+        app.ask()
+        manual.run_all()
+        app.fails = False
+        barrier = threading.Barrier(8)
+
+        def ask(number: int) -> Any:
+            barrier.wait()
+            return app.ask(f"doc-{number}")
+
+        with ThreadPoolExecutor(8) as pool:
+            runs = list(pool.map(ask, range(8)))
+        manual.run_all()
+        assert len({run.refresh().snapshot.needed for run in runs}) == 1
+        assert {run.state for run in runs} == {"succeeded"}
+        assert len(app.made) == 2
+        assert (database.count("builds"), len(hf.list_runs(job="environment"))) == (1, 2)
+        assert hf.verify() == []
+
+
+@pytest.mark.contract("Q11", "S3")
+def test_thousands_who_wait_for_one_build_fail_a_thousand_at_a_time(
+    hf: Holdfast, manual: Manual, app: App, database: Database
+) -> None:
+    wish = app.of()
+    app.process.using(after=[wish]).submit_many([{"document_id": str(number)} for number in range(3_500)])
+    hf.cancel(hf.builds.get(wish).run_id)
+    moved = [hf.do(lambda tx: promote.needs(tx, [hf.builds.get(wish).run_id], limit=1000)) for _ in range(5)]
+    assert moved == [1000, 1000, 1000, 500, 0]
+    assert database.all("select failure_type, count(*) from holdfast_outcomes group by failure_type order by 1") == [
+        ("BUILD_FAILED", 3_500),
+        ("CANCELLED", 1),
+    ]
+    assert (database.count("needs"), database.count("waits")) == (0, 0)
