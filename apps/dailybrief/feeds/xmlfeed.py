@@ -11,10 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import feedparser
+from feedparser.mixin import _FeedParserMixin
 
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
 
 FIRST_ELEMENT = re.compile(r"<\w")
+# An id is a name. feedparser would make an address of `17`, where nothing is.
+_FeedParserMixin.can_be_relative_uri.discard("id")
 
 
 def read(text: str, *, url: str) -> Document:

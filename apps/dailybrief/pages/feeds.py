@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +19,7 @@ from holdfast.web import Problem, Site, Who, wants_page
 
 LONGEST = 2000
 READING = "rss_ingestion"
+FeedId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewFeed(BaseModel):
@@ -82,12 +83,12 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
         return RedirectResponse(there, 303)
 
     @pages.post("/{feed_id}/remove", name="feeds.remove.form", include_in_schema=False)
-    def remove_by_form(request: Request, feed_id: int, who: Annotated[Who, Depends(site.operator)]) -> Response:
+    def remove_by_form(request: Request, feed_id: FeedId, who: Annotated[Who, Depends(site.operator)]) -> Response:
         removed(feed_id, site.hf.clock.now())
         return RedirectResponse(request.url_for("feeds").path, 303)
 
     @pages.delete("/{feed_id}", name="feeds.remove", status_code=204)
-    def remove(feed_id: int, who: Annotated[Who, Depends(site.operator)]) -> Response:
+    def remove(feed_id: FeedId, who: Annotated[Who, Depends(site.operator)]) -> Response:
         """Read it no more; its articles stay."""
         removed(feed_id, site.hf.clock.now())
         return Response(status_code=204)

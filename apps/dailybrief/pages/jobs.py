@@ -22,6 +22,7 @@ SAID = {
     "slot_taken": "That slot has been claimed before; nothing was started",
     "still_running": "An earlier run of the job has not ended; nothing was started",
     "bad_slot": "A slot is an instant like 2026-11-16T06:00:00",
+    "invalid_policy": "A slot lies between 1970 and a year from now",
     "unknown_job": "There is no such job",
     "refused": "It was refused; nothing was started",
 }
@@ -45,7 +46,7 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
             raise Problem("unknown_job", f"there is no job {job_name!r}; there is: {', '.join(jobs)}", status=422)
         if scheduled_for.tzinfo is None:
             raise Problem("slot_without_zone", f"scheduled_for={scheduled_for} has no time zone", status=422)
-        return site.hf.schedules.trigger(job_name, scheduled_for=scheduled_for.astimezone(UTC), by=by)
+        return site.hf.schedules.trigger(job_name, scheduled_for=scheduled_for, by=by)
 
     def page(request: Request, who: Who, *, job: str, status: str) -> Response:
         with readers() as session:
@@ -72,7 +73,7 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
     def runs(
         request: Request,
         who: Annotated[Who, Depends(site.viewer)],
-        job: Annotated[str, Query(max_length=128)] = "",
+        job: Annotated[str, Query(max_length=128, pattern=r"^[^\x00]*$")] = "",
         status: Annotated[str, Query(max_length=16)] = "",
         limit: Annotated[int, Query(ge=1, le=MOST)] = USUAL,
     ) -> Response:

@@ -136,6 +136,8 @@ def test_relative_links_begin_where_the_feed_was_found() -> None:
     assert only("<title>A</title><link>../a?utm_source=x</link>").url == "https://news.example/a"
     atom = read(ATOM_10, url="https://elsewhere.example/x")
     assert atom.articles[0].url == "https://news.example/ferry"  # unless it says where
+    nested = "<feed xml:base='/a/'><entry xml:base='b/'><title>A</title><link href='c'/></entry></feed>"
+    assert read(nested).articles[0].url == "https://news.example/a/b/c"
     text = only("<title>A</title><description>&lt;a href='b'&gt;b&lt;/a&gt;</description>").content_html
     assert 'href="https://news.example/feeds/b"' in text
 
@@ -154,7 +156,14 @@ def test_an_article_without_a_link_is_known_by_what_comes_nearest(entry: str, ur
 
 
 @pytest.mark.parametrize(
-    "entry", ["", "<guid isPermaLink='false'>17</guid>", "<guid>urn:x:17</guid>", "<link>mailto:a@b.example</link>"]
+    "entry",
+    [
+        "",
+        "<guid isPermaLink='false'>17</guid>",
+        "<guid>17</guid>",  # by the standard an address, in practice never one
+        "<guid>urn:x:17</guid>",
+        "<link>mailto:a@b.example</link>",
+    ],
 )
 def test_an_article_without_any_address_gets_one_that_stays(entry: str) -> None:
     first, again = only(f"<title>A</title>{entry}"), only(f"<title>A</title>{entry}")
