@@ -1,4 +1,4 @@
-"""Depots, a folder and a real blob storage behind one name; and jobs that several files use."""
+"""Depots, a folder and a real blob storage behind one name; and jobs, builds and pipelines that several files use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.azurite import Azurite
 from tests.contract.building import App
 from tests.contract.scheduling import scheduled
 
-from holdfast import Holdfast
+from holdfast import Holdfast, Pipeline
 from holdfast.ids import Ids
 from holdfast.testing import FakeClock, Manual
 
@@ -73,3 +73,29 @@ def work(hf: Holdfast) -> Any:
 def app(hf: Holdfast) -> App:
     """A build and a job that uses it."""
     return App(hf)
+
+
+@pytest.fixture
+def diamond(hf: Holdfast) -> Pipeline:
+    """a → b, c → d."""
+    pipeline = hf.pipeline("diamond")
+
+    @pipeline.stage()
+    def a(number: int) -> int:
+        return number + 1
+
+    @pipeline.stage(after=a)
+    def b(a: int, fail: bool = False) -> int:
+        if fail:
+            raise ValueError("b can't")
+        return a * 10
+
+    @pipeline.stage(after=a)
+    def c(a: int) -> int:
+        return a * 100
+
+    @pipeline.stage(after=[b, c])
+    def d(b: int, c: int, number: int) -> list[int]:
+        return [number, b, c]
+
+    return pipeline
