@@ -1,0 +1,200 @@
+"""Steps: one that fails is tried again inside its run, one that has finished is remembered and not executed again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import Context, DuplicateStep, Holdfast, Retry
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+
+@pytest.mark.contract("P6")
+def test_a_failing_step_is_tried_twice_in_all_inside_the_same_run(
+    hf: Holdfast, manual: Manual, database: Database
+) -> None:
+    calls: list[str] = []
+
+    def flaky() -> str:
+        calls.append("flaky")
+        if len(calls) == 1:
+            raise ConnectionError("once")
+        return "ok"
+
+    @hf.job(name="work")
+    def work(ctx: Context) -> str:
+        return ctx.step("extract", flaky)
+
+    run = work.submit()
+    manual.run_all()
+
+    assert run.result(timeout=1) == "ok"
+    assert calls == ["flaky", "flaky"]
+    assert database.count("runs") == 1
+    assert run.snapshot.attempt == 1
+    retried = [event for event in run.story() if event.kind == "STEP_RETRIED"]
+    assert [(event.data["step"], event.data["try"], event.data["error"]) for event in retried] == [
+        ("extract", 1, "ConnectionError: once")
+    ]
+
+
+@pytest.mark.contract("P6")
+def test_a_step_that_fails_twice_fails_its_run(hf: Holdfast, manual: Manual, database: Database) -> None:
+    calls: list[int] = []
+
+    def broken() -> None:
+        calls.append(1)
+        raise ValueError("always")
+
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        ctx.step("extract", broken)
+
+    run = work.submit()
+    manual.run_all()
+
+    assert len(calls) == 2
+    assert run.refresh().state == "failed"
+    assert [event.kind for event in run.story()].count("STEP_RETRIED") == 1
+    assert database.count("steps") == 0
+    assert database.count("runs") == 1
+
+
+@pytest.mark.contract("P6")
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_how_often_a_step_is_tried_is_a_policy(hf: Holdfast, manual: Manual, steps: int) -> None:
+    calls: list[int] = []
+
+    def broken() -> None:
+        calls.append(1)
+        raise ValueError
+
+    @hf.job(name="work", retry=Retry(steps=steps))
+    def work(ctx: Context) -> None:
+        ctx.step("extract", broken)
+
+    work.submit()
+    manual.run_all()
+    assert len(calls) == steps
+
+
+@pytest.mark.contract("P6")
+def test_a_step_is_not_tried_again_for_an_error_that_never_retries(hf: Holdfast, manual: Manual) -> None:
+    calls: list[int] = []
+
+    def broken() -> None:
+        calls.append(1)
+        raise PermissionError
+
+    @hf.job(name="work", retry=Retry(never_on=(PermissionError,)))
+    def work(ctx: Context) -> None:
+        ctx.step("extract", broken)
+
+    work.submit()
+    manual.run_all()
+    assert len(calls) == 1
+
+
+@pytest.mark.contract("P6", "S3")
+@pytest.mark.parametrize("lost_by", ["an error", "a crash", "a hand-back"])
+def test_a_finished_step_is_remembered_and_not_executed_again(
+    hf: Holdfast, manual: Manual, clock: FakeClock, lost_by: str
+) -> None:
+    done: list[str] = []
+
+    def extract(what: str) -> dict[str, Any]:
+        done.append(what)
+        return {"text": what, "at": [1, 2]}
+
+    @hf.job(name="work", max_attempts=2)
+    def work(ctx: Context) -> Any:
+        first = ctx.step("one", extract, "a")
+        second = ctx.step("two", extract, what="b")
+        if ctx.attempt == 1:
+            raise ValueError("between the steps and the end")
+        return [first, second, ctx.step("three", extract, "c")]
+
+    run = work.submit()
+    if lost_by == "an error":
+        manual.run_all()
+    else:
+        _work_and_vanish(hf, manual, clock, lost_by)
+    assert done == ["a", "b"]
+    clock.advance(600)
+    manual.run_all()
+
+    assert done == ["a", "b", "c"]
+    assert run.result(timeout=1) == [{"text": what, "at": [1, 2]} for what in "abc"]
+    assert hf.verify() == []
+
+
+def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> None:
+    """Do a run's work up to its end, but never write the end."""
+    from holdfast.outcomes import HandBack
+
+    worker = manual.worker("doomed")
+    [claim] = worker.claim()
+    finish = worker.finish
+    worker.finish = lambda claim, outcome=None: None  # type: ignore[method-assign]
+    worker.work(claim)
+    if how == "a hand-back":
+        finish(claim, HandBack("its worker shuts down"))
+    else:
+        clock.advance(2 * hf.settings.lease)
+        manual.orchestrate()
+
+
+@pytest.mark.contract("P6")
+def test_a_steps_value_has_been_through_json_the_first_time_too(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+    seen: list[Any] = []
+
+    def typed() -> tuple[int, str]:
+        return (1, "a")
+
+    def untyped() -> Any:
+        return (1, "a")
+
+    @hf.job(name="work", max_attempts=2)
+    def work(ctx: Context) -> None:
+        seen.append((ctx.step("typed", typed), ctx.step("untyped", untyped)))
+        if ctx.attempt == 1:
+            raise ValueError
+
+    work.submit()
+    manual.run_all()
+    clock.advance(60)
+    manual.run_all()
+    assert seen == [((1, "a"), [1, "a"])] * 2
+
+
+@pytest.mark.contract("P6", "S4")
+def test_a_step_name_is_used_once(hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        ctx.step("one", lambda: 1)
+        ctx.step("one", lambda: 2)
+
+    run = work.submit()
+    manual.run_all()
+
+    assert run.refresh().state == "failed"
+    assert DuplicateStep.__name__ in str(run.snapshot.error)
+    assert DuplicateStep.code == "duplicate_step"
+
+
+@pytest.mark.contract("P6", "S4")
+def test_a_steps_result_that_can_not_be_stored_fails_the_run(hf: Holdfast, manual: Manual, database: Database) -> None:
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        ctx.step("one", object)
+
+    run = work.submit()
+    manual.run_all()
+
+    assert run.refresh().state == "failed"
+    assert "NotSerialisable" in str(run.snapshot.error)
+    assert database.count("steps") == 0
