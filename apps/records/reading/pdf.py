@@ -48,10 +48,13 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
             raise Unreadable("EMPTY", "it has no pages")
         if len(document) > limits.pages:
             raise Unreadable("TOO_LARGE", f"it has {len(document):,} pages, more than {limits.pages:,}")
+        filled = document.get_formtype() != pdfium.FORMTYPE_NONE
+        if filled:
+            document.init_forms()
         letters, pictures = False, False
         for number in range(len(document)):
             try:
-                page = document[number]
+                page = _page(document, number, filled=filled)
             except pypdfium2.PdfiumError as error:
                 raise Unreadable("CORRUPT", f"page {number + 1} can't be read: {error}") from error
             text = _text(page)
@@ -63,6 +66,16 @@ def read(path: Path, limits: Limits) -> Iterator[str]:
             raise Unreadable("IMAGE_ONLY", "its pages are pictures without text; a scan has to be recognised first")
     finally:
         document.close()
+
+
+def _page(document: pypdfium2.PdfDocument, number: int, *, filled: bool) -> pypdfium2.PdfPage:
+    """A page; what was filled in a form becomes a part of it, once it is opened anew."""
+    page = document[number]
+    if filled:
+        page.flatten()
+        page.close()
+        page = document[number]
+    return page
 
 
 def _unreadable(error: pypdfium2.PdfiumError, *, whole: bool) -> Unreadable:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import random
 import time
 import zipfile
 from email.message import EmailMessage
@@ -14,6 +16,8 @@ from apps.records.kinds import kind_of, likely
 from apps.records.reading import read, tidy
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 from reportlab.pdfgen.canvas import Canvas
 from tests.apps.records.serving import SAMPLES
 
@@ -199,6 +203,73 @@ def test_tables_and_page_breaks_of_a_docx_are_kept(tmp_path: Path) -> None:
     document.save(packed)
     pages = read(written(tmp_path, packed.getvalue()), "docx")
     assert [page.split() for page in pages] == [["above", "Total", "5,00", "EUR"], ["on", "the", "second", "page"]]
+
+
+def test_what_was_filled_in_a_form_is_read(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    canvas = Canvas(packed)
+    canvas.drawString(72, 700, "Policy number:")
+    canvas.acroForm.textfield(value="HH-3310-4472", x=200, y=695, width=150, height=18)
+    canvas.save()
+    [page] = read(written(tmp_path, packed.getvalue()), "pdf")
+    assert page.split() == ["Policy", "number:", "HH-3310-4472"]
+
+
+W = nsdecls("w")
+
+
+def test_all_that_a_reader_of_a_docx_sees_is_read_and_nothing_that_was_deleted(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.sections[0].header.paragraphs[0].text = "header"
+    document.sections[0].footer.paragraphs[0].text = "footer"
+    paragraph = document.add_paragraph("plain")._p
+    for wrapped in (
+        f"<w:ins {W}><w:r><w:t> inserted</w:t></w:r></w:ins>",
+        f"<w:del {W}><w:r><w:delText> deleted</w:delText></w:r></w:del>",
+        f"<w:moveFrom {W}><w:r><w:t> moved away</w:t></w:r></w:moveFrom>",
+        f"<w:sdt {W}><w:sdtContent><w:r><w:t> control</w:t></w:r></w:sdtContent></w:sdt>",
+        f"<w:fldSimple {W}><w:r><w:t> field</w:t></w:r></w:fldSimple>",
+        f"<w:r {W}><w:pict><w:txbxContent><w:p><w:r><w:t>box</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>",
+    ):
+        paragraph.append(parse_xml(wrapped))
+    table = document.add_table(rows=1, cols=2)
+    table.rows[0].cells[0].merge(table.rows[0].cells[1]).text = "spans both"
+    row = "<w:tr><w:tc><w:p><w:r><w:t>a row to fill in</w:t></w:r></w:p></w:tc></w:tr>"
+    table._tbl.append(parse_xml(f"<w:sdt {W}><w:sdtContent>{row}</w:sdtContent></w:sdt>"))
+    packed = io.BytesIO()
+    document.save(packed)
+    [page] = read(written(tmp_path, packed.getvalue()), "docx")
+    lines = [line for line in page.split("\n") if line]
+    assert lines == ["header", "plain inserted control field", "box", "spans both", "a row to fill in", "footer"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '<w:tr><w:tc><w:tcPr><w:gridSpan w:val="2000000000"/></w:tcPr>{text}</w:tc></w:tr>',
+        "<w:tr><w:tc>{text}</w:tc></w:tr>" + "<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p/></w:tc></w:tr>" * 3000,
+        "<w:tr><w:tc><w:tbl>" * 30 + "<w:tr><w:tc>{text}</w:tc></w:tr>" + "</w:tbl></w:tc></w:tr>" * 30,
+    ],
+    ids=["a cell that spans all columns there are", "a cell that spans thousands of rows", "tables in tables"],
+)
+def test_a_table_that_is_made_to_be_large_takes_no_longer(rows: str, tmp_path: Path) -> None:
+    body = f"<w:body><w:tbl>{rows}</w:tbl></w:body>".format(text="<w:p><w:r><w:t>here</w:t></w:r></w:p>")
+    content = archive(unpacked(WHOLE_DOCX, document=f"<w:document {W}>{body}</w:document>".encode()))
+    started = time.process_time()
+    [page] = read(written(tmp_path, content), "docx")
+    assert page.split() == ["here"]
+    assert time.process_time() - started < 10
+
+
+def test_a_docx_that_was_damaged_anywhere_says_why(tmp_path: Path) -> None:
+    """Whatever the libraries make of it: no error of theirs gets out, which would be tried again for nothing."""
+    chance = random.Random(7)
+    for _ in range(60):
+        damaged = bytearray(WHOLE_DOCX)
+        for _ in range(chance.choice((1, 5, 30))):
+            damaged[chance.randrange(len(damaged))] = chance.choice((0, 0xFF, chance.randrange(256)))
+        with contextlib.suppress(Unreadable):
+            read(written(tmp_path, bytes(damaged)), "docx")
 
 
 def test_text_has_one_spelling_and_nothing_that_a_database_can_not_keep() -> None:
