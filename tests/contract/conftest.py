@@ -99,3 +99,16 @@ def diamond(hf: Holdfast) -> Pipeline:
         return [number, b, c]
 
     return pipeline
+
+
+@pytest.fixture
+def double(hf: Holdfast) -> Any:
+    """A job that doubles a number, and fails below zero."""
+
+    @hf.job(name="double")
+    def double(number: int) -> int:
+        if number < 0:
+            raise ValueError(f"{number} is below zero")
+        return number * 2
+
+    return double
