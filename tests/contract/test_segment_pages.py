@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.test_segments import split
+from tests.contract.segmenting import split
 
 from holdfast import Holdfast, InvalidArguments, PipelineNotFound
 from holdfast.testing import Manual
