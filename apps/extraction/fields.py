@@ -25,6 +25,8 @@ def fields(analysis: Analysis) -> list[Field]:
     """Each name and value once a page, in the order in which they stand."""
     found: dict[tuple[int, str, str], Field] = {}
     for field in [*_pairs(analysis), *_cells(analysis)]:
+        if field.value.endswith(":"):
+            continue  # two names beside each other, whose values stand below
         known = found.get((field.page, field.name.casefold(), field.value))
         if known is None or known.confidence < field.confidence:
             found[field.page, field.name.casefold(), field.value] = field

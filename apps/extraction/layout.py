@@ -1,15 +1,18 @@
 """Layout: the lines of a page from where its words stand, and the tables and pairs that the lines make.
 
 A line is what stands at one height; a wide gap parts it into cells. Lines whose cells stand below each other are a
-table; a cell that ends with a colon, and what follows it, are a pair.
+table, unless both sides are prose: then they are columns, and one is read after the other. A cell that ends with a
+colon, and what follows it, are a pair.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
+from statistics import median
 from typing import Any
 
 from apps.extraction.analysis import Cell, Pair, Table, Unreadable
@@ -18,8 +21,10 @@ from apps.extraction.texts import clean
 GAP = 1.2  # times the height of a line: wider than any space between words
 APART = 1.45  # times the usual step from line to line: another paragraph begins
 APART_HEIGHT = 1.45  # times: what is so much larger is a heading, and not only a line with a descender
+SLACK = 5.0  # points that something may reach over the edge of a column: less than there is between two
 ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
 LEAST_ROWS = 3
+LEAST_LINES, LEAST_CHARACTERS, LEAST_SHARE = 4, 20, 0.7  # of a column of prose: how many lines, and how full they are
 MOST_RECTS = 50_000
 _PAIR = re.compile(r"^(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
 
@@ -68,11 +73,12 @@ class Laid:
 
 def page(number: int, textpage: Any, *, most_characters: int) -> Laid:
     """A page of pypdfium2's; Unreadable if it has more characters than that, or as many pieces as no page has."""
-    lines = _lines(list(_words(textpage, most_characters)))
-    if not lines:
-        return Laid(number=number, text="")
+    parts = list(_parts(_lines(list(_words(textpage, most_characters)))))
     return Laid(
-        number=number, text=_text(lines), tables=list(_tables(number, lines)), pairs=list(_pairs(number, lines))
+        number=number,
+        text="\n\n".join(_text(lines) for lines in parts),
+        tables=[table for lines in parts for table in _tables(number, lines)],
+        pairs=[pair for lines in parts for pair in _pairs(number, lines)],
     )
 
 
@@ -119,6 +125,47 @@ def _cells(words: Sequence[Word]) -> list[Word]:
         else:
             cells.append(word)
     return cells
+
+
+def _parts(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """The lines of a page in the order in which they are read: of columns, one after the other."""
+    edges = Counter(round(cell.left) for line in lines for cell in line.cells[1:])
+    likely = [edge for edge, times in edges.most_common(3) if times >= LEAST_LINES]
+    parted = [list(_parted(lines, edge)) for edge in likely]
+    best = min(parted, key=lambda parts: sum(map(len, parts[::3])), default=[lines])  # the least between columns
+    if len(best) == 1:
+        yield from filter(None, best)
+        return
+    for part in best:
+        yield from _parts(part)
+
+
+def _parted(lines: Sequence[Line], edge: float) -> Iterator[Sequence[Line]]:
+    """What lies between columns, then a left one and a right one, and so on: where both sides of the edge are prose."""
+    between: list[Line] = []
+    begins, ends = edge - SLACK, edge + SLACK
+    for is_crossed, run in groupby(
+        lines, lambda line: any(cell.left < begins < ends < cell.right for cell in line.cells)
+    ):
+        beside = list(run)
+        left = _lines([cell for line in beside for cell in line.cells if cell.left < begins])
+        right = _lines([cell for line in beside for cell in line.cells if cell.left >= begins])
+        if is_crossed or not (_is_prose(left) and _is_prose(right)):
+            between += beside
+        else:
+            yield from (between, left, right)
+            between = []
+    yield between
+
+
+def _is_prose(lines: Sequence[Line]) -> bool:
+    """Whether they are running text, of one column or more: most are as wide as any, and their cells have words."""
+    if len(lines) < LEAST_LINES:
+        return False
+    lefts, rights = [line.cells[0].left for line in lines], [line.cells[-1].right for line in lines]
+    width = median(right - left for left, right in zip(lefts, rights, strict=True))
+    characters = median(len(cell.text) for line in lines for cell in line.cells)
+    return width >= LEAST_SHARE * (max(rights) - min(lefts)) and characters >= LEAST_CHARACTERS
 
 
 def _text(lines: Sequence[Line]) -> str:

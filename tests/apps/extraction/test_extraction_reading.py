@@ -19,6 +19,7 @@ from apps.extraction.fields import fields
 from apps.extraction.providers import Trouble
 from apps.extraction.providers.reading import LocalDocuments
 from apps.extraction.reader import read
+from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.conftest import pdf
 
 SAMPLES = Path(samples.__file__).parent
@@ -73,6 +74,41 @@ def test_paragraphs_are_told_from_lines() -> None:
         "",
         "1. The tenant may keep up to three boats in the house. Engines are to be drained before",
     ]
+
+
+def columns(*texts: str) -> bytes:
+    """A page with texts beside each other, the lines of each a little lower than those of the one before."""
+    kept = io.BytesIO()
+    canvas = Canvas(kept, invariant=1)
+    canvas.drawString(60, 780, "A heading above the columns, " + "as wide as the page " * 4)
+    for number, text in enumerate(texts):
+        for row, line in enumerate(text.splitlines()):
+            canvas.drawString(60 + 500 / len(texts) * number, 740 - 16 * row - 3 * number, line)
+    canvas.drawString(60, 500, "And a line below them, " + "as wide as the page " * 4)
+    canvas.save()
+    return kept.getvalue()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_columns_are_read_one_after_the_other(count: int) -> None:
+    texts = ["\n".join(f"Line {row} of column {number} is prose" for row in range(6)) for number in range(count)]
+    [page] = read_here(columns(*texts)).pages
+    heading, *told, below = page.text.split("\n\n")
+    assert told == texts
+    assert (heading[:9], below[:10]) == ("A heading", "And a line")
+    assert read_here(columns(*texts)).tables == []
+
+
+def test_what_stands_beside_each_other_and_is_no_prose_is_a_table() -> None:
+    names, values = (f"Anchor chain of sort {row}" for row in range(6)), (f"{row}00.00 EUR" for row in range(6))
+    analysis = read_here(columns("\n".join(names), "\n".join(values)))
+    assert [(table.rows, table.columns) for table in analysis.tables] == [(6, 2)]
+    assert "Anchor chain of sort 3   300.00 EUR" in analysis.pages[0].text
+
+
+def test_a_name_beside_a_name_is_no_value() -> None:
+    analysis = read_here(columns("Bill to:\nAda\nDue:", "Ship to:\nBob\nnow"))
+    assert {field.name: field.value for field in fields(analysis)} == {"Ada": "Bob", "Due": "now"}
 
 
 def test_pages_without_text_stand_among_those_with_text() -> None:
