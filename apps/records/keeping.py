@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from typing import Any
+from urllib.parse import unquote
 
 from apps.records.finding.found import Found
 
@@ -40,7 +41,8 @@ def _cursor(url: str) -> Iterator[tuple[Any, str]]:
     if scheme.partition("+")[0] == "sqlite":
         from pysqlite3 import dbapi2
 
-        connection = dbapi2.connect(rest.removeprefix("/").partition("?")[0], timeout=PATIENCE, isolation_level=None)
+        file = unquote(rest.removeprefix("/").partition("?")[0])
+        connection = dbapi2.connect(file, timeout=PATIENCE, isolation_level=None)
         mark = "?"
         connection.execute("pragma foreign_keys = on")
         connection.execute("pragma synchronous = full")

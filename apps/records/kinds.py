@@ -17,6 +17,8 @@ MEDIA_TYPES: dict[Kind, str] = {
 }
 HEADER = re.compile(rb"[!-9;-~]{1,60}:[ \t]?[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*")
 MAIL_HEADERS = {b"from", b"to", b"subject", b"date", b"received", b"message-id", b"mime-version", b"return-path"}
+CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r")
+FOREIGN = bytes(range(0x80, 0x100))
 PIECE = 1 << 20
 
 
@@ -41,7 +43,7 @@ def kind_of(path: Path) -> Kind | None:
         return "docx" if _is_word(path) else None
     if is_mail(head):
         return "eml"
-    return "txt" if _is_text(path) else None
+    return "txt" if encoding_of(path.read_bytes(), whole=True) else None
 
 
 def is_mail(head: bytes) -> bool:
@@ -57,13 +59,12 @@ def encoding_of(data: bytes, *, whole: bool) -> str | None:
     """How text is written in these bytes; None if they are no text. A part of a file may end within a character."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16" if _decodes(data[: len(data) // 2 * 2], "utf-16", whole=whole) else None
-    if b"\x00" in data or _controls(data) > len(data) / 200:
+    if b"\x00" in data or _count(data, CONTROLS) > len(data) / 200:
         return None
     if _decodes(data, "utf-8-sig", whole=whole):
         return "utf-8-sig"
     # What is not UTF-8 is of a single-byte encoding if nearly all of it is what people write.
-    foreign = sum(byte >= 0x80 for byte in data)
-    return "cp1252" if foreign < len(data) / 4 and _decodes(data, "cp1252", whole=True) else None
+    return "cp1252" if _count(data, FOREIGN) < len(data) / 4 and _decodes(data, "cp1252", whole=True) else None
 
 
 def _decodes(data: bytes, encoding: str, *, whole: bool) -> bool:
@@ -74,8 +75,8 @@ def _decodes(data: bytes, encoding: str, *, whole: bool) -> bool:
     return True
 
 
-def _controls(data: bytes) -> int:
-    return sum(data.count(byte) for byte in range(32) if byte not in (9, 10, 12, 13))
+def _count(data: bytes, letters: bytes) -> int:
+    return len(data) - len(data.translate(None, delete=letters))
 
 
 def _is_word(path: Path) -> bool:
@@ -87,14 +88,3 @@ def _is_word(path: Path) -> bool:
         with path.open("rb") as file:
             head = file.read(PIECE)
         return b"word/" in head or b"[Content_Types].xml" in head[:200]
-
-
-def _is_text(path: Path) -> bool:
-    encoding = None
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            found = encoding_of(piece, whole=len(piece) < PIECE)
-            if found is None:
-                return False
-            encoding = encoding or found
-    return True

@@ -197,8 +197,10 @@ def steps_of(state: RunState, story: Sequence[Event]) -> list[StepView]:
     if not any(one.kind == "RUN_STARTED" for one in story):
         here = "PENDING" if state == "QUEUED" else "NOT_REACHED"
     views = []
+    since = next((one.happened_at for one in story if one.kind == "RUN_STARTED"), None)
     for name in STEPS:
         if name in ended:
+            since = ended[name].happened_at
             views.append(
                 StepView(
                     name=name,
@@ -209,13 +211,12 @@ def steps_of(state: RunState, story: Sequence[Event]) -> list[StepView]:
                 )
             )
             continue
-        views.append(StepView(name=name, state=here, attempts=_attempts(here, retried.count(name))))
+        # The start of a step is told when it has ended; it began where the one before it ended.
+        reached = here in ("RUNNING", "FAILED")
+        attempts = retried.count(name) + 1 if reached else 0
+        views.append(StepView(name=name, state=here, attempts=attempts, started_at=since if reached else None))
         here = "PENDING" if state in ("QUEUED", "RUNNING") else "NOT_REACHED"
     return views
-
-
-def _attempts(state: StepState, retries: int) -> int:
-    return retries + 1 if state in ("RUNNING", "FAILED") else 0
 
 
 def _told(event: Event) -> dict[str, Any]:

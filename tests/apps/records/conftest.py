@@ -12,5 +12,5 @@ SETTINGS = {"records_step_pause": 2, "records_max_bytes": 3_000_000}
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("records"), holdfast_busy_timeout=1, **SETTINGS) as found:
+    with serving(tmp_path_factory.mktemp("records of all"), holdfast_busy_timeout=1, **SETTINGS) as found:
         yield found

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.apps.serving import PATIENCE, ROOT, Site
 
@@ -21,7 +22,7 @@ class Served(Site):
 
     def __init__(self, folder: Path, *, url: str | None = None, **settings: object) -> None:
         self.database = folder / "records.db"
-        self.url = url or f"sqlite:///{self.database}"
+        self.url = url or f"sqlite:///{quote(str(self.database))}"
         given = {"RECORDS_SAMPLES": "false"} | {name.upper(): str(value) for name, value in settings.items()}
         super().__init__(folder, "apps.records.web:site", "--worker", url=self.url, settings=given)
 

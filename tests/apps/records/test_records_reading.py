@@ -124,6 +124,13 @@ def test_what_is_none_of_ours_is_known_as_that(content: bytes, tmp_path: Path) -
     assert kind_of(written(tmp_path, content)) is None
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_long_text_in_any_letters_is_text(encoding: str, tmp_path: Path) -> None:
+    path = written(tmp_path, ("x" + "Уважаемая Анна! " * 100_000).encode(encoding))
+    assert likely(path.read_bytes()[:4096]) == "text/plain"
+    assert kind_of(path) == "txt"
+
+
 def test_a_file_that_turns_out_to_be_no_text_after_a_long_beginning_is_none(tmp_path: Path) -> None:
     path = written(tmp_path, b"words " * 300_000 + b"\x00\x01\x02" * 100)
     assert likely(path.read_bytes()[:4096]) == "text/plain"

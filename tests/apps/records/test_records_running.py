@@ -150,6 +150,7 @@ def test_what_can_not_be_read_fails_with_its_reason_and_others_go_on(served: Ser
         assert run["error"]
         assert "Traceback" not in run["error"]
         assert [step["state"] for step in run["steps"]] == ["FAILED", *["NOT_REACHED"] * 3]
+        assert [step["started_at"] for step in run["steps"]] == [run["started_at"], None, None, None]
         assert "STEP_RETRIED" not in [event["kind"] for event in run["events"]]  # it would come to the same
     assert served.ended(good["runs"][0]["id"])["state"] == "SUCCEEDED"
 
