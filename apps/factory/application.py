@@ -18,7 +18,7 @@ application = Application(
             module="holdfast",
             arguments=("serve", "apps.factory.web:site", "--port", "{port}"),
             listens=True,
-            ready="/holdfast/healthz",
+            ready="/healthz",
         ),
         Process(name="orchestrator", module="holdfast", arguments=("orchestrator", ENGINE), ready=" serves "),
         Process(name="workers", module="apps.factory.demo"),

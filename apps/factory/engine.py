@@ -23,13 +23,18 @@ from apps.factory.ledger import Ledger
 from apps.factory.scenes import Scene
 from apps.factory.settings import settings
 from apps.factory.shelf import Product, Shelf, Write
-from holdfast import Context, GiveUp, Holdfast, Retry
+from holdfast import Context, GiveUp, Holdfast, InvalidSetting, Retry
 
 QUEUE = "factory"
-# A lost worker is to be missed soon, and on SQLite other processes are heard of by looking.
-HASTE = {"lease": 10, "tick": 0.25, "kill_grace": 2}
+# A lost worker is to be missed soon, and on SQLite other processes are heard of by looking. A video is shown by the
+# runs that made it, and its segments are theirs: they stay.
+USUAL = {"lease": 10, "tick": 0.25, "kill_grace": 2, "retain": 0, "retain_failed": 0}
 
-hf = Holdfast(**{name: value for name, value in HASTE.items() if f"HOLDFAST_{name.upper()}" not in os.environ})  # type: ignore[arg-type]
+hf = Holdfast(**{name: value for name, value in USUAL.items() if f"HOLDFAST_{name.upper()}" not in os.environ})  # type: ignore[arg-type]
+if not isinstance(hf.settings.artifacts, Path):
+    raise InvalidSetting(
+        "HOLDFAST_ARTIFACTS: the factory's is a folder, as ffmpeg reads from it; not an object storage"
+    )
 video = hf.pipeline("factory.video", queue=QUEUE)
 
 _policy: dict[str, Any] = {
@@ -116,7 +121,7 @@ def commit(
         "synthesiser": sorted({one["synthesiser"] for one in audio}),
         "encoder": encoding.version(),
     }
-    return publishing.publish(folder_of(video_id, edition), files, about, by=ctx.run.id)
+    return publishing.publish(folder_of(video_id, edition), files, about)
 
 
 def folder_of(video_id: str, edition: int) -> Path:

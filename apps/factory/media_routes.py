@@ -24,8 +24,8 @@ TYPES = {
     ".json": "application/json",
     ".wav": "audio/wav",
 }
-# Of an edition nothing changes any more once it is there; it is for who may see it, and for no proxy.
-KEPT = {"Cache-Control": "private, max-age=86400"}
+# For who may see it, and for no proxy. A segment stays as it is; a rerun may publish something else in its place.
+KEPT, ASKED = {"Cache-Control": "private, max-age=86400"}, {"Cache-Control": "private, no-cache"}
 
 
 def router(site: Site) -> APIRouter:
@@ -40,7 +40,7 @@ def router(site: Site) -> APIRouter:
         # Only what the manifest names: so no name leads out of the folder, and none to a half file.
         if name not in (*manifest["files"], publishing.MANIFEST) or not (folder / name).is_file():
             raise Problem("file_not_found", f"{video_id} has no published file {name!r}", status=404)
-        return _sent(folder / name)
+        return _sent(folder / name, ASKED)
 
     @routes.get("/videos/{video_id}/editions/{edition}/segments/{number}/{name}", name="factory.segment")
     def segment(
@@ -57,7 +57,7 @@ def router(site: Site) -> APIRouter:
             raise Problem("file_not_found", str(error), status=404) from error
         if path is None or not path.is_file():
             raise Problem("file_not_found", f"{part['name']} is not there any more", status=404)
-        return _sent(path)
+        return _sent(path, KEPT)
 
     @routes.get("/pictures", name="factory.pictures")
     def pictures(who: Annotated[Who, Depends(site.viewer)]) -> Response:
@@ -93,5 +93,5 @@ def _known(video_id: str, edition: int) -> showing.Standing:
         raise Problem("video_not_found", str(error), status=404) from error
 
 
-def _sent(path: Path) -> Response:
-    return FileResponse(path, media_type=TYPES.get(path.suffix, "application/octet-stream"), headers=KEPT)
+def _sent(path: Path, headers: dict[str, str]) -> Response:
+    return FileResponse(path, media_type=TYPES.get(path.suffix, "application/octet-stream"), headers=headers)

@@ -1,8 +1,9 @@
 """Publishing: the last act. The files first, each whole or not at all; then the manifest: who finds it finds all of
-them."""
+them, and those that it tells of."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -10,28 +11,36 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 MANIFEST = "manifest.json"
 BLOCK = 1 << 20
 
 
-def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any], *, by: str) -> dict[str, Any]:
+def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -> dict[str, Any]:
     """Put files and manifest into a folder; what is there and right stays. The same input gives the same folder.
 
-    `by` names who does it: two who publish the same at once each write to files of their own.
+    What was published there before stays until all that is new lies beside it: a full disk takes nothing away.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    told: dict[str, Any] = {}
-    for name, source in sorted(files.items()):
-        told[name] = {"size": source.stat().st_size, "sha256": digest(source)}
-        if not _is_there(folder / name, told[name]):
-            with open(source, "rb") as content, _new(folder / name, by) as file:
-                shutil.copyfileobj(content, file)
+    told = {name: {"size": file.stat().st_size, "sha256": digest(file)} for name, file in sorted(files.items())}
     manifest = {**about, "files": told}
-    text = (json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
-    with _new(folder / MANIFEST, by) as file:
-        file.write(text)
+    with _alone(folder):
+        new = [name for name in told if not _is_there(folder / name, told[name])]
+        try:
+            for name in new:
+                _write(_part(folder, name), files[name])
+            _write(_part(folder, MANIFEST), manifest)
+            if new:
+                (folder / MANIFEST).unlink(missing_ok=True)  # it would tell of files that are not these any more
+                _settle(folder)
+            for names in (new, [MANIFEST]):
+                for name in names:
+                    os.replace(_part(folder, name), folder / name)
+                _settle(folder)
+        finally:
+            for name in (*new, MANIFEST):
+                _part(folder, name).unlink(missing_ok=True)
     return manifest
 
 
@@ -57,20 +66,27 @@ def _is_there(path: Path, told: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def _new(path: Path, by: str) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is whole and on the disk. What a killed process leaves, its next try
-    overwrites."""
-    part = path.with_name(f".{path.name}.{by}.part")
-    try:
-        with open(part, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        _settle(path.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+def _alone(folder: Path) -> Iterator[None]:
+    """No other process publishes there meanwhile; one that dies lets go."""
+    with open(folder.with_name(f".{folder.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _part(folder: Path, name: str) -> Path:
+    """A file on its way. What a killed process leaves, the next one overwrites."""
+    return folder / f".{name}.part"
+
+
+def _write(path: Path, content: Path | Mapping[str, Any]) -> None:
+    with open(path, "wb") as file:
+        if isinstance(content, Path):
+            with open(content, "rb") as source:
+                shutil.copyfileobj(source, file)
+        else:
+            file.write((json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _settle(folder: Path) -> None:

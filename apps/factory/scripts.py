@@ -79,7 +79,7 @@ def parse(text: str, *, pictures: Collection[str] = ()) -> Script:
         message = "a text ends at a zero byte for some who read it"
         raise ScriptInvalid([Fault(code="letter_unknown", line=text.count("\n", 0, at) + 1, message=message)])
     reader = _Reader(pictures)
-    reader.read(MarkdownIt("commonmark").parse(text))
+    reader.read(MarkdownIt("commonmark").parse(text.removeprefix("\ufeff")))  # which some editors begin a file with
     if reader.faults:
         raise ScriptInvalid(sorted(reader.faults, key=lambda fault: fault.line))
     return Script(title=reader.drafts[0].title, scenes=tuple(map(_scene, reader.drafts)))

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, column, func, select, table
 from sqlalchemy.orm import Session
 
-from apps.factory import publishing
+from apps.factory import publishing, videos
 from apps.factory.engine import folder_of, hf
 from apps.factory.tables import Edition, Video
 from apps.factory.videos import VideoNotFound
@@ -99,10 +99,10 @@ class Standing:
 
 def standing(session: Session, video_id: str, edition: int | None = None) -> Standing:
     """How an edition stands, the newest if none is named; or VideoNotFound."""
-    newest = session.scalar(select(func.max(Edition.number)).where(Edition.video_id == video_id))
-    found = session.get(Edition, (video_id, edition or newest)) if newest is not None else None
-    if found is None or newest is None:
-        raise VideoNotFound(f"there is no video {video_id!r}" + (f" with an edition {edition}" if edition else ""))
+    newest = videos.newest(session, video_id)
+    if edition is not None and not 1 <= edition <= newest.number:
+        raise VideoNotFound(f"{video_id} has no edition {edition}; the newest is {newest.number}")
+    found = newest if edition is None else session.get_one(Edition, (video_id, edition))
     run = hf.snapshot(found.run_id)
     rows = session.execute(select(SEGMENTS).where(SEGMENTS.c.job_id == found.run_id)).all()
     results = {(row.stage, row.segment): json.loads(row.result) for row in rows if row.result}
@@ -110,7 +110,7 @@ def standing(session: Session, video_id: str, edition: int | None = None) -> Sta
     return Standing(
         video_id=video_id,
         edition=found.number,
-        newest=newest,
+        newest=newest.number,
         title=scenes[0]["title"] if scenes else video_id,
         script=found.script,
         run_id=found.run_id,

@@ -119,7 +119,8 @@ def _program(text: str, voice: str, pace: int) -> bytes:
 def _run(command: Sequence[str], text: str) -> bytes:
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode or not done.stdout:
-        failure = VoiceUnknown if done.returncode == NO_VOICE else SpeechFailed
+        unknown = done.returncode == NO_VOICE or b"voice does not exist" in done.stderr  # ours; the program's own
+        failure = VoiceUnknown if unknown else SpeechFailed
         raise failure(f"espeak-ng: {done.stderr.decode('utf-8', 'replace').strip()[-300:]}")
     return done.stdout
 

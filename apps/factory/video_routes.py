@@ -36,7 +36,7 @@ What is said, and shown as captions.
 class Handed(BaseModel):
     """A script that is handed in: as JSON, or as the fields of a form."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="forbid")
 
     script: str = Field(max_length=2 * LONGEST)
     format: Format | None = None
@@ -199,11 +199,10 @@ async def _given(request: Request) -> Handed:
         form = await request.form()
         # A browser ends lines as the standard says, with two characters.
         script = str(form.get("script", "")).replace("\r\n", "\n")
-        return Handed(script=script, after=int(str(form["after"])) if form.get("after") else None)
-    except (ValidationError, ValueError) as error:
-        faults = error.errors() if isinstance(error, ValidationError) else []
-        where = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults) or str(error)
-        raise Problem("invalid_request", f"the request does not fit: {where}"[:1000], status=422) from error
+        return Handed.model_validate({"script": script, "after": form.get("after") or None})
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()]
+        raise Problem("invalid_request", f"the request does not fit: {'; '.join(faults)}"[:1000], status=422) from error
 
 
 def _answer(request: Request, video_id: str, edition: int, run_id: str) -> Response:

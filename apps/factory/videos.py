@@ -7,7 +7,7 @@ import secrets
 from dataclasses import replace
 from hashlib import sha256
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -17,6 +17,7 @@ from apps.factory.scenes import Scene
 from apps.factory.tables import Edition, Picture, Video, database
 
 LARGEST_PICTURE = 3_000_000
+NAME = re.compile(r"[a-z0-9-]{1,80}")
 
 
 class VideoNotFound(Exception):
@@ -48,14 +49,12 @@ def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | 
     scenes = _checked(text)
     try:
         with database().write() as session:
-            video, newest = session.get(Video, video_id), _newest(session, video_id)
-            if video is None or newest is None:
-                raise VideoNotFound(f"there is no video {video_id!r}")
-            if after is not None and after != newest.number:
-                raise EditedMeanwhile(f"edition {newest.number} is newer than {after}; begin from that one")
-            video.title = scenes[0].title
-            wanted = shape or Format(**newest.shape)
-            return _submitted(session, video_id, newest.number + 1, text, scenes, wanted)
+            before = newest(session, video_id)
+            if after is not None and after != before.number:
+                raise EditedMeanwhile(f"the newest edition is {before.number}, not {after}; begin from that one")
+            session.get_one(Video, video_id).title = scenes[0].title
+            wanted = shape or Format(**before.shape)
+            return _submitted(session, video_id, before.number + 1, text, scenes, wanted)
     except IntegrityError as error:
         raise EditedMeanwhile("someone else has handed in an edition just now; look at it first") from error
 
@@ -79,6 +78,16 @@ def pictures(session: Session) -> dict[str, str]:
     return {row.name: row.sha256 for row in rows}
 
 
+def newest(session: Session, video_id: str) -> Edition:
+    """The newest edition of a video, or VideoNotFound."""
+    asked = select(Edition).where(Edition.video_id == video_id).order_by(Edition.number.desc()).limit(1)
+    # What no video is called is not asked for: there are texts that a database does not take.
+    found = session.scalar(asked) if NAME.fullmatch(video_id) else None
+    if found is None:
+        raise VideoNotFound(f"there is no video {video_id!r}")
+    return found
+
+
 def _checked(text: str) -> list[Scene]:
     """The scenes of a script, their pictures by content: who replaces a picture changes no edition that there is.
 
@@ -88,11 +97,6 @@ def _checked(text: str) -> list[Scene]:
         known = pictures(session)
     found = scripts.parse(text, pictures=known.keys()).scenes
     return [replace(scene, picture=known[scene.picture]) if scene.picture else scene for scene in found]
-
-
-def _newest(session: Session, video_id: str) -> Edition | None:
-    numbers = select(func.max(Edition.number)).where(Edition.video_id == video_id).scalar_subquery()
-    return session.scalar(select(Edition).where(Edition.video_id == video_id, Edition.number == numbers))
 
 
 def _submitted(session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format) -> Edition:

@@ -125,12 +125,12 @@ class Whole:
 
     @property
     def cues(self) -> list[Cue]:
-        words = [
-            word.later(chapter.begins)
+        """Those of each scene by itself, as its slide shows them: none begins in one and ends in the next."""
+        return [
+            cue
             for piece, chapter in zip(self.pieces, self.chapters, strict=True)
-            for word in piece.told.words
+            for cue in captions.cues([word.later(chapter.begins) for word in piece.told.words])
         ]
-        return captions.cues(words)
 
     @cached_property
     def sound(self) -> bytes:

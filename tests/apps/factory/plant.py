@@ -15,6 +15,7 @@ from typing import Any
 
 import imageio_ffmpeg
 from sqlalchemy import text
+from tests.apps.serving import until
 
 from holdfast import Holdfast
 from holdfast.testing import Manual
@@ -76,7 +77,7 @@ class Plant:
         self.processes: list[subprocess.Popen[bytes]] = []
         self._before = {name: os.environ.get(name) for name in self.environment}
         os.environ.update(self.environment)
-        _forget()
+        forget()
         self.engine = importlib.import_module("apps.factory.engine")
         self.videos = importlib.import_module("apps.factory.videos")
         self.formats = importlib.import_module("apps.factory.formats")
@@ -129,6 +130,12 @@ class Plant:
         self.processes.append(started)
         return started
 
+    def freeze(self, process: subprocess.Popen[bytes]) -> None:
+        """SIGSTOP between two writes: whoever sleeps in the midst of one keeps everyone else from writing to SQLite."""
+        with self.tables.database().write():
+            process.send_signal(signal.SIGSTOP)
+            until(lambda: _state(process.pid) == "T", "it stands still")
+
     # Looking
 
     def result(self, edition: Any, stage: str) -> Any:
@@ -173,7 +180,7 @@ class Plant:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        _forget()
+        forget()
 
     def _wrapped(self) -> Path:
         os.environ.pop("IMAGEIO_FFMPEG_EXE", None)
@@ -183,7 +190,7 @@ class Plant:
         return program
 
 
-def _forget() -> None:
+def forget() -> None:
     """Its modules read their settings when they are imported: the next plant imports them anew."""
     for name in [name for name in sys.modules if name.startswith("apps.factory")]:
         del sys.modules[name]
@@ -191,10 +198,14 @@ def _forget() -> None:
 
 def gone(pid: int) -> bool:
     """Whether a process runs no more; one that is dead and not yet buried does not."""
+    return _state(pid) in ("Z", "X")
+
+
+def _state(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return True
+        return "X"
 
 
 @contextlib.contextmanager

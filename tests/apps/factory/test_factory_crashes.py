@@ -118,7 +118,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     second = until(lambda: own.calls(speech)[1:2], "another has begun")[0]
     [held] = own.rows("select lease_owner, run_id from segments where stage = 'visuals' and state = 'RUNNING'")
     assert f":{sleeper.pid}:" in held["lease_owner"]
-    sleeper.send_signal(signal.SIGSTOP)
+    own.freeze(sleeper)
     fresh = own.worker("--no-orchestrator")
 
     def taken_over() -> bool:

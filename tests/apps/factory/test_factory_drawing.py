@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from apps.factory import captions, motion, slides
@@ -11,6 +12,7 @@ from apps.factory.formats import Format
 from apps.factory.lettering import Box, fit
 from apps.factory.scenes import Scene
 from apps.factory.scripts import CODE_COLUMNS, CODE_LINES
+from apps.factory.workshop import Piece, Told, Whole
 from PIL import Image
 
 SHAPES = [Format(width=320, height=180, fps=10), Format(width=160, height=90, fps=10)]
@@ -94,6 +96,19 @@ def test_captions_are_lines_that_can_be_read_and_follow_the_words() -> None:
     assert captions.srt(lines) == (
         "1\n00:00:00,000 --> 00:00:00,900\nThe sea rises.\n\n2\n00:00:00,900 --> 00:00:01,800\nTwice a day\n\n"
     )
+
+
+def test_no_caption_begins_in_one_scene_and_ends_in_the_next() -> None:
+    told = Told(frames=20, milliseconds=2000, synthesiser="", words=WORDS)
+    scene = Scene(title="T", narration="x")
+    piece = Piece(scene=scene, told=told, film=Path(), wave=Path())
+    lines = Whole(pieces=[piece, piece], shape=SHAPES[0]).cues
+    assert [(line.text, line.begins) for line in lines] == [
+        ("The sea rises.", 0),
+        ("Twice a day", 900),
+        ("The sea rises.", 2000),
+        ("Twice a day", 2900),
+    ]
 
 
 def test_no_word_stands_alone_where_its_sentence_can_be_shared_out() -> None:

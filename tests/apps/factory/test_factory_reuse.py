@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
 import shutil
+import threading
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace as Namespace
 from typing import IO, Any
 
 import pytest
@@ -54,6 +59,9 @@ def test_a_script_becomes_a_video_and_the_same_script_the_same_bytes(either: Pla
     assert again.video_id != first.video_id
     assert either.make(again)["files"] == manifest["files"]
     assert either.made(again) == NOTHING, "it was there already"
+    for name in ("nothing", "a\0b", "a" * 100):
+        with pytest.raises(either.videos.VideoNotFound):
+            either.edit(Namespace(video_id=name), SCRIPT)
 
 
 @pytest.mark.contract("L8")
@@ -164,27 +172,69 @@ def test_a_commit_that_finds_a_damaged_render_joins_it_again(own: Plant) -> None
 
 
 @pytest.mark.contract("L8")
-def test_two_who_publish_at_once_never_show_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the one is in the midst of a file, the other publishes all of it."""
-    source, folder = tmp_path / "source", tmp_path / "output"
-    source.write_bytes(b"whole" * 1000)
-    copy, second = shutil.copyfileobj, list[dict[str, Any]]()
+def test_two_who_publish_something_different_at_once_never_leave_a_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of the one, the other begins: whenever there is a manifest, it tells what lies beside it."""
+    folder, queued = tmp_path / "output", threading.Event()
+    files = {who: {name: _file(tmp_path / who / name, who) for name in ("a", "b")} for who in ("old", "one", "other")}
+    other = threading.Thread(target=lambda: publishing.publish(folder, files["other"], {"by": "other"}))
+    lock, replace, seen = fcntl.flock, os.replace, list[str | None]()
 
-    def slowly(content: IO[bytes], file: IO[bytes]) -> None:
-        file.write(content.read(10))
-        file.flush()
-        if not second:
-            second.append({})
-            second[0] = publishing.publish(folder, {"video.mp4": source}, {}, by="second")
-            assert (folder / "video.mp4").read_bytes() == source.read_bytes()
-        copy(content, file)
-        assert not (folder / "video.mp4").exists() or (folder / "video.mp4").read_bytes() == source.read_bytes()
+    def locked(file: Any, how: int) -> None:
+        if threading.current_thread() is other:
+            queued.set()
+        lock(file, how)
 
-    monkeypatch.setattr(shutil, "copyfileobj", slowly)
-    assert publishing.publish(folder, {"video.mp4": source}, {}, by="first") == second[0] == publishing.read(folder)
-    assert sorted(one.name for one in folder.iterdir()) == ["manifest.json", "video.mp4"]
+    def replaced(source: Path, target: Path) -> None:
+        replace(source, target)
+        seen.append(_published(folder))
+        if not queued.is_set():
+            other.start()
+            assert queued.wait(30)
+
+    publishing.publish(folder, files["old"], {"by": "old"})
+    monkeypatch.setattr(fcntl, "flock", locked)
+    monkeypatch.setattr(os, "replace", replaced)
+    publishing.publish(folder, files["one"], {"by": "one"})
+    other.join(30)
+    assert seen == [None, None, "one", None, None, "other"]
+    assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "manifest.json"]
+
+
+@pytest.mark.contract("L8")
+def test_a_disk_that_is_full_takes_nothing_away_that_was_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, old, new = tmp_path / "output", _file(tmp_path / "old", "old"), _file(tmp_path / "new", "new")
+    publishing.publish(folder, {"a": old, "b": old}, {"by": "old"})
+
+    def full(source: IO[bytes], target: IO[bytes]) -> None:
+        target.write(source.read(1))
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(OSError, match="no space"):
+        publishing.publish(folder, {"a": old, "b": new}, {"by": "new"})
+    assert _published(folder) == "old"
+    assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "manifest.json"]
     (folder / "manifest.json").write_bytes(b'{"files"')
     assert publishing.read(folder) is None, "what can't be read is not there"
+
+
+def _file(path: Path, content: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def _published(folder: Path) -> str | None:
+    """Whose manifest is there, if one is; it tells the truth."""
+    found = publishing.read(folder)
+    if found is None:
+        return None
+    assert all(publishing.digest(folder / name) == told["sha256"] for name, told in found["files"].items())
+    return str(found["by"])
 
 
 def test_what_is_wrong_changes_nothing(own: Plant) -> None:

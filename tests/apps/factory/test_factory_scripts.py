@@ -33,6 +33,7 @@ def test_the_letters_of_europe_are_drawn() -> None:
 
 def test_a_title_without_words_below_it_is_spoken_itself() -> None:
     assert parse(FINE).scenes[0].narration == "A title"
+    assert parse(f"\ufeff{FINE}") == parse(FINE), "some editors begin a file with a mark"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from apps.factory.settings import read
 from fastapi.testclient import TestClient
-from tests.apps.factory.plant import Plant, gone, plant
+from tests.apps.factory.plant import Plant, forget, gone, plant
 from tests.apps.serving import until
 
 from holdfast import InvalidSetting
@@ -35,6 +35,13 @@ def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tm
     with pytest.raises(InvalidSetting) as caught:
         read(wrong)
     assert all(name in str(caught.value) for name in wrong)
+
+
+def test_no_process_starts_with_artifacts_that_ffmpeg_could_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_ARTIFACTS", "s3://bucket/videos")
+    forget()
+    with pytest.raises(InvalidSetting, match="HOLDFAST_ARTIFACTS"):
+        importlib.import_module("apps.factory.engine")
 
 
 def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,13 @@ import pytest
 from apps.factory import encoding, speech
 from apps.factory.formats import RATE, Format
 
+PROGRAM = """#!/bin/sh
+case "$*" in
+*--version*) echo "eSpeak NG text-to-speech: 1.51  Data at: /usr/lib" ;;
+*"-v en-us "*) cat > /dev/null; cat {folder}/said.wav ;;
+*) echo "Error: The specified espeak-ng voice does not exist." >&2; exit 1 ;;
+esac
+"""
 TEXT = "The lighthouse has been dark since 1987, isn't it — naïve? A job is claimed once."
 
 
@@ -34,6 +42,24 @@ def test_a_voice_that_is_not_there_is_a_clear_error() -> None:
     with pytest.raises(speech.VoiceUnknown, match="no voice 'xx'"):
         speech.check("xx")
     speech.check("en-us")
+
+
+def test_the_program_speaks_where_the_library_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in that says what the program does: a wave of a length that it did not know, and no voice but one."""
+    (tmp_path / "said.wav").write_bytes(speech.as_wave(bytes(range(1, 101)) * 500))
+    (tmp_path / "espeak-ng").write_text(PROGRAM.format(folder=tmp_path))
+    (tmp_path / "espeak-ng").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(speech, "_loader", lambda: None)
+    speech.synthesiser.cache_clear()
+    try:
+        spoken = speech.speak("ab cdef", voice="en-us", pace=200)
+        assert (spoken.synthesiser, spoken.samples) == ("espeak-ng 1.51 (program)", bytes(range(1, 101)) * 500)
+        assert [(word.text, word.begins) for word in spoken.words] == [("ab", 0), ("cdef", spoken.milliseconds // 3)]
+        with pytest.raises(speech.VoiceUnknown):
+            speech.check("xx")
+    finally:
+        speech.synthesiser.cache_clear()
 
 
 def test_a_wave_comes_back_as_it_was() -> None:

@@ -103,6 +103,7 @@ def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, prog
     for body in (
         {},
         {"script": 7},
+        {"script": SCRIPT, "fromat": TINY},
         {"script": SCRIPT, "format": {"width": 3}},
         {"script": SCRIPT, "format": {"fps": 12}},
     ):
@@ -110,18 +111,20 @@ def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, prog
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), body
     nobody = program.post("/videos", json={"script": SCRIPT, "format": TINY | {"voice": "xx"}})
     assert (nobody.status_code, nobody.json()["code"]) == (422, "voice_unknown")
+    known = program.get("/videos").json()["videos"][0]["video_id"]
     wrong = [
         ("GET", "/videos/nothing", "video_not_found"),
         ("POST", "/videos/nothing/editions", "video_not_found"),
         ("GET", "/videos/nothing/editions/1/files/video.mp4", "video_not_found"),
         ("GET", "/videos/%2e%2e/editions/1/files/work.db", "video_not_found"),
+        ("GET", f"/videos/{known}?edition=2{'0' * 30}", "video_not_found"),
+        ("GET", f"/videos/{known}/editions/2{'0' * 30}/files/video.mp4", "video_not_found"),
     ]
     for method, path, code in wrong:
         answer = program.request(method, path, json={"script": SCRIPT} if method == "POST" else None)
         assert (answer.status_code, answer.json()["code"]) == (404, code)
-    [known, *_] = program.get("/videos").json()["videos"]
     for name in ("..%2f..%2fwork.db", ".video.mp4.part", "nothing"):
-        answer = program.get(f"/videos/{known['video_id']}/editions/1/files/{name}")
+        answer = program.get(f"/videos/{known}/editions/1/files/{name}")
         assert answer.status_code == 404
     not_one = program.post("/pictures/x", files={"picture": ("x.png", b"\x89PNG\r\n\x1a\nno")})
     assert (not_one.status_code, not_one.json()["code"]) == (422, "picture_invalid")
