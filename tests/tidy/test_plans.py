@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
+from tests.tidy.filling import FILL, filled
+from tests.tidy.hot import HOT, NOW, run_id, values
 
-from holdfast import Count, Holdfast, Policy, RunFilter, searches
-from holdfast.store.queries import Query, sources
+from holdfast import Count, Holdfast, RunFilter, searches
+from holdfast.store.queries import sources
 from holdfast.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(180)
 
-NOW = datetime(2026, 6, 1, tzinfo=UTC)
 # Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
 LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}
@@ -29,322 +30,6 @@ SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_o
 SHORT_INDEXES |= {"ix_runs_needed", "ix_events_operated"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
-
-HOT = [
-    "take_ready",
-    "take_oldest_ready",
-    "delete_leases",
-    "renew_leases",
-    "guard_leases",
-    "find_expired",
-    "delete_expired",
-    "find_due",
-    "come_due",
-    "find_looks",
-    "clear_looks",
-    "find_open_holds",
-    "find_turns",
-    "take_holds",
-    "give_holds",
-    "open_holds",
-    "delete_open_holds",
-    "find_holders",
-    "delete_waits",
-    "lock_waits",
-    "delete_ready",
-    "find_needs_on",
-    "find_met_needs_of",
-    "find_needs_after",
-    "delete_needs",
-    "delete_needs_of",
-    "subtract_needs",
-    "pulse",
-    "beat_and_pulse",
-    "find_signs",
-    "get_run",
-    "find_runs",
-    "find_outcomes",
-    "find_idempotent",
-    "request_cancel",
-    "find_holds",
-    "count_waiting_before",
-    "list_runs",
-    "read_outcomes",
-    "find_events",
-    "find_steps",
-    "find_artifact",
-    "find_artifacts",
-    "read_artifacts",
-    "adopt_artifact",
-    "delete_artifact",
-    "delete_artifacts_of",
-    "find_attempts",
-    "find_root",
-    "share_runs",
-    "find_ended",
-    "find_offspring",
-    "lock_ended",
-    "find_spared",
-    "find_served",
-    "count_belongings",
-    "delete_events_of",
-    "delete_old_events",
-    "delete_slots_of",
-    "find_active",
-    "find_slots",
-    "find_slot_of",
-    "delete_uniques_of",
-    "delete_steps_of",
-    "delete_outcomes",
-    "delete_runs",
-    "find_results",
-    "find_builds",
-    "replace_builds",
-    "get_build",
-    "list_builds",
-    "invalidate_build",
-    "delete_builds_of",
-    "find_needs_of",
-    "find_asks_of",
-    "delete_asks",
-    "set_must_succeed",
-    "delete_asks_of",
-    "set_needed",
-    "find_expansions",
-    "set_expansion",
-    "find_segments",
-    "share_segments",
-    "find_segment_results",
-    "count_stages",
-    "find_progress",
-    "find_troubles",
-    "list_segments",
-    "count_uses",
-    "insert_stops",
-    "find_open_children",
-    "request_cancels",
-    "find_child",
-    "list_pipelines",
-    "lock_bounds",
-    "count_seats",
-    "find_places",
-    "find_placed",
-    "find_key_leases",
-    "lock_rates",
-    "set_rates",
-    "delete_idle_rates",
-    "replace_uniques",
-    "find_drain",
-    "find_snapshots",
-    "count_states",
-    "find_all_events",
-    "find_operations",
-    "find_told_steps",
-    "find_last_step",
-    "find_marks",
-    "lock_run",
-    "find_kin",
-    "find_last_events",
-]
-
-
-def run_id(number: int) -> str:
-    return f"{number:026d}"
-
-
-READY, WAITING, LEASED, ENDED = run_id(50_000), run_id(150_000), run_id(200_500), run_id(250_000)
-
-
-def values(query: Query) -> dict[str, object]:
-    """Something for each parameter, as a worker in the middle of things would give it."""
-    row = {
-        "run_id": LEASED,
-        "attempt": 1,
-        "expires_at": NOW + timedelta(seconds=15),
-        "key": "k77",
-        "needed": READY,
-        "count": 1,
-        "bad": 0,
-        "number": 1,
-        "opens": 1,
-        "key_limit": 1,
-        "wanted": 1,
-        "job": "work",
-        "idempotency_key": "i5",
-        "scope": READY,
-        "fingerprint": "f",
-        "old_id": READY,
-        "since_at": NOW,
-        "id": LEASED,
-        "parent_id": LEASED,
-        "because": "it failed",
-        "digest": "d",
-        "name": "job:work",
-        "turn": 1,
-        "started_at": NOW,
-    }
-    rows = [row, row | {"run_id": WAITING, "key": "hot"}]
-    given: dict[str, object] = {
-        "queue": "default",
-        "queues": ["default"],
-        "jobs": ["work", "other"],
-        "floor_rank": -2_000_000,
-        "floor_id": "",
-        "limit": 100,
-        "rows": rows,
-        "ids": [WAITING, LEASED],
-        "holder": "w5",
-        "now": NOW,
-        "expires_at": NOW + timedelta(seconds=15),
-        "id": ENDED,
-        "run_id": LEASED,
-        "needed": READY,
-        "key": "hot",
-        "reason": "enough",
-        "state": None,
-        "tag": None,
-        "job": None,
-        "before": "~",
-        "after": 0 if query.name in ("find_events", "find_all_events") else run_id(210_000),
-        "place": ENDED,
-        "name": "out.txt",
-        "sha256": "x",
-        "attempt": 1,
-        "first": ENDED,
-        "last": f"{ENDED}0",
-        "behind": "",
-        "since": NOW + timedelta(hours=60),
-        "scope": READY,
-        "fingerprint": "f",
-        "because": None,
-        "parent_id": run_id(400_001),
-        "stage": "audio",
-        "names": ["77", "78"],
-        "errand": None,
-        "count": 3,
-        "spare": None,
-    }
-    if query.name == "list_runs":
-        given |= {"parent_id": None, "parts": 0}
-    if query.name in ("find_all_events", "find_told_steps", "count_states"):
-        given |= {"tx": 0, "kinds": ["PROGRESS"], "budget": 10_000, "number": 0, "most": 10_001}
-    if query.name in ("find_operations", "find_last_events"):
-        given |= {"before": 2**62}
-    if query.name == "find_progress":
-        given |= {"ids": [run_id(400_001), run_id(400_002)]}
-    if query.name == "find_troubles":
-        given |= {"passed_on": "NEED_FAILED"}
-    if query.name == "set_expansion":
-        given |= {"first": 1}
-    if query.name in ("find_ended", "delete_old_events", "delete_idle_rates"):
-        given |= {"state": "succeeded", "before": NOW + timedelta(hours=70)}
-    if query.name in ("get_build", "invalidate_build"):
-        given |= {"job": "build"}
-    if query.name == "find_slots":
-        given |= {"job": "work", "before": NOW + timedelta(hours=2)}
-    return {name: given[name] for name in query.parameters}
-
-
-# Filling. The same rows on both: {n} is the number's text, {text} the id made of it, {series} a table of numbers.
-
-POLICY = Policy().to_json()
-FILL: list[tuple[int, int, str]] = [
-    (
-        1,
-        301_200,
-        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, "
-        "created_at) "
-        "select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
-        "case when {n} <= 1000 then 'i' || {n} end, null, {now}",
-    ),
-    (
-        400_001,
-        410_000,
-        "insert into holdfast_runs (id, job, queue, priority, args, policy, tags, again_of, kind, created_at) "
-        "select {id}, 'video', 'default', 0, '[]', '{policy}', '[]', 'again' || {n}, 'pipeline', {now}",
-    ),
-    (
-        410_001,
-        430_000,
-        "insert into holdfast_runs "
-        "(id, job, queue, priority, args, policy, tags, kind, parent_id, stage, segment, created_at) "
-        "select {id}, 'video.audio', 'default', 0, '[]', '{policy}', '[]', 'segment', "
-        "'00000000000000000000' || (400001 + {n} % 100), 'audio', 's' || {n}, {now}",
-    ),
-    (
-        1,
-        100_000,
-        "insert into holdfast_ready {ticket}) select {id}, 'work', 'default', -({n} % 100 / 99), null, 0, 0, 0",
-    ),
-    (
-        100_001,
-        130_000,
-        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, 'hot', 0, 0, 0, 0, null, '', 0, {now}",
-    ),
-    (
-        130_001,
-        170_000,
-        "insert into holdfast_waits {ticket}{waited}) "
-        "select {id}, {waiting}, 'k' || ({n} % 10000), 0, 0, 0, 0, null, '', 0, {now}",
-    ),
-    (
-        170_001,
-        200_000,
-        "insert into holdfast_waits {ticket}{waited}) select {id}, {waiting}, null, 0, 0, 0, 0, {later}, '', 0, {now}",
-    ),
-    (
-        200_001,
-        200_200,
-        "insert into holdfast_waits {ticket}{waited}) "
-        "select {id}, {waiting}, 'n' || {n}, 0, 0, 0, 0, null, '', 1, {now}",
-    ),
-    (
-        200_201,
-        201_200,
-        "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-        "expires_at, deadline_at) "
-        "select {id}, {waiting}, 'l' || {n}, 1, 1, 0, 'w' || ({n} % 10), {now}, {later}, {later}",
-    ),
-    (
-        201_201,
-        301_200,
-        "insert into holdfast_outcomes "
-        "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {then}, 'seal'",
-    ),
-    (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 1, 'held' || {n}"),
-    (1, 50, "insert into holdfast_holds select 'open' || {n}, 1, null"),
-    (1, 100_000, "insert into holdfast_needs select {id}, 'waiter' || {n}, 1"),
-    (
-        1,
-        20_000,
-        "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select {id}, 'LOG', 1, '[]', {now}",
-    ),
-    (
-        20_001,
-        40_000,
-        "insert into holdfast_events (run_id, kind, attempt, data, happened_at) select null, 'X', null, '[]', {now}",
-    ),
-    (
-        1,
-        50,
-        "insert into holdfast_events (run_id, kind, data, happened_at) select null, 'OPERATED', '[]', {now}",
-    ),
-    (1, 20_000, "insert into holdfast_steps select {id}, 'one', '1', 1, 1, {now}, {now}, 0"),
-    (1, 20_000, "insert into holdfast_artifacts select {id}, {id}, 'out.txt', 1, 1, 'x', {now}"),
-    (1, 20_000, "insert into holdfast_uniques select 'work', {id}, {id}"),
-    (1, 20_000, "insert into holdfast_builds select 'build', {id}, 'f', {id}, null, null, {now}"),
-    (1, 20_000, "insert into holdfast_rates select {id}, 0, 1, {then}"),
-    (1, 20_000, "insert into holdfast_rates select {id}, 1, 1, {now}"),
-    (1, 20_000, "insert into holdfast_slots select 'work', {then}, 'ran', {id}, null, null, 0, {now}"),
-]
-
-
-def filled(text: str, **words: str) -> str:
-    columns = {
-        "ticket": "(run_id, job, queue, rank, key, attempt, tries, takeovers",
-        "waited": ", missing, due_at, because, look, since_at",
-    }
-    return f"{text} from {{series}}".format(policy=POLICY, waiting="'work', 'default', 0", n="g", **columns, **words)
 
 
 @pytest.fixture(scope="module")
@@ -476,6 +161,7 @@ def test_sqlite_goes_by_an_index(on_sqlite: Holdfast, name: str) -> None:
 
 
 # Searches: one statement that reads from the place that the filter says, and at most so much of it.
+
 
 SEARCHES = {
     "queued": RunFilter(state="queued"),
