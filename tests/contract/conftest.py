@@ -1,10 +1,10 @@
-"""Depots, a folder and a real blob storage behind one name; and jobs, builds and pipelines that several files use."""
+"""Depots, a folder and a real blob storage behind one name; and what else several files use."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ import pytest
 from tests import azurite
 from tests.azurite import Azurite
 from tests.contract.building import App
+from tests.contract.mutating import Stage
 from tests.contract.scheduling import scheduled
 
-from holdfast import Holdfast, Pipeline
+from holdfast import Holdfast, Pipeline, stores
 from holdfast.ids import Ids
+from holdfast.store.queries import Queries
 from holdfast.testing import FakeClock, Manual
+
+# A scenario that fails shows its values, as a test does.
+pytest.register_assert_rewrite(*(f"tests.contract.{name}_scenarios" for name in ("key", "lease", "run")))
 
 _numbers = itertools.count()
 
@@ -112,3 +117,27 @@ def double(hf: Holdfast) -> Any:
         return number * 2
 
     return double
+
+
+@pytest.fixture
+def dialect(url: str) -> str:
+    """The dialect whose statements are broken on purpose."""
+    return "sqlite" if url.startswith("sqlite") else "postgres"
+
+
+@pytest.fixture
+def stage_of(url: str, dialect: str) -> Iterator[Callable[..., Stage]]:
+    """A stage whose statements are as they are, or some of them replaced."""
+    opened: list[Holdfast] = []
+
+    def make(replaced: dict[str, str] | None = None) -> Stage:
+        clock = FakeClock()
+        hf = Holdfast(url, clock=clock, ids=Ids(seed=1))
+        opened.append(hf)
+        prefix = stores.prefix(hf.settings, hf._store.dialect)
+        hf._store.queries = Queries(dialect, prefix=prefix, style=hf._store.dialect.style, replaced=replaced)
+        return Stage(hf, clock, Manual(hf))
+
+    yield make
+    for hf in opened:
+        hf.close()

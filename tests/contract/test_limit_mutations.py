@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from tests.contract.test_mutations import Scenario, Stage, dialect, stage_of
+from tests.contract.mutating import Scenario, Stage
 
 from holdfast import QueueFull, StoreBusy, seats, uniques
 from holdfast.queues import Limits, limit
 from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
 from holdfast.uniques import Only
-
-__all__ = ["dialect", "stage_of"]  # fixtures
 
 
 def seated(on: Stage) -> int:

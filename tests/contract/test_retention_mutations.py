@@ -12,8 +12,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.contract.mutating import Scenario, Stage
 from tests.contract.retaining import DAY, NAMED, a_run
-from tests.contract.test_mutations import Stage
 
 from holdfast import Holdfast, UnknownNeed, artifacts, retention, stores
 from holdfast.events import Event, record
@@ -21,8 +21,6 @@ from holdfast.ids import Ids
 from holdfast.retention import Cursor
 from holdfast.store.queries import Queries, sources
 from holdfast.testing import FakeClock, Manual
-
-Scenario = Callable[[Stage], None]
 
 
 def ended(on: Stage, **options: Any) -> str:
@@ -189,11 +187,6 @@ MUTANTS: list[tuple[str, str, str, Scenario]] = [
         an_artifact_that_was_made_anew_since_it_was_checked_is_not_adopted,
     ),
 ]
-
-
-@pytest.fixture
-def dialect(url: str) -> str:
-    return "sqlite" if url.startswith("sqlite") else "postgres"
 
 
 @pytest.fixture

@@ -1,0 +1,142 @@
+"""Scenarios of leases: each passes with the statements as they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.contract.mutating import Stage
+
+from holdfast import LeaseLost
+from holdfast.leases import Claim, guard
+from holdfast.orchestrator import recover
+from holdfast.outcomes import Succeeded, TryLater, finish
+
+SOON = timedelta(seconds=1)
+
+
+def another_holder_finishes_nothing(on: Stage) -> None:
+    run = on.submit()
+    claim = on.claim("a")
+    lost = on.hf.do(lambda tx: finish(tx, [(claim.lease, Succeeded())], holder="b"))
+    assert lost == {run}
+    assert on.place(run) == "leases"
+
+
+def an_older_attempt_of_the_same_holder_finishes_nothing(on: Stage) -> None:
+    run = on.submit()
+    old = on.claim("a")
+    on.claimed_again(run, "a")
+    lost = on.hf.do(lambda tx: finish(tx, [(old.lease, Succeeded())], holder="a"))
+    assert lost == {run}
+    assert on.place(run) == "leases"
+
+
+def a_finish_touches_no_other_run(on: Stage) -> None:
+    """Not even one whose attempt is that of another run in the same batch."""
+    first, second = on.submit(), on.submit()
+    stale = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
+    on.clock.advance(2 * on.hf.settings.lease)
+    on.manual.orchestrate()
+    fresh = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
+    done = [(fresh[first].lease, Succeeded()), (stale[second].lease, Succeeded())]
+    lost = on.hf.do(lambda tx: finish(tx, done, holder="a"))
+    assert lost == {second}
+    assert (on.place(first), on.place(second)) == ("outcomes", "leases")
+
+
+def another_holder_renews_nothing(on: Stage) -> None:
+    on.submit()
+    claim = on.claim("a")
+    assert _renewed(on, claim, holder="b") is False
+
+
+def an_older_attempt_renews_nothing(on: Stage) -> None:
+    run = on.submit()
+    old = on.claim("a")
+    on.claimed_again(run, "a")
+    assert _renewed(on, old, holder="a") is False
+
+
+def a_renewal_touches_no_other_run(on: Stage) -> None:
+    first, second = on.submit(), on.submit()
+    claims = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
+    before = on.hf.snapshot(second).expires_at
+    on.clock.advance(SOON)
+    on.manual.worker("a").renew(claims[first])
+    assert on.hf.snapshot(second).expires_at == before
+
+
+def another_holder_guards_nothing(on: Stage) -> None:
+    on.submit()
+    claim = on.claim("a")
+    assert on.hf.do(lambda tx: guard(tx, [claim.lease], holder="b")) == set()
+
+
+def an_older_attempt_guards_nothing(on: Stage) -> None:
+    run = on.submit()
+    old = on.claim("a")
+    on.claimed_again(run, "a")
+    assert on.hf.do(lambda tx: guard(tx, [old.lease], holder="a")) == set()
+
+
+def a_guard_is_for_its_own_run(on: Stage) -> None:
+    first = on.submit()
+    on.submit()
+    claims = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
+    on.manual.worker("a").finish(claims[first])
+    assert on.hf.do(lambda tx: guard(tx, [claims[first].lease], holder="a")) == set()
+
+
+def a_lease_that_was_renewed_is_not_taken_away(on: Stage) -> None:
+    """An orchestrator acts on what it saw; it may be slow."""
+    run = on.submit(timeout=None)
+    claim = on.claim("a")
+    on.clock.advance(2 * on.hf.settings.lease)
+    seen = on.hf.read(lambda tx: tx.all("find_all_leases", limit=10))
+    on.manual.worker("a").renew(claim)
+    assert on.hf.do(lambda tx: recover.take_away(tx, seen, because="it was seen expired")) == []
+    assert on.place(run) == "leases"
+
+
+def a_later_attempt_is_not_taken_away(on: Stage) -> None:
+    """The same instant of expiry does not make it the same lease."""
+    run = on.submit(timeout=None)
+    claim = on.claim("a")
+    seen = on.hf.read(lambda tx: tx.all("find_all_leases", limit=10))
+    on.hf.do(lambda tx: finish(tx, [(claim.lease, TryLater("again", timedelta(0)))], holder="a"))
+    on.manual.orchestrate()
+    on.claim("a")
+    assert on.hf.do(lambda tx: recover.take_away(tx, seen, because="it was seen expired")) == []
+    assert on.place(run) == "leases"
+
+
+def only_the_lease_that_was_seen_is_taken_away(on: Stage) -> None:
+    first, second = on.submit(timeout=None), on.submit(timeout=None)
+    on.manual.worker("a").claim(limit=2)
+    seen = on.hf.read(lambda tx: tx.all("find_all_leases", limit=10))
+    on.hf.do(lambda tx: recover.take_away(tx, [row for row in seen if row["run_id"] == first], because="seen"))
+    assert (on.place(first), on.place(second)) == ("ready", "leases")
+
+
+def a_lease_that_has_time_left_is_not_found_expired(on: Stage) -> None:
+    run = on.submit()
+    on.claim("a")
+    on.clock.advance(SOON)
+    on.manual.orchestrate()
+    assert on.place(run) == "leases"
+
+
+def a_cancel_stops_its_own_run_only(on: Stage) -> None:
+    first, second = on.submit(), on.submit()
+    on.manual.worker("a").claim(limit=2)
+    on.hf.cancel(first)
+    assert on.hf.snapshot(first).cancel_requested_at is not None
+    assert on.hf.snapshot(second).cancel_requested_at is None
+
+
+def _renewed(on: Stage, claim: Claim, *, holder: str) -> bool:
+    try:
+        on.manual.worker(holder).renew(claim)
+    except LeaseLost:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Scenarios of waiting runs, workers and builds: each passes with the statements as they are."""
+
+from __future__ import annotations
+
+from tests.contract.mutating import Stage
+
+from holdfast import runs, wishes, workers
+from holdfast.orchestrator import promote
+from holdfast.workers import WorkerInfo
+
+
+def a_run_is_not_due_before_its_needs(on: Stage) -> None:
+    needed = on.submit(queue="elsewhere")
+    needy = on.submit(after=[needed], delay=10)
+    on.clock.advance(11)
+    on.hf.do(lambda tx: promote.due(tx, limit=10))
+    assert on.place(needy) == "waits"
+
+
+def a_run_is_not_due_before_its_time(on: Stage) -> None:
+    later = on.submit(delay=10)
+    on.hf.do(lambda tx: promote.due(tx, limit=10))
+    assert on.place(later) == "waits"
+
+
+def a_look_stays_while_a_need_is_met(on: Stage) -> None:
+    needed = on.submit()
+    on.manual.worker("a").finish(on.claim("a"))
+    needy = on.submit(after=[needed])
+    on.hf.do(lambda tx: promote.seen(tx, limit=10))
+    assert on.look(needy)
+
+
+def a_live_worker_keeps_its_exclusive_name(on: Stage) -> None:
+    assert _register(on, "one") is None
+    assert _register(on, "two") == "one"
+
+
+def a_worker_claims_only_jobs_that_it_knows(on: Stage) -> None:
+    on.other.submit()
+    assert on.manual.worker("a", jobs=["work"]).claim() == []
+
+
+def a_worker_claims_only_from_its_queues(on: Stage) -> None:
+    on.submit(queue="elsewhere")
+    assert on.manual.worker("a").claim() == []
+
+
+def _register(on: Stage, name: str) -> str | None:
+    info = WorkerInfo(
+        id=name,
+        host="host",
+        pid=1,
+        version="0",
+        queues=["default"],
+        jobs=["work"],
+        concurrency=1,
+        exclusive="only",
+        started_at=on.clock.now(),
+        seen_at=on.clock.now(),
+        expires_at=on.clock.now() + on.hf.settings.lease,
+        stopping=False,
+    )
+    holding = on.hf.do(lambda tx: workers.register(tx, info))
+    return None if holding is None else holding.id
+
+
+def one_of_two_who_saw_the_same_making_replaces_it(on: Stage) -> None:
+    wish = on.build.of(fingerprint="f")
+    seen = on.build.submit(fingerprint="f").id
+    makings = [wishes.Making(wish, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
+    won = [on.hf.do(lambda tx, making=making: wishes.replace(tx, [making])) for making in makings]  # type: ignore[misc]
+    assert won == [makings[:1], []]
+    assert on.hf.builds.get(wish).run_id == makings[0].run_id
+
+
+def what_was_made_anew_is_not_invalidated_by_who_saw_the_old(on: Stage) -> None:
+    seen = on.hf.builds.get(on.build.submit(fingerprint="f").id)
+    on.hf.builds.rebuild(seen)
+    identity = {"job": seen.job, "scope": seen.scope, "fingerprint": seen.fingerprint}
+    assert on.do("invalidate_build", **identity, run_id=seen.run_id, because="old", now=on.clock.now()) == 0
+
+
+def a_cancelled_run_takes_back_its_own_asks_only(on: Stage) -> None:
+    with on.hf.store.transaction() as tx:
+        tx.owned = False
+        options = on.job.using(after=[on.build.of(fingerprint="f")]).options
+        asking = [on.job.submission(on.hf.ids.new(tx.now), options, (), {}, now=tx.now) for _ in range(2)]
+        runs.submit(tx, asking)
+    on.hf.cancel(asking[0].run_id)
+    assert on.hf.verify() == []
