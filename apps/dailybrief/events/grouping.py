@@ -3,8 +3,8 @@
 Each article is compared with the articles around it that have been placed already. How likely two of them report one
 event is a sum of four things (`Rule`): how near their vectors are, how many rare words they share, how many names they
 share, and how far apart they were published. A word is rare if few articles of the last days have it, so the name of a
-town weighs more than `flood` in a week of floods. An article joins the event whose likest articles are likely enough,
-or begins one.
+town weighs more than `flood` in a week of floods; but a single name weighs little if there is nothing else in common.
+An article joins the event whose likest articles are likely enough, or begins one.
 
 How far the result depends on the order in which articles come in:
 
@@ -70,8 +70,8 @@ class Rule:
 
 
 RULES = {
-    "wordllama": Rule(vectors=6.8, words=3.3, names=5.4, day=-3.1, constant=-5.1, threshold=-0.5, links=3),
-    "text": Rule(vectors=4.9, words=4.8, names=6.4, day=-3.0, constant=-4.5, threshold=-0.8, links=3),
+    "wordllama": Rule(vectors=7.5, words=3.4, names=5.1, day=-3.0, constant=-4.8, threshold=-1.0, links=5),
+    "text": Rule(vectors=5.7, words=5.1, names=6.6, day=-3.1, constant=-4.0, threshold=-0.5, links=2),
 }
 
 
@@ -199,7 +199,11 @@ class Rarity:
         common = (one.names & two.full) | (two.names & one.full)
         if not common:
             return words, 0.0
-        return words, weigh(common) / math.sqrt((weigh(one.names | common) + 1) * (weigh(two.names | common) + 1))
+        names = weigh(common) / math.sqrt((weigh(one.names | common) + 1) * (weigh(two.names | common) + 1))
+        if len(common) == 1:
+            # It may be a town, where much else happens: it counts in full only beside two other words that are rare.
+            names *= min(1.0, weigh((one.full & two.full) - common) / (2 * self._weights[1]))
+        return words, names
 
     def _change(self, words: Words, by: int) -> None:
         for word in (*words.stems, *words.long):
