@@ -7,13 +7,12 @@ The run ends in the transaction that has its fields, passages and vectors: all o
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
-
-import numpy as np
 
 from apps.database import Database
 from apps.extraction import settings as configured
@@ -22,7 +21,7 @@ from apps.extraction.analysis import Analysis, Unreadable, bounded
 from apps.extraction.breaker import Away, Breaker
 from apps.extraction.chunks import chunks
 from apps.extraction.fields import fields
-from apps.extraction.library import Deleted, Library, analysis_blob
+from apps.extraction.library import Deleted, Library, analysis_blob, vectors_blob
 from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Trouble, Unfinished
 from apps.extraction.providers.blobs import open_blobs
 from apps.extraction.providers.choosing import open_analyser
@@ -92,14 +91,14 @@ def process(ctx: Context, document_id: str) -> dict[str, Any]:
     found = chunks(analysis.pages)
     if len(found) > settings.max_passages:
         raise GiveUp(f"it has more than {settings.max_passages} passages", failure_type="TOO_LONG")
-    made: list[vectors.Numbers] = []
+    made: list[str] = []
     for start in range(0, len(found), settings.batch):
         ctx.check()
         ctx.progress(1 + start / len(found), 3, f"passage {start} of {len(found)}")
-        batch = ctx.step(f"embed {start}", _embed, [chunk.text for chunk in found[start : start + settings.batch]])
-        made.append(vectors.unpacked(batch, dimensions=settings.dimensions))
+        texts = [chunk.text for chunk in found[start : start + settings.batch]]
+        made.append(ctx.step(f"embed {start}", _embed, kept.blob, texts))
     ctx.progress(2, 3, "keeping what was read")
-    numbers = np.concatenate(made) if made else np.empty((0, settings.dimensions), np.float32)
+    numbers = vectors.unpacked(b"".join(map(_fetched, made)), dimensions=settings.dimensions)
     stated = fields(analysis)
     result = {"pages": len(analysis.pages), "passages": len(found), "fields": len(stated)}
     try:
@@ -107,8 +106,9 @@ def process(ctx: Context, document_id: str) -> dict[str, Any]:
             library.keep(session, document_id, analysis, stated, found, numbers, embedded_by=settings.model)
             ctx.finish(result, connection=session)
     except Deleted:
+        _forget(analysis_blob(kept.blob), *made)
         raise GiveUp("the document was deleted", failure_type="DELETED") from None
-    _forget(kept.blob)
+    _forget(analysis_blob(kept.blob), *made)
     return result
 
 
@@ -138,16 +138,19 @@ def _remembered(blob: str) -> Analysis:
     return Analysis.from_json(_fetched(analysis_blob(blob)))
 
 
-def _forget(blob: str) -> None:
-    """All of it is in the tables now. What can't be removed at this moment is collected later."""
-    try:
-        blobs.remove(analysis_blob(blob))
-    except Trouble:
-        return
+def _embed(blob: str, texts: list[str]) -> str:
+    """Keep the vectors beside the file, and say under which name: a step outlives its document, and they must not."""
+    name = vectors_blob(blob, texts)
+    made = vectors.packed(_asked(embedder().name, lambda: embedder().embed(texts)))
+    _asked(blobs.name, lambda: blobs.put(name, made))
+    return name
 
 
-def _embed(texts: list[str]) -> str:
-    return vectors.packed(_asked(embedder().name, lambda: embedder().embed(texts)))
+def _forget(*names: str) -> None:
+    """Remove what no one needs any more. What can't be removed at this moment is collected later."""
+    with contextlib.suppress(Trouble):
+        for name in names:
+            blobs.remove(name)
 
 
 def _fetched(blob: str) -> bytes:

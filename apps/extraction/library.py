@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, U
 
 CANDIDATES = 200  # passages that are looked at more closely
 LOOK_AROUND = "set local hnsw.ef_search = 400"  # how far pgvector's index looks around; not less than the candidates
-ANALYSIS = "analysis"
+ID = 32  # characters of a document's id: names of what is kept beside its file begin with it
 PART = 500  # names that one statement asks for
 UNDER_WAY = ("PENDING", "PROCESSING")
 
@@ -102,7 +104,12 @@ class Deleted(Exception):
 
 def analysis_blob(blob: str) -> str:
     """Under which name the analysis of a file is kept until it is in the tables."""
-    return f"{blob}{ANALYSIS}"
+    return f"{blob}analysis"
+
+
+def vectors_blob(blob: str, texts: Sequence[str]) -> str:
+    """Under which name the vectors of these passages are kept until then: whoever makes them anew makes the same."""
+    return f"{blob}{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:ID]}"
 
 
 class Library:
@@ -210,12 +217,11 @@ class Library:
         """Those of these files that no document has, nor a job that is not over."""
         names = iter(blobs)
         while part := list(islice(names, PART)):
-            ids = {name.removesuffix(ANALYSIS) for name in part}
+            ids = {name[:ID] for name in part}
             with self._database.read() as session:
                 known = set(session.scalars(select(Upload.blob).where(Upload.blob.in_(ids))))
                 read = {job.document_id for job in _jobs(session, sorted(ids)).values() if job.status in UNDER_WAY}
-            needed = known | {analysis_blob(blob) for blob in known & read}
-            yield from (name for name in part if name not in needed)
+            yield from (name for name in part if name not in known and name[:ID] not in known & read)
 
     def nearest(self, question: list[float], *, limit: int = CANDIDATES) -> list[Passage]:
         """The passages whose vectors are nearest, nearest first."""

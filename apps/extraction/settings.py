@@ -16,7 +16,6 @@ from apps.settings import AppSettings, Seconds, Whole
 from apps.settings import load as load_settings
 
 PREFIX = "EXTRACTION_"
-LARGEST_STEP = 1_500_000  # numbers; in base64 they are less than the engine's max_result_bytes
 
 
 class Settings(AppSettings):
@@ -83,8 +82,6 @@ class Settings(AppSettings):
             raise ValueError(f"what was chosen needs {', '.join(missing)}")
         if self.embeddings == "local" and self.dimensions != 256:
             raise ValueError(f"{PREFIX}DIMENSIONS: the local model's vectors have 256")
-        if self.batch * self.dimensions > LARGEST_STEP:
-            raise ValueError(f"{PREFIX}BATCH times {PREFIX}DIMENSIONS is more than {LARGEST_STEP}: a step remembers it")
         return self
 
     @property

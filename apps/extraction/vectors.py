@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,14 +13,14 @@ Numbers = NDArray[np.float32]
 LITTLE_ENDIAN = np.dtype("<f4")
 
 
-def packed(vectors: Sequence[Sequence[float]]) -> str:
-    """Vectors as a step remembers them: a quarter of what they are as JSON."""
-    return base64.b64encode(np.asarray(vectors, LITTLE_ENDIAN).tobytes()).decode()
+def packed(vectors: Sequence[Sequence[float]]) -> bytes:
+    """Vectors as they are kept until they are in the tables."""
+    return np.asarray(vectors, LITTLE_ENDIAN).tobytes()
 
 
-def unpacked(kept: str, *, dimensions: int) -> Numbers:
+def unpacked(kept: bytes, *, dimensions: int) -> Numbers:
     """The same vectors, a row each."""
-    return np.frombuffer(base64.b64decode(kept), LITTLE_ENDIAN).reshape(-1, dimensions).astype(np.float32, copy=False)
+    return np.frombuffer(kept, LITTLE_ENDIAN).reshape(-1, dimensions).astype(np.float32, copy=False)
 
 
 def to_bytes(vector: Sequence[float] | Numbers) -> bytes:

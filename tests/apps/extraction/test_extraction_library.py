@@ -18,7 +18,7 @@ from apps.extraction.analysis import Analysis, Page, Unreadable
 from apps.extraction.breaker import LONGEST, Away, Breaker
 from apps.extraction.chunks import Chunk
 from apps.extraction.fields import Field
-from apps.extraction.library import CANDIDATES, LOOK_AROUND, Deleted, Library
+from apps.extraction.library import CANDIDATES, LOOK_AROUND, Deleted, Library, analysis_blob, vectors_blob
 from apps.extraction.providers import Trouble
 from apps.extraction.tables import Base, DocumentChunk, Upload
 from apps.extraction.views import INDEX, complete
@@ -247,10 +247,8 @@ def test_what_was_read_comes_back_and_replaces_what_was_there(opened: tuple[Libr
     job = library.document(document_id)
     assert job is not None
     assert (job[1].status, job[1].attempts) == ("COMPLETED", None)
-    assert list(library.unneeded([document_id, f"{document_id}analysis", "e" * 32])) == [
-        f"{document_id}analysis",
-        "e" * 32,
-    ]
+    left = [analysis_blob(document_id), vectors_blob(document_id, ["second"]), "e" * 32, "part00000000000000000000"]
+    assert list(library.unneeded([document_id, *left])) == left
     with pytest.raises(Deleted), database.write() as session:
         library.keep(session, "0" * 31 + "x", analysis, [], [], numbers[:0], embedded_by="local")
 

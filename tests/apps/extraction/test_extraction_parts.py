@@ -151,7 +151,6 @@ def test_local_files_appear_whole_and_what_a_crash_leaves_is_listed(tmp_path: Pa
         ({"BLOBS": "azure"}, "EXTRACTION_AZURE_STORAGE_CONNECTION"),
         ({"ANALYSIS": "azure", "AZURE_DOCUMENTS_KEY": "sk-secret"}, "EXTRACTION_AZURE_DOCUMENTS_ENDPOINT"),
         ({"DIMENSIONS": "32"}, "the local model's vectors have 256"),
-        ({"EMBEDDINGS": "openai", "OPENAI_KEY": "sk-secret", "BATCH": "2048", "DIMENSIONS": "2000"}, "more than"),
         ({"THRESHOLD": "0"}, "EXTRACTION_THRESHOLD"),
         ({"MAX_ATTEMPTS": "many"}, "EXTRACTION_MAX_ATTEMPTS"),
         ({"COLOUR": "red"}, "there is no such setting"),
