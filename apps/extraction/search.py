@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from apps.extraction.library import Library, Passage
 
@@ -31,12 +32,14 @@ LONGEST = 500  # characters of a question
 class Found:
     """A passage and how well it answers.
 
+    said   its words
     words  those of the question that stand in it
     alike  how many other passages say nearly the same, and answer less well
     """
 
     passage: Passage
     score: float
+    said: set[str]
     words: frozenset[str]
     alike: int = 0
 
@@ -57,6 +60,7 @@ def rank(question: str, near: Sequence[Passage]) -> list[Found]:
         Found(
             passage=passage,
             score=passage.nearness + WORDS_WEIGH * sum(weight[word] for word in text & wanted) / whole,
+            said=text,
             words=frozenset(text & wanted),
         )
         for passage, text in zip(near, texts, strict=True)
@@ -66,16 +70,15 @@ def rank(question: str, near: Sequence[Passage]) -> list[Found]:
 
 def together(found: Sequence[Found], *, limit: int) -> list[Found]:
     """The first ones, without those that say nearly the same as one before them; they are counted there."""
-    kept: list[tuple[Found, set[str]]] = []
+    kept: list[Found] = []
     alike: Counter[int] = Counter()
     for one in found:
-        said = words(one.passage.text)
-        place = next((place for place, (_, other) in enumerate(kept) if _are_alike(said, other)), None)
+        place = next((place for place, other in enumerate(kept) if _are_alike(one.said, other.said)), None)
         if place is not None:
             alike[place] += 1
         elif len(kept) < limit:
-            kept.append((one, said))
-    return [replace(one, alike=alike[place]) for place, (one, _) in enumerate(kept)]
+            kept.append(one)
+    return [replace(one, alike=alike[place]) for place, one in enumerate(kept)]
 
 
 def _are_alike(one: set[str], other: set[str]) -> bool:
@@ -98,6 +101,7 @@ def marks(text: str, wanted: frozenset[str]) -> list[tuple[str, bool]]:
     return [piece for piece in [*pieces, (text[last:], False)] if piece[0]]
 
 
+@lru_cache(20_000)  # the same words stand in many passages
 def _stem(word: str) -> str:
     for ending in ("ings", "ing", "ies", "ed", "es", "s", "en"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -124,17 +124,11 @@ def test_two_watchdogs_put_back_what_is_processed_for_too_long_once(
     """Its worker lives and renews its lease; the request that it waits for does not end."""
     gate = cloud.hold("embeddings")
     # How long a document may be processed is said where it is submitted, and goes with its run to whoever runs it.
-    hurried = Extraction(
-        lite.folder, lite.url, settings=services_here.settings | PATIENT | {"EXTRACTION_THRESHOLD": "5"}
-    )
-    hurried.site.start()
-    try:
-        with another_worker(lite):
-            document_id = hurried.upload(pdf(*FOUR_PAGES))
-            until(lambda: gate.has_come, "it asks for its vectors", within=120)
-            assert lite.job(document_id)["status"] == "PROCESSING"
-            document = lite.ended(document_id)
-    finally:
-        hurried.stop()
+    hurried = services_here.settings | PATIENT | {"EXTRACTION_THRESHOLD": "5"}
+    with running(lite.folder, lite.url, inside=True, settings=hurried) as other:
+        document_id = other.upload(pdf(*FOUR_PAGES))
+        until(lambda: gate.has_come, "it asks for its vectors", within=120)
+        assert lite.job(document_id)["status"] == "PROCESSING"
+        document = lite.ended(document_id)
     assert (document["job"]["status"], document["job"]["attempts"]) == ("COMPLETED", 1), document["job"]
     assert "window" in document["job"]["error_log"]

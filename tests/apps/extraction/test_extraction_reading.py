@@ -170,7 +170,7 @@ def test_a_page_that_takes_for_ever_ends_with_its_reader() -> None:
     page[name("/Contents")] = writer._add_object(stream)
     content = _written(writer)
     with pytest.raises(Unreadable) as unreadable:
-        LocalDocuments(timeout=4, most_pages=10, most_characters=1000).result("", lambda: content)
+        LocalDocuments(timeout=2, most_pages=10, most_characters=1000).result("", lambda: content)
     assert unreadable.value.reason == "TOO_SLOW"
 
 
