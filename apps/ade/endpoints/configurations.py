@@ -46,13 +46,15 @@ def router(site: Site) -> APIRouter:
             rows = configurations.listed(session, workspace_id)
             if not wants_page(request):
                 return Configurations(configurations=[shapes.configuration(row) for row in rows])
+            workspaces = session.scalars(select(Workspace).order_by(Workspace.name)).all()
             return site.render(
                 request,
                 who,
                 "ade_configurations.html",
                 configurations=rows,
                 builds={row.id: next(iter(runs.builds(session, row.id, limit=1)), None) for row in rows[:SHOWN]},
-                workspaces=session.scalars(select(Workspace).order_by(Workspace.name)).all(),
+                workspaces=workspaces,
+                names={each.id: each.name for each in workspaces},
             )
 
     @pages.post("/workspaces/{workspace_id}/configurations", status_code=201, summary="A new configuration")

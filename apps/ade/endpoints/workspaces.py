@@ -4,12 +4,13 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import RedirectResponse
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import NewWorkspace, Workspace, Workspaces
+from apps.ade.endpoints.shapes import Name, NewWorkspace, Workspace, Workspaces
 from apps.ade.engine import database
 from apps.ade.tables import Workspace as Row
 from apps.ade.tables import new_id
@@ -27,12 +28,24 @@ def router(site: Site) -> APIRouter:
 
     @workspaces.post("/workspaces", status_code=201, summary="A new workspace")
     def create_workspace(asked: NewWorkspace, who: Annotated[Who, Depends(site.operator)]) -> Workspace:
-        try:
-            with database.write() as session:
-                row = Row(id=new_id(), name=asked.name, created_at=datetime.now(UTC))
-                session.add(row)
-        except IntegrityError:
-            raise Problem("workspace_exists", f"there is a workspace {asked.name!r} already", status=409) from None
-        return shapes.workspace(row)
+        return shapes.workspace(_create(asked.name))
+
+    @workspaces.post("/workspaces/new", name="ade.begin_workspace", include_in_schema=False)
+    def begin_workspace(
+        request: Request, name: Annotated[Name, Form()], who: Annotated[Who, Depends(site.operator)]
+    ) -> Response:
+        """The same by a form, which leads to its documents."""
+        row = _create(name)
+        return RedirectResponse(f"{request.url_for('ade.documents').path}?workspace_id={row.id}", 303)
 
     return workspaces
+
+
+def _create(name: str) -> Row:
+    row = Row(id=new_id(), name=name, created_at=datetime.now(UTC))
+    try:
+        with database.write() as session:
+            session.add(row)
+    except IntegrityError:
+        raise Problem("workspace_exists", f"there is a workspace {name!r} already", status=409) from None
+    return row

@@ -20,7 +20,8 @@ function edit(editor) {
     const button = /** @type {HTMLElement} */ (event.target).closest("button");
     if (!button) return;
     if (button.hasAttribute("data-add-file")) add(editor);
-    if (button.hasAttribute("data-remove-file")) {
+    // One stays: a new file is made after its likeness.
+    if (button.hasAttribute("data-remove-file") && editor.querySelectorAll("[data-file]").length > 1) {
       button.closest("[data-file]")?.remove();
       changed = true;
     }

@@ -126,7 +126,7 @@ def wait_for(condition: Callable[[], Any], *, at_most: float = LONG, what: str =
     def look() -> Any:
         found = condition()
         if not found:
-            time.sleep(0.1)
+            time.sleep(0.2)
         return found
 
     return support.wait_for(look, at_most=at_most, what=what)
@@ -179,12 +179,12 @@ def engines(*folders: Path) -> dict[int, list[str]]:
 
 
 class Watch:
-    """Looks again and again how many engines there are at once."""
+    """Looks again and again which engines there are at once, in each folder."""
 
     def __init__(self, *folders: Path) -> None:
-        self.most = 0
-        self.seen: set[int] = set()
-        self.folders, self._stop = folders, threading.Event()
+        self.most = dict.fromkeys(folders, 0)
+        self.seen: dict[Path, set[int]] = {folder: set() for folder in folders}
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Watch:
@@ -197,7 +197,9 @@ class Watch:
 
     def _look(self) -> None:
         while not self._stop.is_set():
-            found = engines(*self.folders)
-            self.seen |= set(found)
-            self.most = max(self.most, len(found))
-            self._stop.wait(0.04)
+            found = engines(*self.most)
+            for folder in self.most:
+                here = {pid for pid, words in found.items() if words[0].startswith(f"{folder}/")}
+                self.seen[folder] |= here
+                self.most[folder] = max(self.most[folder], len(here))
+            self._stop.wait(0.05)
