@@ -16,13 +16,17 @@ def interpret(pages: Sequence[str], *, kind: str) -> list[Found]:
     """All that was found, in the order of the text; no two of one group overlap. `kind` is what the document is."""
     hints = Hints(kind=kind, currency=amounts.currency_of(pages), day_first=dates.day_first(pages))
     found: list[Found] = []
+    taken = [_Taken() for _ in pages]
     for number, text in enumerate(pages, start=1):
-        taken = _Taken()
         for find in FINDERS:
             for one in find(text, hints):
                 # A section's title may hold other things; they do not dispute its place.
-                if one.kind == "section" or taken.take(one.start, one.end):
+                if one.kind == "section" or taken[number - 1].take(one.start, one.end):
                     found.append(one.on(number))
+    names = people.known(found)
+    for number, text in enumerate(pages, start=1):
+        again = people.again(text, names)
+        found += [one.on(number) for one in again if taken[number - 1].take(one.start, one.end)]
     return sorted(found, key=lambda one: (one.page, one.start, one.end))[:MOST]
 
 

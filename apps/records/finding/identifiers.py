@@ -19,6 +19,13 @@ VAT_ID = re.compile(
     r"\b(?:DE ?\d{9}|ATU ?\d{8}|GB ?\d{3} ?\d{4} ?\d{2}|GB\d{9}|CHE-?\d{3}\.?\d{3}\.?\d{3}|FR[A-Z0-9]{2} ?\d{9})\b"
 )
 BIC = re.compile(r"\b(?:BIC|SWIFT(?:-Code)?)\b[ :]*(?P<value>[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)\b")
+_SUB = r"\.(?:\d{1,2}|-)"
+DIAGNOSIS = re.compile(rf"(?<![\w.])[A-TV-Z]\d{{2}}{_SUB}(?![\w.]{{0,20}}\d)")
+"""A code of the ICD-10, as medical reports have them; elsewhere, or without its dot, only where it is called so."""
+LABELLED_DIAGNOSIS = re.compile(
+    r"\bICD(?:-?10)?(?:-(?:GM|CM))?(?:[ -]?[Cc]odes?)?[ \t]*:?[ \t]*"
+    rf"(?P<value>[A-TV-Z]\d{{2}}(?:{_SUB})?)(?![\w.]{{0,20}}\d)"
+)
 LENGTHS = {
     "DE": 22,
     "AT": 20,
@@ -96,6 +103,10 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
         yield _found("vat_id", value, match[0], match.start(), 0.98 if right else 0.6 if right is None else 0.3)
     for match in BIC.finditer(text):
         yield _found("bic", match["value"], match["value"], match.start("value"), 0.9)
+    for match in LABELLED_DIAGNOSIS.finditer(text):
+        yield _found("diagnosis_code", match["value"], match["value"], match.start("value"), 0.95)
+    for match in DIAGNOSIS.finditer(text) if hints.kind == "medical_report" else ():
+        yield _found("diagnosis_code", match[0], match[0], match.start(), 0.9)
     for name, pattern in LABELLED:
         for match in pattern.finditer(text):
             value = match["value"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from apps.records.finding.found import Found, Hints
 from apps.records.finding.names import COMPANY, GIVEN, NOT_NAMES
 
 _LATIN = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
-_UPPER = "A-Z" + "".join(letter for letter in _LATIN if letter.isupper())
-_LOWER = "a-z" + "".join(letter for letter in _LATIN if letter.islower())
+_UPPER, _LOWER = "A-ZÄÖÜ", "a-zäöüß"
+_OTHERS = [letter for letter in _LATIN if letter not in "ÄÖÜäöüß" and (letter.isupper() or letter.islower())]
+PLAIN = str.maketrans({letter: "Q" if letter.isupper() else "q" for letter in _OTHERS})
+"""Of the other Latin letters only the case matters: with each of them in the patterns, every run would start later."""
 _TOKEN = rf"[{_UPPER}][{_LOWER}'’]*[{_LOWER}](?:[-'’]?[{_UPPER}][{_LOWER}]+)*"
 _MIDDLE = rf"(?: (?:[{_UPPER}]\.|von der|von|van der|van|de la|de|del|der|zu|al|bin|Mc|{_TOKEN}))"
 _FULL = rf"(?:{_TOKEN}|(?:[{_UPPER}]\. ?){{1,3}})(?:{_MIDDLE}){{0,2}} ?(?<=[ .]){_TOKEN}"
@@ -74,27 +76,43 @@ _TOWN = re.compile(r"^\s*(?:[A-Z]{1,2}-)?\d{4,5} [A-ZÄÖÜ]|\b[A-Z]{1,2}\d{1,2}
 GIVEN_NAME = re.compile(
     rf"(?<![{_UPPER}{_LOWER}-])(?P<name>(?P<given>{_TOKEN})(?: [{_UPPER}]\.)?(?: (?:von|van|de))? {_TOKEN}){_END}"
 )
+MOST_KNOWN = 50
 SURE, LESS_SURE = 0.95, 0.86  # of a name after a title: whole, or the family name alone
 _AS = ((re.compile(r"als Vermieter"), "landlord"), (re.compile(r"als Mieter"), "tenant"))
 
 
 def find(text: str, hints: Hints) -> Iterator[Found]:
     """The people of a page; the surest cue for each place comes first."""
+    plain = text.translate(PLAIN)  # as long as the text: a place in one is a place in the other
     for name, pattern in LABELLED:
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(plain):
             role = "claimant" if hints.kind == "claim" and match[0].lower().startswith("name") else name
             yield from _found(text, match, role, SURE, least=2)
-    for match in TITLED.finditer(text):
+    for match in TITLED.finditer(plain):
         yield from _found(text, match, _as(text, match), SURE if " " in match["name"] else LESS_SURE)
-    for match in SAID.finditer(text):
+    for match in SAID.finditer(plain):
         yield from _found(text, match, "person", 0.85)
-    for match in _signatures(text):
+    for match in _signatures(plain):
         yield from _found(text, match, "person", 0.9)
-    for match in _addressed(text):
+    for match in _addressed(plain):
         yield from _found(text, match, "person", 0.8)
-    for match in GIVEN_NAME.finditer(text):
+    for match in GIVEN_NAME.finditer(plain):
         if match["given"].lower().split("-")[0] in GIVEN:
             yield from _found(text, match, "person", 0.75)
+
+
+def known(found: Iterable[Found]) -> list[str]:
+    """The whole names that were told by a cue, as many as can be looked for again."""
+    names = dict.fromkeys(one.value for one in found if one.kind == "person" and " " in one.value)
+    return list(names)[:MOST_KNOWN]
+
+
+def again(text: str, names: Sequence[str]) -> Iterator[Found]:
+    """The places at which names that are known stand without a cue, too."""
+    if not names:
+        return
+    for match in re.finditer(rf"(?<!\w)(?P<name>{'|'.join(map(re.escape, names))})(?!\w)", text):
+        yield from _found(text, match, "person", 0.8)
 
 
 def _found(text: str, match: re.Match[str], name: str, sure: float, *, least: int = 1) -> Iterator[Found]:

@@ -123,6 +123,9 @@ def test_numbers_are_read_in_german_swiss_and_english_spelling(text: str, value:
         ("Sort code 20-45-77", "invoice", ("identifier", "sort_code", "20-45-77")),
         ("Sort code 20-45-77  Account number 53109842", "invoice", ("identifier", "account_number", "53109842")),
         ("Account number 53109842", "invoice", ("identifier", "customer_number", "53109842")),
+        ("Asthma (J45.0)", "medical_report", ("identifier", "diagnosis_code", "J45.0")),
+        ("E11.- Diabetes mellitus", "medical_report", ("identifier", "diagnosis_code", "E11.-")),
+        ("Diagnose (ICD-10-GM: I10)", "invoice", ("identifier", "diagnosis_code", "I10")),
         ("Your ref PO 88213", "invoice", ("identifier", "order_number", "88213")),
     ],
 )
@@ -137,6 +140,18 @@ def test_a_word_beside_a_label_is_no_name_and_no_number(text: str) -> None:
     assert [
         one for one in interpret([text], kind="invoice") if one.kind == "person" or one.name == "order_number"
     ] == []
+
+
+def test_a_name_that_was_told_by_a_title_is_known_wherever_it_stands() -> None:
+    pages = ["A call by Xiomara Quispe.", "Ms Xiomara Quispe\nand xXiomara Quispe, Xiomara Quispes, Xiomara Quispe"]
+    people = [(one.page, one.start) for one in interpret(pages, kind="letter") if one.kind == "person"]
+    assert people == [(1, 10), (2, 3), (2, 56)]
+    assert pages[1][56:] == "Xiomara Quispe"
+
+
+def test_what_looks_like_a_diagnosis_is_one_only_where_such_codes_stand() -> None:
+    assert interpret(["Shelf B12.5"], kind="invoice") == []
+    assert interpret(["version A10.20.3 of the form"], kind="medical_report") == []
 
 
 def test_checksums_tell_a_slip_of_one_figure() -> None:
