@@ -52,7 +52,9 @@ FFMPEG = """#!/bin/sh
 case "$*" in *-version*) exec {real} "$@" ;; esac
 echo "$$ $*" >> {folder}/calls
 if mv {folder}/fail {folder}/failed 2>/dev/null; then echo "as told" >&2; exit 1; fi
-if [ -e {folder}/hang ]; then case "$*" in *"$(cat {folder}/hang)"*) sleep 600 & wait ;; esac; fi
+if [ -e {folder}/hang ]; then
+    case "$*" in *"$(cat {folder}/hang)"*) sleep 600 & echo "$$ $!" >> {folder}/hung; wait ;; esac
+fi
 exec {real} "$@"
 """
 
@@ -166,6 +168,11 @@ class Plant:
         file = self.folder / "calls"
         lines = file.read_text().splitlines() if file.exists() else []
         return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in lines if about in line]
+
+    def hung(self) -> list[list[int]]:
+        """Every ffmpeg that was told to hang, with the process that it has started."""
+        file = self.folder / "hung"
+        return [[int(pid) for pid in line.split()] for line in file.read_text().splitlines()] if file.exists() else []
 
     def close(self) -> None:
         for one in self.processes:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from apps.factory.settings import read
 from fastapi.testclient import TestClient
-from tests.apps.factory.plant import Plant, forget, gone, plant
-from tests.apps.serving import until
+from tests.apps.factory.plant import forget, plant
 
 from holdfast import InvalidSetting
 from holdfast.web import create_app
@@ -57,16 +54,3 @@ def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:
             assert {"/videos", "/videos/{video_id}/editions", "/jobs"} <= set(
                 client.get("/openapi.json").json()["paths"]
             )
-
-
-def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed(own: Plant) -> None:
-    demo = own.start("apps.factory.demo", FACTORY_WORKERS="1")
-    first = until(lambda: own.hf.workers.list(), "a worker is alive")[0]
-    assert [row["video_id"] for row in own.rows("select video_id from jobs")] == ["sample"]
-    os.kill(first.pid, signal.SIGKILL)
-    second = until(lambda: [one for one in own.hf.workers.list() if one.pid != first.pid], "another is")[0]
-    demo.send_signal(signal.SIGTERM)
-    assert demo.wait(timeout=40) == 0
-    assert gone(second.pid)
-    importlib.import_module("apps.factory.demo").hand_in()
-    assert len(own.rows("select 1 from editions")) == 1

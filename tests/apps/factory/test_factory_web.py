@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import re
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,17 +153,25 @@ def test_nothing_is_open_and_a_viewer_only_looks(shop: Plant, address: str) -> N
         assert viewer.get("/videos").status_code == 200
 
 
-def test_a_worker_is_killed_in_a_demo_and_nothing_else_is(shop: Plant, program: httpx.Client) -> None:
-    worker = shop.worker()
-    ours = until(
-        lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] == worker.pid], "it is known"
-    )
-    known = ours[0]
-    assert known["host"] == socket.gethostname()
-    assert program.post(f"/workers/{known['id']}/kill").json() == {"killed": worker.pid}
-    until(lambda: gone(worker.pid), "it is gone")
-    again = program.post(f"/workers/{known['id']}/kill")
+def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed(
+    shop: Plant, program: httpx.Client
+) -> None:
+    demo = shop.start("apps.factory.demo", FACTORY_WORKERS="1")
+    first = until(lambda: program.get("/workers").json()["workers"], "a worker is alive")[0]
+    assert first["host"] == socket.gethostname()
+    assert program.post("/videos/sample/cancel").json()["state"] in ("cancelled", "running")
+    assert program.post(f"/workers/{first['id']}/kill").json() == {"killed": first["pid"]}
+    until(lambda: gone(first["pid"]), "it is gone")
+    again = program.post(f"/workers/{first['id']}/kill")
     assert again.status_code in (404, 409), "its number may be anyone's by now"
+    second = until(
+        lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] != first["pid"]], "another is"
+    )[0]
+    demo.send_signal(signal.SIGTERM)
+    assert demo.wait(timeout=40) == 0
+    assert gone(second["pid"])
+    importlib.import_module("apps.factory.demo").hand_in()
+    assert len(shop.rows("select 1 from editions where video_id = 'sample'")) == 1
 
 
 def test_a_person_watches_a_video_being_made_and_plays_it(shop: Plant, address: str, browser: Browser) -> None:
