@@ -67,7 +67,12 @@ def test_a_thousand_runs_one_build_one_execution_and_never_more_engines_than_pla
     own_url: str, tmp_path: Path
 ) -> None:
     places, asked = (number // (FEWER if own_url.startswith("sqlite") else 1) for number in (PLACES, ASKED))
-    settings = {"ade_max_concurrency": 1, "ade_queue_size": places, "holdfast_max_requests": 100_000}
+    settings = {
+        "ade_max_concurrency": 1,
+        "ade_queue_size": places,
+        "holdfast_tick": 1,
+        "holdfast_max_requests": 100_000,
+    }
     with (
         service(own_url, tmp_path / "one", **settings) as one,
         service(own_url, tmp_path / "two", **settings) as two,
