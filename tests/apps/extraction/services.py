@@ -13,6 +13,7 @@ import json
 import socket
 import struct
 import threading
+import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -56,10 +57,11 @@ class Fault:
 
 
 class Services:
-    """Both services behind one address; what was asked is in `counts` and `bodies`."""
+    """Both services behind one address; what was asked is in `counts` and `bodies`, and when in `times`."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.times: dict[str, list[float]] = {"analyze": [], "result": [], "embeddings": []}
         self.bodies: list[Any] = []
         self.faults: dict[str, deque[Fault]] = {"analyze": deque(), "result": deque(), "embeddings": deque()}
         self.polls = 1
@@ -152,6 +154,8 @@ class Services:
         with self._lock:
             self.over = threading.Event()
             self.counts.clear()
+            for times in self.times.values():
+                times.clear()
             self.bodies.clear()
             self._gates.clear()
             for faults in self.faults.values():
@@ -166,6 +170,7 @@ class Services:
     def _planned(self, what: str, handler: Any) -> bool:
         with self._lock:
             self.counts[what] += 1
+            self.times[what].append(time.monotonic())
             fault = self.faults[what].popleft() if self.faults[what] else None
             over = self.over
         if fault is None:
