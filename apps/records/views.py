@@ -163,7 +163,7 @@ def run_detail(asked: tables.ProcessingRun, *, events_url: str) -> RunDetail:
 def document_of(document: tables.Document, runs: Sequence[tables.ProcessingRun]) -> tuple[DocumentView, list[RunView]]:
     """The document and its runs, the newest first, of which only as many are looked up as it takes."""
     views: list[RunView] = []
-    for asked in runs:
+    for asked in runs[: archive.HISTORY]:
         views.append(run_of(asked))
         if views[-1].state == "SUCCEEDED":
             break

@@ -55,12 +55,11 @@ def test_a_document_and_its_run_are_there_together_or_not_at_all(rooms: Any, mon
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(rooms.intake, "ProcessingRun", fails)  # after the run was submitted
-    with pytest.raises(AttributeError):
+    monkeypatch.setattr(rooms.intake, "Taken", fails)  # after the run was submitted
+    with pytest.raises(RuntimeError, match="no more"):
         handed_in(rooms, b"another one")
     monkeypatch.undo()
     with rooms.archive.database.read() as session:
-        assert rooms.intake.Document.__tablename__ == "documents"
         assert [one.id for one in session.scalars(select(rooms.intake.Document))] == [taken.document_id]
     assert [run.id for run in rooms.engine.hf.list_runs(job="records.process")] == [taken.run_id]
 
