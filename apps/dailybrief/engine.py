@@ -20,7 +20,8 @@ writers, readers = database.writers(store), database.readers(store)
 
 
 def prepare() -> None:
-    """Make the tables of the engine and of the newsroom, and the view of the one for the other."""
+    """Make the tables of the engine and of the newsroom, and the view of the one for the other; keep the timetable."""
+    hf.scheduled.update(TIMETABLE)
     hf.start()
     tables.create(store)
     job_runs.create(store)
@@ -62,6 +63,10 @@ FUNCTIONS = (rss_ingestion, event_clustering, retention_cleanup, publish_brief)
 
 for _planned, _function in zip(timetable.plan(settings), FUNCTIONS, strict=True):
     timetable.put(hf, _planned, settings.zone, _function)
+
+# Only the two services keep it. A plain `holdfast worker` would put the times of its own settings in its place.
+TIMETABLE = dict(hf.scheduled)
+hf.scheduled.clear()
 
 
 def _require_slot(ctx: Context) -> None:

@@ -91,6 +91,14 @@ def test_a_process_that_is_the_web_service_can_not_become_the_worker(monkeypatch
         shift.begin()
 
 
+@pytest.mark.contract("J1", "J2")
+def test_a_process_that_is_neither_service_has_no_timetable_to_put_in_the_place_of_the_one_that_is_kept() -> None:
+    from apps.dailybrief import engine
+
+    assert set(engine.TIMETABLE) == set(engine.hf.jobs.names()) & set(JOBS) == set(JOBS)
+    assert engine.hf.scheduled == {}
+
+
 @pytest.mark.contract("J1")
 def test_a_setting_that_can_not_be_used_ends_the_worker_before_it_touches_anything(tmp_path: Path) -> None:
     found = TwoServices(tmp_path, DAILYBRIEF_TIMEZONE="Mars/Olympus")
