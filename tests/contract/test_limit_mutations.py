@@ -117,6 +117,8 @@ MUTANTS: list[tuple[str, str, str, Scenario]] = [
     ("replace_uniques", r"\w+\.run_id = r\.(?:value ->> 'old_id'|old_id)", "1 = 1", who_saw_another_run_replaces_none),
     ("give_places", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", a_limit_numbers_only_what_runs_in_its_queue),
 ]
+# SQL Server's statements are written in other words and are not mutated here.
+pytestmark = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 SCENARIOS = list(dict.fromkeys([mutant[3] for mutant in MUTANTS] + [an_outcome_gives_back_its_own_seat_only]))
 
 

@@ -122,7 +122,7 @@ def test_stages_go_to_their_own_queues(hf: Holdfast, manual: Manual) -> None:
 
 
 @pytest.mark.contract("L1", "L2")
-def test_a_worker_carries_a_pipeline_through_in_threads_loops_and_processes(live: Holdfast) -> None:
+def test_a_worker_carries_a_pipeline_through_in_threads_and_loops(live: Holdfast) -> None:
     pipeline, together = live.pipeline("mixed"), threading.Barrier(2, timeout=20)
 
     @pipeline.stage()

@@ -196,7 +196,7 @@ def test_two_passes_at_once_do_no_harm(url: str, tmp_path: Path, clock: FakeCloc
         for thread in threads:
             thread.join(timeout=30)
         assert len(removed) == 4
-        assert sum(removed, start=Removed()) == Removed(runs=60, artifacts=6, bytes=42, events=removed[0].events * 0)
+        assert sum(removed, start=Removed()) == Removed(runs=60, artifacts=6, bytes=42)
         hf.retain()
         assert hf.list_runs() == []
         assert hf.verify() == []

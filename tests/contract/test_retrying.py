@@ -147,11 +147,11 @@ def test_what_has_not_tried_anything_is_put_off_and_uses_up_no_attempt(
 def test_a_slots_run_is_not_put_off(hf: Holdfast, manual: Manual) -> None:
     """It has one start, whatever it says."""
 
-    @hf.job(name="call", on_shutdown="fail")
+    @hf.schedule(every=timedelta(days=1), name="call")
     def call() -> None:
         raise TryAgain("later", after=60, counts=False)
 
-    run = call.submit()
+    run = hf.schedules.trigger("call", scheduled_for=hf.clock.now())
     manual.run_all()
     assert hf.snapshot(run.id).state == "failed"
 
