@@ -8,6 +8,9 @@ import pysqlite3.dbapi2
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from apps.database import DRIVERS
+from holdfast import InvalidSetting
+
 Sessions = sessionmaker[Session]
 
 BUSY_TIMEOUT = 30  # seconds that a writer waits for the one before it, on SQLite
@@ -16,8 +19,11 @@ BUSY_TIMEOUT = 30  # seconds that a writer waits for the one before it, on SQLit
 def connect(url: str) -> Engine:
     """An engine for `HOLDFAST_URL`. Its transactions are for writing, unless `reading=True` is among its options."""
     address = make_url(url)
-    if address.get_backend_name() == "postgresql":
-        return create_engine(address.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    driver = DRIVERS.get(address.get_backend_name())
+    if driver is None:
+        raise InvalidSetting("HOLDFAST_URL: the newsroom keeps its tables in SQLite or PostgreSQL")
+    if driver != "sqlite":
+        return create_engine(address.set(drivername=driver), pool_pre_ping=True)
     # The library that Holdfast uses: two SQLite libraries in one process drop each other's locks.
     engine = create_engine(address, module=pysqlite3.dbapi2, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare)

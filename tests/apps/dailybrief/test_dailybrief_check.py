@@ -23,6 +23,8 @@ from apps.outside import Outside
 from sqlalchemy import insert, text
 from tests.apps.dailybrief.two_services import sample_feeds
 
+from holdfast import InvalidSetting
+
 README = Path(check.__file__).with_name("README.md").read_text("utf-8")
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -115,3 +117,10 @@ def test_the_readme_names_every_setting_with_its_default() -> None:
         shown = f"{value.total_seconds():.0f}" if isinstance(value, timedelta) else str(value)
         assert rows[name.upper()].strip("`").lower() == (shown.lower() if value != () else "–"), name
     assert gunicorn_config.bind == Settings().bind
+
+
+@pytest.mark.parametrize(("url", "dialect"), [("postgres://h/d", "postgresql"), ("postgresql://h/d", "postgresql")])
+def test_a_database_goes_by_every_name_that_the_engine_takes(url: str, dialect: str) -> None:
+    assert database.connect(url).dialect.name == dialect
+    with pytest.raises(InvalidSetting, match="SQLite or PostgreSQL"):
+        database.connect("mssql://h/d")
