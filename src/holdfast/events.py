@@ -1,7 +1,8 @@
 """Events: what happened to a run, for a person to read later.
 
 What a row already proves is not written twice: RUN_QUEUED is the row in `runs`, RUN_STARTED and the ending are the
-outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`. `story` puts all of it in order.
+outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`; of a step that fails there is none, and
+its STEP_STARTED is written. `story` puts all of it in order.
 """
 
 from __future__ import annotations

@@ -305,6 +305,7 @@ def test_the_story_of_a_run_with_every_misfortune(hf: Holdfast, manual: Manual, 
         "RUN_TAKEN_OVER",
         "RUN_STARTED",
         "STEP_RETRIED",
+        "STEP_STARTED",
         "RUN_RETRIED",
         "RUN_STARTED",
         "STEP_STARTED",
@@ -313,7 +314,7 @@ def test_the_story_of_a_run_with_every_misfortune(hf: Holdfast, manual: Manual, 
         "RUN_FAILED",
     ]
     attempts = [event.attempt for event in run.story()]
-    assert attempts == [None, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4]
+    assert attempts == [None, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4]
     times = [event.happened_at for event in run.story()]
     assert times == sorted(times, key=lambda at: at or clock.now())
 

@@ -222,9 +222,9 @@ class _Desk:
         numbered = replace(step, number=next(self._numbers))
         self._guarded(lambda tx: steps.insert(tx, [(self._lease.run_id, numbered)]))
 
-    def tell(self, kind: str, data: dict[str, Any]) -> None:
+    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)
-        event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data)
+        event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data, happened_at=at)
         self._guarded(lambda tx: record(tx, [event]))
 
     def finish(self, result: str, connection: Any) -> None:

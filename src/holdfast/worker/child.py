@@ -172,8 +172,8 @@ class PipeDesk:
     def remember(self, step: Step) -> None:
         self._ask("remember", step=wire.step_to_wire(step))
 
-    def tell(self, kind: str, data: dict[str, Any]) -> None:
-        self._outbox.put({"tell": kind, "data": data})
+    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        self._outbox.put({"tell": kind, "data": data, "at": at and at.isoformat()})
 
     def finish(self, result: str, connection: Any) -> None:
         raise InvalidPolicy("a job in a process of its own can't end in its own transaction: use a thread or async")

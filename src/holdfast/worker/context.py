@@ -60,7 +60,10 @@ class Desk(Protocol):
         ...
 
     def remember(self, step: Step) -> None: ...
-    def tell(self, kind: str, data: dict[str, Any]) -> None: ...
+    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        """Something to be read later; it happens now if nothing else is said."""
+        ...
+
     def recall(self, name: str) -> Artifact | None:
         """The artifact, if it is there and as it was written."""
         ...
@@ -148,7 +151,7 @@ class RunContext(Context):
                 try:
                     value = fn(*args, **kwargs)
                 except Exception as error:
-                    self._desk.wait(self._before_next(name, number, error).total_seconds())
+                    self._desk.wait(self._before_next(name, number, error, started_at).total_seconds())
                     continue
                 return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
         raise AssertionError
@@ -167,7 +170,7 @@ class RunContext(Context):
                 try:
                     value = await fn(*args, **kwargs)
                 except Exception as error:
-                    await asyncio.sleep(self._before_next(name, number, error).total_seconds())
+                    await asyncio.sleep(self._before_next(name, number, error, started_at).total_seconds())
                     continue
                 text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
                 return decode_value(adapter, text)
@@ -219,9 +222,10 @@ class RunContext(Context):
         )
         return text
 
-    def _before_next(self, name: str, number: int, error: Exception) -> Any:
+    def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
         """How long to wait before the step is tried again; raises when it is not."""
         if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
+            self._desk.tell("STEP_STARTED", {"step": name}, at=started_at)  # no row of its own will prove it
             raise error
         self._desk.tell(
             "STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]}

@@ -107,9 +107,9 @@ class RunDesk:
     def remember(self, step: Step) -> None:
         self._writer.remember(self._running.lease, step, self._numbers)
 
-    def tell(self, kind: str, data: dict[str, Any]) -> None:
+    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)
-        self._chronicle.tell(self._running.lease, kind, data, at=self._hf.clock.now())
+        self._chronicle.tell(self._running.lease, kind, data, at=at or self._hf.clock.now())
 
     def finish(self, result: str, connection: Any) -> None:
         lease = self._running.lease

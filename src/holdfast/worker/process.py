@@ -139,8 +139,8 @@ class Child:
     def _asked(self, told: wire.Message) -> wire.Message | None:
         """The process speaks; what to reply."""
         match told:
-            case {"tell": kind, "data": data}:
-                self._desk.tell(kind, data)
+            case {"tell": kind, "data": data, "at": at}:
+                self._desk.tell(kind, data, at=at and datetime.fromisoformat(at))
             case {"outcome": outcome}:
                 self._outcome = wire.outcome_from_wire(outcome, self._running.claim, self._hf.redactor)
                 with self._lock:
