@@ -13,6 +13,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from holdfast.forks import on_fork
+
 JUMP = timedelta(seconds=1)
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -42,7 +44,8 @@ class Clock(Protocol):
 
 class SystemClock:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._renew()
+        on_fork(self._renew)
         self._offset: timedelta | None = None
         self._settled_since = -math.inf
 
@@ -67,6 +70,9 @@ class SystemClock:
             elif self._offset is not None and abs(offset - self._offset) <= uncertain / 2:
                 return  # the measurement can't tell them apart: keep `now` smooth
             self._offset = offset
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
 
     def settled_for(self) -> timedelta:
         settled = self.elapsed() - self._settled_since

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from holdfast.clock import Clock
+from holdfast.forks import on_fork
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
@@ -42,9 +43,13 @@ class Counting:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._start()
+        on_fork(self._start)
+
+    def _start(self) -> None:
         self._lock = threading.Lock()
         self._pending: Counter[Key] = Counter()
-        self._written = clock.elapsed() - EVERY
+        self._written = self._clock.elapsed() - EVERY
 
     def add(self, name: str, label: str = "", count: int = 1) -> None:
         with self._lock:

@@ -14,6 +14,8 @@ import socket
 import threading
 from datetime import UTC, datetime, timedelta
 
+from holdfast.forks import on_fork
+
 LENGTH = 26
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -29,7 +31,7 @@ class Ids:
         self._lock = threading.Lock()
         self._start()
         if seed is None:
-            os.register_at_fork(after_in_child=self._start)
+            on_fork(self._start)
 
     def _start(self) -> None:
         self._lock = threading.Lock()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
+from holdfast.forks import on_fork
+
 Listener = Callable[[set[str], list[str]], None]
 
 
@@ -62,6 +64,10 @@ class Announcer:
 
     def __init__(self, announce: Callable[[set[str]], None]) -> None:
         self._announce = announce
+        self._start()
+        on_fork(self._start)
+
+    def _start(self) -> None:
         self._pending: set[str] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None

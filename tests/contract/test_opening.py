@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import stat
+import threading
+import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +20,7 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from holdfast import Holdfast, InvalidSetting, StoreUnavailable
+from holdfast.clock import SystemClock
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -142,16 +147,11 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
                 warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: the point of this test
                 pid = os.fork()
             if pid == 0:
-                status = 1
-                try:
-                    signal.alarm(30)
+                with child():
                     for index in range(4):
                         work.submit(f"child {number} {index}")
                     asyncio.run(work.asubmit(f"child {number} async"))
                     assert len(hf.list_runs(limit=100)) >= 6
-                    status = 0
-                finally:
-                    os._exit(status)
             children.append(pid)
             work.submit(f"parent {number}")
         assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0]
@@ -160,6 +160,70 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
         assert database.count("runs") == database.count("ready") == 1 + 3 * 5 + 3 + 1
         assert len({row[0] for row in database.all("select id from holdfast_runs")}) == 20
         assert hf.verify() == []
+
+
+@contextlib.contextmanager
+def child() -> Iterator[None]:
+    """What a forked process does: it ends with 0 if that went well, and is killed if it hangs."""
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        yield
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+@contextlib.contextmanager
+def held(locks: list[Any]) -> Iterator[None]:
+    """Another thread has them."""
+    has, enough = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with contextlib.ExitStack() as stack:
+            for lock in locks:
+                stack.enter_context(lock)
+            has.set()
+            enough.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert has.wait(20)
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+@pytest.mark.contract("S3")
+def test_a_lock_that_was_held_at_a_fork_is_free_in_the_child(url: str) -> None:
+    """The thread that would let it go is not there."""
+    with Holdfast(url) as hf:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        work.submit()
+        clock, announcer = hf.clock, hf.wakeups._announcer
+        assert isinstance(clock, SystemClock)
+        locks: list[Any] = [clock._lock, hf.counting._lock, hf.ids._lock]
+        if announcer is not None:
+            locks.append(announcer._changed)
+        with held(locks):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                with child():
+                    work.submit()
+                    hf.counting.add("lease_lost")
+                    clock.follow(clock.wall(), asked=clock.elapsed(), answered=clock.elapsed())
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert len(hf.list_runs()) == 2
 
 
 @pytest.mark.contract("S3")
@@ -194,14 +258,22 @@ def test_a_broken_connection_is_replaced_and_the_submission_is_made_once(
         @hf.job(name="work")
         def work() -> None: ...
 
+        def cut_all() -> None:
+            other.execute(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() "
+                "and pid <> pg_backend_pid()"
+            )
+
         work.submit()
-        other.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
-            "and pid <> pg_backend_pid()"
-        )
+        cut_all()
         work.submit()
         work.submit_many([{}, {}])
         assert other.execute("select count(*) from holdfast_runs").fetchone() == (4,)
+        cut_all()
+        assert len(hf.list_runs()) == 4, "whoever only asks notices nothing either"
+        cut_all()
+        hf.queues.pause("default")
+        assert other.execute("select count(*) from holdfast_queues where paused_at is not null").fetchone() == (1,)
 
 
 @pytest.mark.contract("S2")

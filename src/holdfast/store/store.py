@@ -202,8 +202,7 @@ class Store:
             if alone:
                 connection, self._writer = self._writer, None
             elif self._idle:
-                with contextlib.suppress(IndexError):
-                    connection = self._idle.pop()
+                connection = self._from_idle()
             if connection is None:
                 connection = self.dialect.connect()
             yield connection
@@ -222,6 +221,16 @@ class Store:
                     self._writer = connection
                 else:
                     self._idle.append(connection)
+
+    def _from_idle(self) -> Any:
+        """One that was not cut off while it lay idle, if there is one."""
+        with contextlib.suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                if self.dialect.is_open(connection):
+                    return connection
+                self.dialect.close(connection)
+        return None
 
     def _close_idle(self) -> None:
         with contextlib.suppress(IndexError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -102,7 +103,12 @@ class PostgresDialect(Dialect):
                 connection.close()
 
     def is_open(self, connection: Connection) -> bool:
-        return not connection.closed
+        """An idle server has nothing to say: if there is something to read, it is that it has closed the connection."""
+        if connection.closed:
+            return False
+        look = select.poll()
+        look.register(connection.fileno(), select.POLLIN)
+        return not look.poll(0)
 
     def close(self, connection: Connection) -> None:
         self._leave_pipeline(connection)
