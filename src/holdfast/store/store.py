@@ -216,11 +216,12 @@ class Store:
                 raise
             raise translated from error
         finally:
-            if connection is not None and self.dialect.is_open(connection):
-                if alone:
-                    self._writer = connection
-                else:
-                    self._idle.append(connection)
+            if connection is not None and not self.dialect.is_open(connection):
+                self.dialect.close(connection)
+            elif connection is not None and alone:
+                self._writer = connection
+            elif connection is not None:
+                self._idle.append(connection)
 
     def _from_idle(self) -> Any:
         """One that was not cut off while it lay idle, if there is one."""
