@@ -28,7 +28,7 @@ PYTEST = ["pytest", "-q"]
 # More than there are cores: most of them wait for a lease, a process or a database.
 ENGINE = ["-n", "4", "--dist", "worksteal", "tests", "--ignore", "tests/apps"]
 # The tests of an application share its processes: a file stays with whoever has begun it.
-APPLICATIONS = ["-n", "4", "--dist", "loadfile", "tests/apps"]
+APPLICATIONS = ["-n", "3", "--dist", "loadfile", "tests/apps"]
 FAST = ["-n", "2", "--dist", "worksteal", "tests/unit", "tests/tidy", "tests/docs"]
 # Hundreds of processes are started: without bytecode, each would compile the whole project anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
