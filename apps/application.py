@@ -12,7 +12,8 @@ from apps.outside import Outside
 class Process:
     """A process of an application: `python -m MODULE ARGUMENTS`, kept running by the system.
 
-    listens   it is given a free port as APP_PORT, and as {port} in its arguments, and answers there
+    listens   it inherits a socket that listens on a free port, and answers there; {fd} in its arguments becomes the
+              number of that open file
     ready     what shows that it is up: a path that answers if it listens, else words that it prints
     settings  variables of its environment, where the environment of the system itself says nothing else
     """

@@ -7,13 +7,13 @@ in a line each get in, those who wait at the file's lock may not.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import pysqlite3.dbapi2
 from sqlalchemy import Connection, DateTime, Dialect, Engine, MetaData, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -48,6 +48,7 @@ class Database:
     prepare   called once, before the first session: `hf.start`, which makes the engine's tables
     complete  called once with a connection, when the tables are there: views, triggers, indexes
     opened    called with each new connection of the driver
+    sqlite_module  the SQLite library, which must be the engine's: two in one process drop each other's locks
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class Database:
         prepare: Callable[[], None],
         complete: Callable[[Connection], None] = lambda connection: None,
         opened: Callable[[Any], None] = lambda connection: None,
+        sqlite_module: str = "sqlite3",
     ) -> None:
         scheme, _, rest = url.partition("://")
         self._url = f"{DRIVERS.get(scheme.partition('+')[0], SQL_SERVER)}://{rest}"
         self.is_sqlite = self._url.startswith("sqlite")
         self._tables, self._prepare, self._complete, self._opened = tables, prepare, complete, opened
+        self._sqlite_module = sqlite_module
         self._lock = threading.Lock()
         self._engines: tuple[Engine, Engine] | None = None
 
@@ -99,10 +102,15 @@ class Database:
             return self._engines
 
     def _engine(self, *, writes: bool) -> Engine:
-        options: dict[str, Any] = {"pool_size": CONNECTIONS, "pool_pre_ping": True}
+        # Whatever the server's default is: a submission to a bounded queue needs this isolation.
+        options: dict[str, Any] = {
+            "pool_size": CONNECTIONS,
+            "pool_pre_ping": True,
+            "isolation_level": "READ COMMITTED",
+        }
         if self.is_sqlite:
-            # The library that Holdfast uses: two SQLite libraries in one process drop each other's locks.
-            options = {"module": pysqlite3.dbapi2, "pool_size": 1 if writes else CONNECTIONS}
+            library = importlib.import_module(f"{self._sqlite_module}.dbapi2")
+            options = {"module": library, "pool_size": 1 if writes else CONNECTIONS}
             options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
         engine = create_engine(self._url, max_overflow=0, pool_timeout=PATIENCE, **options)
         if self.is_sqlite:
@@ -138,6 +146,7 @@ def _prepared(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # we say when a transaction begins, not the driver
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma synchronous = full")
+    connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
 
 
 def _begun(connection: Connection) -> None:

@@ -49,6 +49,8 @@ export interface Build {
   result: unknown;
   /** Runs that wait for it. */
   waiting: number;
+  /** Which stored values can't be decoded, and why. */
+  unreadable: string | null;
   /** Runs that needed it, among the newest 5,000 that needed anything. */
   uses: number;
   /** Of a build in a list: values longer than 10,000 characters, which only the build itself shows. */
@@ -491,6 +493,8 @@ export interface Run {
   error: string | null;
   result: unknown;
   policy: Policy;
+  /** Which stored values can't be decoded, and why; null for a sound run. */
+  unreadable: string | null;
   /** Of a run in a list: values longer than 10,000 characters, which only the run itself shows. */
   cut: Array<"args" | "result" | "error">;
 }
@@ -532,6 +536,10 @@ export interface Schedule {
   seen_at: string | null;
   last: Slot | null;
   next_at: string | null;
+  /** Live workers with another definition of it; they claim none of its slots. */
+  others: Array<string>;
+  /** Which stored values can't be decoded, and why. */
+  unreadable: string | null;
 }
 
 export interface Schedules {
@@ -705,6 +713,8 @@ export interface Worker {
   stopping: boolean;
   /** When someone asked it to finish and end. */
   drain_at: string | null;
+  /** The schedules that it looks after, each with a digest of the definition in its code. */
+  schedules: { [name: string]: string };
 }
 
 export interface Workers {

@@ -1,18 +1,14 @@
-"""One transaction for your rows and the run: both are there, or neither is.
-
-SQLAlchemy must use the same SQLite library as Holdfast, hence `module=` (see docs/guide/transactions.md).
-"""
+"""One transaction for your rows and the run: both are there, or neither is."""
 
 from __future__ import annotations
 
-import pysqlite3.dbapi2
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
 from holdfast import Holdfast
 
 URL = "sqlite:///shop.db"
-engine = create_engine(URL, module=pysqlite3.dbapi2)
+engine = create_engine(URL)
 hf = Holdfast(URL)
 
 

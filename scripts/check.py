@@ -1,7 +1,8 @@
 """What ./test runs: each check with its time, the first failure ends it. The types are checked beside the tests.
 
 ./test                everything but the long tests
-./test --all          the long tests too
+./test --all          the long tests too, those of PostgreSQL once more on a server with other defaults, and those of
+                      SQLite once more with its newest library
 ./test --fast         format, lint, types, layers and the tests that need no server: under a minute
 ./test ARGUMENTS      only pytest, with these arguments
 """
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,6 +31,19 @@ PYTEST = ["pytest", "-q"]
 ENGINE = ["-n", "4", "--dist", "worksteal", "tests", "--ignore", "tests/apps"]
 # The tests of an application share its processes: a file stays with whoever has begun it.
 APPLICATIONS = ["-n", "3", "--dist", "loadfile", "tests/apps"]
+# The contracts hold on a server whose defaults are unlike ours, for a role with no more rights than it needs.
+ODD_POSTGRES = ["-n", "4", "--dist", "worksteal", "--odd-postgres", "tests/contract", "tests/process"]
+# The same as everyday tests do on the standard library's SQLite, which is older.
+NEWEST_SQLITE = [
+    "-n",
+    "4",
+    "--dist",
+    "worksteal",
+    "-k",
+    "not postgres and not sqlserver",
+    "tests/contract",
+    "tests/process",
+]
 FAST = ["-n", "2", "--dist", "worksteal", "tests/unit", "tests/tidy", "tests/docs"]
 # Hundreds of processes are started: without bytecode, each would compile the whole project anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -39,35 +54,45 @@ def main(arguments: list[str]) -> int:
         case []:
             return _all({"tests": ENGINE, "applications": APPLICATIONS})
         case ["--all"]:
-            return _all({"tests": [*ENGINE, "--long"], "applications": [*APPLICATIONS, "--long"]})
+            return _all(
+                {
+                    "tests": [*ENGINE, "--long"],
+                    "applications": [*APPLICATIONS, "--long"],
+                    "tests on an odd PostgreSQL": ODD_POSTGRES,
+                    "tests on the newest SQLite": NEWEST_SQLITE,
+                },
+                {"tests on the newest SQLite": {"HOLDFAST_SQLITE_MODULE": "pysqlite3"}},
+            )
         case ["--fast"]:
             return _all({"tests": FAST})
         case given:
             return _step("tests", ["pytest", *given])
 
 
-def _all(tests: dict[str, list[str]]) -> int:
+def _all(tests: dict[str, list[str]], environments: Mapping[str, dict[str, str]] | None = None) -> int:
+    """Every check, then the tests; `environments` are variables that are set for some of them."""
     started = time.monotonic()
     for name, command in CHECKS:
         if code := _step(name, command):
             return code
     with ThreadPoolExecutor(1) as beside:
         types = beside.submit(_step, *TYPES, at_once=False)
-        codes = [_step(name, [*PYTEST, *chosen]) for name, chosen in tests.items()]
+        variables = environments or {}
+        codes = [_step(name, [*PYTEST, *chosen], variables=variables.get(name)) for name, chosen in tests.items()]
         code = next((code for code in [*codes, types.result()] if code), 0)  # one that was killed is below nought
     if not code:
         print(f"all good in {time.monotonic() - started:.0f} s")
     return code
 
 
-def _step(name: str, command: list[str], *, at_once: bool = True) -> int:
+def _step(name: str, command: list[str], *, at_once: bool = True, variables: Mapping[str, str] | None = None) -> int:
     """Run it; unless its output is to be shown at once, it is shown in one piece at the end."""
     print(f"── {name}: {' '.join(command)}", flush=True)
     started = time.monotonic()
     done = subprocess.run(
         [BIN / command[0], *command[1:]],
         cwd=ROOT,
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | dict(variables or {}),
         stdin=subprocess.DEVNULL,
         stdout=None if at_once else subprocess.PIPE,
         stderr=None if at_once else subprocess.STDOUT,

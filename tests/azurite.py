@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
+from holdfast.testing.postgres import hold_port
+
 VERSION = "3.35.0"
 # What every Azurite has, as its documentation says.
 ACCOUNT = "devstoreaccount1"
@@ -60,9 +62,8 @@ def program() -> Path | None:
 
 @contextlib.contextmanager
 def running(found: Path, folder: Path) -> Iterator[Azurite]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    held = hold_port()
+    port = held.getsockname()[1]
     options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent"]
     options += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]
     process = subprocess.Popen(
@@ -80,3 +81,4 @@ def running(found: Path, folder: Path) -> Iterator[Azurite]:
     finally:
         process.kill()
         process.communicate()
+        held.close()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import mssql_python
 import psycopg
-import pysqlite3.dbapi2 as pysqlite3
 import pytest
-from tests.databases import Schemas, Template, new_name
+from tests.databases import ODD, Schemas, Template, make_role, new_name, odd_locale, sqlite
 
 from holdfast import Holdfast
 from holdfast.ids import Ids
@@ -39,10 +39,21 @@ ALLOWED_SKIPS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Databases and files are in memory where there is room: no test pulls the plug, so a disk only adds its time."""
+    hear_interrupts()
+    # Databases and files are in memory where there is room: no test pulls the plug, so a disk only adds its time.
     if "TMPDIR" not in os.environ and _has_room(MEMORY):
         os.environ["TMPDIR"] = str(MEMORY)  # for the processes that tests start, too
         tempfile.tempdir = None
+
+
+def hear_interrupts() -> None:
+    """Let the processes that tests start hear SIGINT.
+
+    A shell script that starts `./test &` makes it ignore SIGINT, and each process that it starts would, too. Here the
+    signal is still without effect, but it is caught, and that is not inherited.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
 
 
 def _has_room(memory: Path) -> bool:
@@ -56,9 +67,24 @@ def _has_room(memory: Path) -> bool:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--long"):
-        long = [item for item in items if item.get_closest_marker("long") is not None]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item.get_closest_marker("long") is None]
+        _keep(config, items, lambda item: item.get_closest_marker("long") is None)
+    if config.getoption("--odd-postgres"):
+        _keep(config, items, _uses_postgres)
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item)])
+    items[:] = [item for item in items if wanted(item)]
+
+
+def _uses_postgres(item: pytest.Item) -> bool:
+    """Whether the test runs on the session's PostgreSQL."""
+    parameters = getattr(item, "callspec", None)
+    given = [str(value) for value in parameters.params.values()] if parameters is not None else []
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return not fixtures.isdisjoint({"postgres", "schemas", "postgres_url"}) or any(
+        word in value for value in given for word in ("postgres", "psycopg", "asyncpg")
+    )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -76,6 +102,9 @@ def _is_long(obj: object) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests that take minutes")
+    parser.addoption(
+        "--odd-postgres", action="store_true", help="run the tests that use PostgreSQL, on a server with other defaults"
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -93,10 +122,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """One server for the session. `fsync` is off, because no test pulls the plug of this one; so is the vacuum, because
     what the planner knows of the tables must not hang on what other tests did to them a minute ago."""
-    with postgres_server(18, "--fsync=off", "--autovacuum=off") as server:
+    odd = request.config.getoption("--odd-postgres")
+    options = [f"--{name}={value}" for name, value in ODD.items()] if odd else []
+    with postgres_server(
+        18, "--fsync=off", "--autovacuum=off", *options, locale=odd_locale() if odd else "C"
+    ) as server:
         yield server
 
 
@@ -142,13 +175,16 @@ def _database(request: pytest.FixtureRequest, folder: Path, *, empty: bool) -> I
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """A fresh database of PostgreSQL, with a plain URL."""
+    """A fresh database of PostgreSQL, for a role that owns one schema in it."""
     name = new_name()
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"create database {name}")
-    yield postgres.url_of(name)
+    with psycopg.connect(postgres.url_of(name), autocommit=True) as connection:
+        make_role(connection, name)
+    yield postgres.url_of(name).replace("//postgres@", f"//{name}@")
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")
+        connection.execute(f"drop role {name}")
 
 
 @pytest.fixture
@@ -175,8 +211,11 @@ def manual(hf: Holdfast) -> Manual:
 
 @pytest.fixture
 def live(url: str, tmp_path: Path) -> Iterator[Holdfast]:
-    """An engine on each kind of database with a real clock that ticks fast, for real workers."""
-    with Holdfast(url, tick=0.05, lease=3, kill_grace=0.2, artifacts=tmp_path / "artifacts") as engine:
+    """An engine on each kind of database with a real clock that ticks fast, for real workers.
+
+    Its lease is long: on a machine that has other work, a worker that got no time must not look like a dead one.
+    """
+    with Holdfast(url, tick=0.05, lease=15, kill_grace=0.2, artifacts=tmp_path / "artifacts") as engine:
         yield engine
 
 
@@ -201,9 +240,11 @@ class Database:
         """A connection that commits each statement by itself."""
         match self.kind:
             case "sqlite":
-                return pysqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
+                return sqlite.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
             case "postgresql":
-                return psycopg.connect(self.url, autocommit=True)
+                connection = psycopg.connect(self.url, autocommit=True)
+                connection.execute("set datestyle = 'ISO'; set default_transaction_isolation = 'read committed'")
+                return connection
             case "mssql":
                 return mssql_python.connect(connection_string(self.url), autocommit=True)
             case other:
@@ -225,7 +266,7 @@ class Database:
     def rewrite_outcomes(self, statement: str) -> None:
         """Change outcomes as someone does who has every right: the triggers away, then back."""
         off, on = {
-            "sqlite": ("drop trigger holdfast_tr_outcomes_update", "select 1"),
+            "sqlite": ("drop trigger if exists holdfast_tr_outcomes_update", "select 1"),
             "postgresql": (
                 "alter table holdfast_outcomes disable trigger user",
                 "alter table holdfast_outcomes enable trigger user",
@@ -260,4 +301,4 @@ class Database:
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """What the drivers raise when the database refuses."""
-        return (pysqlite3.Error, psycopg.Error, mssql_python.Error)
+        return (sqlite.Error, psycopg.Error, mssql_python.Error)

@@ -4,12 +4,14 @@ longer than most tests do."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import os
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -17,7 +19,40 @@ from psycopg import sql
 from holdfast import Holdfast
 from holdfast.testing.postgres import PostgresServer
 
+# Defaults that a server may have and that ours has not, for `--odd-postgres`.
+ODD = {
+    "default_transaction_isolation": "repeatable read",
+    "datestyle": "SQL, DMY",
+    "timezone": "Asia/Kathmandu",
+    "intervalstyle": "sql_standard",
+    "plan_cache_mode": "force_generic_plan",
+    "bytea_output": "escape",
+    "extra_float_digits": "0",
+    "client_encoding": "LATIN1",
+    "statement_timeout": "10s",
+    "idle_in_transaction_session_timeout": "10s",
+}
+
 _numbers = itertools.count()
+
+sqlite: Any = importlib.import_module(f"{os.environ.get('HOLDFAST_SQLITE_MODULE', 'sqlite3')}.dbapi2")
+"""The SQLite library that the engine uses in these tests: two in one process would drop each other's locks."""
+
+
+def odd_locale() -> str:
+    """A locale that sorts as people do; C where this host can't make one."""
+    can = shutil.which("localedef") is not None and Path("/usr/share/i18n/locales/en_US").exists()
+    return "en_US.UTF-8" if can else "C"
+
+
+def locked_by(pid: int) -> set[int]:
+    """The inodes that a process has a POSIX lock on."""
+    found = set()
+    for file in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(OSError):
+            if "lock:" in file.read_text():
+                found.add(os.stat(f"/proc/{pid}/fd/{file.name}").st_ino)
+    return found
 
 
 def new_name() -> str:
@@ -65,8 +100,7 @@ class Schemas:
 
     def _make(self, *, empty: bool) -> str:
         name = new_name()
-        self._connection.execute(sql.SQL("create role {} superuser login").format(sql.Identifier(name)))
-        self._connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
+        make_role(self._connection, name)
         if not empty:
             with Holdfast(self._url(name)) as hf:
                 hf.migrate()
@@ -109,7 +143,13 @@ class Schemas:
         return None
 
     def _url(self, name: str) -> str:
-        return f"{self._server.url.replace('//postgres@', f'//{name}@')}?options=-csearch_path%3D{name}"
+        return self._server.url.replace("//postgres@", f"//{name}@")
+
+
+def make_role(admin: psycopg.Connection[Any], name: str) -> None:
+    """A role that owns a schema of its name, which its search path finds first, and has no other right."""
+    admin.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+    admin.execute(sql.SQL("create schema {0} authorization {0}").format(sql.Identifier(name)))
 
 
 _TABLES = """

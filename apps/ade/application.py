@@ -14,7 +14,7 @@ application = Application(
         Process(
             name="web",
             module="holdfast",
-            arguments=("serve", "apps.ade.web:site", "--worker", "--port", "{port}"),
+            arguments=("serve", "apps.ade.web:site", "--worker", "--fd", "{fd}"),
             listens=True,
             ready="/healthz",
             settings={"ADE_QUEUE_SIZE": "100"},

@@ -16,7 +16,7 @@ application = Application(
         Process(
             name="web",
             module=SAMPLES,
-            arguments=("gunicorn", "-c", "python:apps.dailybrief.gunicorn_config", "--bind", "127.0.0.1:{port}"),
+            arguments=("gunicorn", "-c", "python:apps.dailybrief.gunicorn_config", "--bind", "fd://{fd}"),
             listens=True,
             ready="/healthz",
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pysqlite3.dbapi2
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -23,9 +22,8 @@ def connect(url: str) -> Engine:
     if driver is None:
         raise InvalidSetting("HOLDFAST_URL: the newsroom keeps its tables in SQLite or PostgreSQL")
     if driver != "sqlite":
-        return create_engine(address.set(drivername=driver), pool_pre_ping=True)
-    # The library that Holdfast uses: two SQLite libraries in one process drop each other's locks.
-    engine = create_engine(address, module=pysqlite3.dbapi2, connect_args={"timeout": BUSY_TIMEOUT})
+        return create_engine(address.set(drivername=driver), pool_pre_ping=True, isolation_level="READ COMMITTED")
+    engine = create_engine(address, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
@@ -46,6 +44,7 @@ def _prepare(connection: Any, record: object) -> None:
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma synchronous = full")
+    connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
 
 
 def _begin(connection: Connection) -> None:

@@ -16,6 +16,7 @@ from apps.stopping import asked_to_stop
 from holdfast import HoldfastError, Worker, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
+WAIT = 60  # seconds for a database that restarts or is not up yet
 PLACES = 4  # one for each job: none has a second run
 
 
@@ -23,9 +24,10 @@ def begin() -> int:
     """Work until a signal comes, or until someone else has the name; the exit code."""
     services.become(services.WORKER)
     stop = asked_to_stop()
-    engine.prepare()
     with engine.hf:
         try:
+            engine.hf.start(wait=WAIT)
+            engine.prepare()
             return work(stop)
         except WorkerExists as error:
             logs.tell("worker_refused", level=logging.ERROR, code=error.code, error=str(error))

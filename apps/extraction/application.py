@@ -14,7 +14,7 @@ application = Application(
         Process(
             name="web",
             module="holdfast",
-            arguments=("serve", "apps.extraction.web:site", "--port", "{port}", "--log-level", "info"),
+            arguments=("serve", "apps.extraction.web:site", "--fd", "{fd}", "--log-level", "info"),
             listens=True,
             ready="/healthz",
             settings={"EXTRACTION_SAMPLES": "true"},

@@ -34,7 +34,7 @@ T = TypeVar("T")
 QUEUE = "extraction"
 
 settings = configured.load()
-hf = Holdfast()
+hf = Holdfast(sqlite_module=vectors.SQLITE)
 database = Database(
     hf.settings.url,
     Base.metadata,
@@ -45,6 +45,7 @@ database = Database(
         prefix=".".join(part for part in (hf.settings.schema_name, hf.settings.prefix) if part),
     ),
     opened=vectors.opened,
+    sqlite_module=vectors.SQLITE,
 )
 library = Library(database)
 breaker = Breaker(database, failures=settings.breaker_failures, pause=settings.breaker_pause, now=hf.clock.now)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float32]
 LITTLE_ENDIAN = np.dtype("<f4")
+SQLITE = "pysqlite3"  # many builds of the standard library's SQLite load no extensions, and sqlite-vec is one
 
 
 def packed(vectors: Sequence[Sequence[float]]) -> bytes:

@@ -18,7 +18,7 @@ from holdfast import InvalidSetting
 # What an attempt has said that was not the last one; of a long error its end, which says most.
 LOGS = {
     "sqlite": """
-    (select group_concat(substr(line, -4000), char(10) order by id) from (
+    (select group_concat(substr(line, -4000), char(10)) from (
         select e.id, case e.kind
             when 'RUN_RETRIED' then json_extract(e.data, '$.error')
             else 'its worker was lost: ' || json_extract(e.data, '$.because')
@@ -26,6 +26,7 @@ LOGS = {
         from %(prefix)sevents e
         where e.run_id = u.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'TryLater')
+        order by e.id
     ))""",
     "postgresql": """
     (select string_agg(right(line, 4000), chr(10) order by id) from (
@@ -39,7 +40,8 @@ LOGS = {
     ) told)""",
 }
 TOGETHER = {
-    "sqlite": "nullif(concat_ws(char(10), {log}, substr(r.error, -4000)), '')",
+    # An old client can't open a file at all whose views it can't parse: `concat_ws` came with SQLite 3.44.
+    "sqlite": "nullif(coalesce({log} || char(10) || substr(r.error, -4000), {log}, substr(r.error, -4000)), '')",
     "postgresql": "nullif(concat_ws(chr(10), {log}, right(r.error, 4000)), '')",
 }
 

@@ -16,7 +16,7 @@ application = Application(
         Process(
             name="web",
             module="holdfast",
-            arguments=("serve", "apps.factory.web:site", "--port", "{port}"),
+            arguments=("serve", "apps.factory.web:site", "--fd", "{fd}"),
             listens=True,
             ready="/healthz",
         ),

@@ -53,10 +53,11 @@ class Ledger:
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
         if self._sqlite:
-            import pysqlite3.dbapi2  # the library of the engine: two in one process drop each other's locks
+            import sqlite3
 
             path = unquote(self._rest.removeprefix("/").partition("?")[0])
-            opened = pysqlite3.dbapi2.connect(path, timeout=PATIENCE, isolation_level=None)
+            opened: Any = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            opened.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
         else:
             import psycopg
 

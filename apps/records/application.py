@@ -14,7 +14,7 @@ application = Application(
         Process(
             name="web",
             module="holdfast",
-            arguments=("serve", "apps.records.web:site", "--worker", "--port", "{port}", "--log-level", "info"),
+            arguments=("serve", "apps.records.web:site", "--worker", "--fd", "{fd}", "--log-level", "info"),
             listens=True,
             ready="/healthz",
             settings={"RECORDS_SAMPLES": "true"},

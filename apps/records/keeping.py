@@ -39,13 +39,14 @@ def _cursor(url: str) -> Iterator[tuple[Any, str]]:
     """One transaction, and how a parameter is written in it."""
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] == "sqlite":
-        from pysqlite3 import dbapi2
+        import sqlite3
 
         file = unquote(rest.removeprefix("/").partition("?")[0])
-        connection = dbapi2.connect(file, timeout=PATIENCE, isolation_level=None)
+        connection: Any = sqlite3.connect(file, timeout=PATIENCE, isolation_level=None)
         mark = "?"
         connection.execute("pragma foreign_keys = on")
         connection.execute("pragma synchronous = full")
+        connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
         connection.execute("begin immediate")
     else:
         import psycopg

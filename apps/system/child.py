@@ -9,19 +9,21 @@ waiting (longer each time) ──too often──▶ failed
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from typing import Literal
 
 from apps.application import Process
+from apps.system import ports
 
 State = Literal["starting", "up", "waiting", "failed", "stopped"]
 
@@ -41,10 +43,23 @@ class Leash:
 
 
 class Child:
-    """A process that the system keeps alive. `look` moves it on; nothing here waits for long."""
+    """A process that the system keeps alive. `look` moves it on; nothing here waits for long.
 
-    def __init__(self, process: Process, *, leash: Leash, environment: Mapping[str, str], log: Path, url: str) -> None:
-        self.process, self.url = process, url
+    `listening` is the socket that the process inherits if it listens. It stays open here while the process is started
+    again, so no other process gets its port, and a request that comes meanwhile waits for an answer.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        leash: Leash,
+        environment: Mapping[str, str],
+        log: Path,
+        listening: socket | None = None,
+    ) -> None:
+        self.process = process
+        self.url = "" if listening is None else ports.url(listening)
         self.state: State = "stopped"
         self.deaths, self.restarts = 0, 0
         self.reason = ""
@@ -52,6 +67,8 @@ class Child:
         self._running: subprocess.Popen[bytes] | None = None
         self._started_at = self._again_at = 0.0
         self._printed = 0
+        self._listening = listening
+        self._question: Question | None = None
 
     @property
     def pid(self) -> int | None:
@@ -59,15 +76,20 @@ class Child:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "apps.system.leash", str(self._leash.reading), f"{self._leash.grace:g}"]
+        files = [self._leash.reading]
+        arguments = self.process.arguments
+        if self._listening is not None:
+            files.append(self._listening.fileno())
+            arguments = tuple(part.replace("{fd}", str(self._listening.fileno())) for part in arguments)
         with open(self._log, "ab") as log:
             self._printed = log.tell()
             self._running = subprocess.Popen(
-                [*command, self.process.module, *self.process.arguments],
+                [*command, self.process.module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self._environment,
-                pass_fds=[self._leash.reading],
+                pass_fds=files,
                 start_new_session=True,  # Ctrl-C is for the supervisor, which stops the others in order
             )
         self.state, self._started_at = "starting", time.monotonic()
@@ -87,13 +109,13 @@ class Child:
 
     def terminate(self) -> None:
         """Ask it to stop; it is not started again."""
-        self.state = "stopped"
+        self._end("stopped")
         if self._running is not None and not self.ended():
             self._running.terminate()
 
     def kill(self) -> None:
         """End it and all of its group, now."""
-        self.state = "stopped"
+        self._end("stopped")
         if self._running is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._running.pid, signal.SIGKILL)
@@ -115,22 +137,36 @@ class Child:
         assert self._running is not None
         self.reason = f"{self.process.name} {_how(self._running.returncode)}{self._last_words()}"
         self._running = None
+        self._forget_question()
         self.deaths += 1
         if self.deaths >= DEATHS:
-            self.state = "failed"
+            self._end("failed")
         else:
             self.state, self._again_at = "waiting", now + min(PAUSE * 2 ** (self.deaths - 1), LONGEST)
 
+    def _end(self, state: State) -> None:
+        """It is not started again: close its socket, so that requests are refused at once."""
+        self.state = state
+        self._forget_question()
+        if self._listening is not None:
+            self._listening.close()
+
     def _is_ready(self) -> bool:
-        if not self.process.listens:
+        if self._listening is None:
             return self.process.ready.encode() in self._output()
         try:
-            with urllib.request.urlopen(self.url + self.process.ready, timeout=LOOK):
-                return True
-        except urllib.error.HTTPError as error:
-            return error.code < 500
-        except OSError:
-            return False
+            self._question = self._question or Question(self._listening, self.process.ready)
+            status = self._question.answer()
+        except (OSError, http.client.HTTPException):
+            status = 500
+        if status is not None:
+            self._forget_question()
+        return status is not None and status < 500
+
+    def _forget_question(self) -> None:
+        if self._question is not None:
+            self._question.close()
+            self._question = None
 
     def _output(self) -> bytes:
         with open(self._log, "rb") as log:
@@ -145,6 +181,23 @@ class Child:
             lines = log.read().decode("utf-8", "replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return f": {said[-1][:300]}" if said else ""
+
+
+class Question:
+    """A request whose answer is looked for later, so that the supervisor does not wait for it."""
+
+    def __init__(self, listening: socket, path: str) -> None:
+        host, port = listening.getsockname()
+        self._connection = http.client.HTTPConnection(host, port, timeout=LOOK)
+        self._connection.request("GET", path)
+
+    def answer(self) -> int | None:
+        """The status of the answer, if there is one by now."""
+        readable, _, _ = select.select([self._connection.sock], [], [], 0)
+        return self._connection.getresponse().status if readable else None
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def _how(code: int) -> str:

@@ -1,4 +1,4 @@
-"""Ports: the next free one on this host alone."""
+"""Ports: sockets that listen on the next free ports of this host alone."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from collections.abc import Iterator
 HOST = "127.0.0.1"
 FIRST = 8700
 MANY = 200
+BACKLOG = 2048
 
 
 class NoPort(Exception):
     """No port is free where we look."""
 
 
-def free(first: int = FIRST) -> Iterator[int]:
-    """Ports that no one listens on, from the first one up."""
+def listening(first: int = FIRST) -> Iterator[socket.socket]:
+    """Sockets that listen, each on the next port from the first one up that no other process has."""
     for port in range(first, min(first + MANY, 65536)):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        yield port
+        try:
+            found = socket.create_server((HOST, port), backlog=BACKLOG)
+        except OSError:
+            continue
+        yield found
     raise NoPort(f"no port is free from {first} on; say --port")
+
+
+def url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()
+    return f"http://{host}:{port}"

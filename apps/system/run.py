@@ -22,6 +22,7 @@ from holdfast import Holdfast
 
 OK, TROUBLE, AT_ONCE = 0, 1, 130
 LOOK: Final = 0.25
+WAIT: Final = 60  # seconds for a database that restarts or is not up yet
 
 
 @contextlib.contextmanager
@@ -31,7 +32,7 @@ def system(applications: Sequence[Application], folder: Folder, *, port: int, fr
     try:
         for url in databases(applications, folder):
             with Holdfast(url) as hf:
-                hf.start()  # the tables are made once, here, before anyone needs them
+                hf.start(wait=WAIT)  # the tables are made once, here, before anyone needs them
         token = os.environ.get(KEPT) or secrets.token_urlsafe(24)
         tree = Tree(applications, folder, token=token, first_port=port)
         try:

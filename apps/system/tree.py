@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from socket import socket
 
 from apps import registry
 from apps.application import Application, Process
@@ -19,7 +19,13 @@ PAUSE = 0.05
 SYSTEM = "system"
 KEPT = "HOLDFAST_TOKEN"
 
-SITE = Process(name="site", module="apps.system.serve", listens=True, ready="/healthz")
+SITE = Process(
+    name="site",
+    module="holdfast",
+    arguments=("serve", "apps.system.serve:site", "--fd", "{fd}"),
+    listens=True,
+    ready="/healthz",
+)
 
 
 def worker(applications: Sequence[Application]) -> Process:
@@ -44,12 +50,12 @@ class Tree:
 
     def __init__(self, applications: Sequence[Application], folder: Folder, *, token: str, first_port: int) -> None:
         self.applications, self.folder, self.token = applications, folder, token
-        self._ports = ports.free(first_port)
+        self._listening = ports.listening(first_port)
         reading, self._writing = os.pipe()
         self._leash = Leash(reading=reading, grace=GRACE)
-        self.port = next(self._ports)
-        self.url = f"http://{ports.HOST}:{self.port}"
-        self.site = self._child(SYSTEM, SITE, port=self.port)
+        listening = next(self._listening)
+        self.url = ports.url(listening)
+        self.site = self._child(SYSTEM, SITE, listening=listening)
         self.worker = self._child(SYSTEM, worker(applications))
         self.guests = {
             each.name: [self._child(each.name, process) for process in each.processes] for each in applications
@@ -131,9 +137,9 @@ class Tree:
                 time.sleep(PAUSE)
             yield child.process.name
 
-    def _child(self, owner: str, process: Process, *, port: int | None = None) -> Child:
-        if process.listens and port is None:
-            port = next(self._ports)
+    def _child(self, owner: str, process: Process, *, listening: socket | None = None) -> Child:
+        if process.listens and listening is None:
+            listening = next(self._listening)
         name = f"{owner}.{process.name}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         environment = {**process.settings, **inherited}
@@ -149,12 +155,11 @@ class Tree:
             "APP_SITE": self.url,
             "APP_BOARD": str(self.folder.board),
             "APP_FOLDER": str(self.folder.data(owner)),
-            "APP_PORT": "" if port is None else str(port),
             "PYTHONUNBUFFERED": "1",
         }
-        url = "" if port is None else f"http://{ports.HOST}:{port}"
-        process = replace(process, arguments=tuple(part.replace("{port}", str(port)) for part in process.arguments))
-        return Child(process, leash=self._leash, environment=environment, log=self.folder.log(name), url=url)
+        return Child(
+            process, leash=self._leash, environment=environment, log=self.folder.log(name), listening=listening
+        )
 
 
 def _state(children: Sequence[Child]) -> board.State:

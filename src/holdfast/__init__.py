@@ -14,6 +14,7 @@ from holdfast.doors.schedules import ScheduleInfo
 from holdfast.errors import (
     ArtifactCorrupt,
     ArtifactNotFound,
+    BackupFailed,
     BuildNotFound,
     Cancelled,
     DepotUnavailable,
@@ -46,10 +47,13 @@ from holdfast.errors import (
     StageNotDone,
     StillRunning,
     StoreBusy,
+    StoreRefused,
     StoreUnavailable,
+    StoreUnsafe,
     TooLarge,
     UnknownJob,
     UnknownNeed,
+    Unreadable,
     WorkerExists,
     WorkerNotFound,
     WrongConnection,
@@ -75,6 +79,7 @@ from holdfast.settings import Settings
 from holdfast.slots import Slot
 from holdfast.stages import PipelineInfo
 from holdfast.standings import StageInfo
+from holdfast.store.dialects.backup import Backup
 from holdfast.version import VERSION as __version__
 from holdfast.wishes import Wish
 from holdfast.worker.worker import Worker
@@ -83,6 +88,8 @@ __all__ = [
     "Artifact",
     "ArtifactCorrupt",
     "ArtifactNotFound",
+    "Backup",
+    "BackupFailed",
     "Build",
     "BuildJob",
     "BuildNotFound",
@@ -145,11 +152,14 @@ __all__ = [
     "StageNotDone",
     "StillRunning",
     "StoreBusy",
+    "StoreRefused",
     "StoreUnavailable",
+    "StoreUnsafe",
     "TooLarge",
     "TryAgain",
     "UnknownJob",
     "UnknownNeed",
+    "Unreadable",
     "Why",
     "Wish",
     "Worker",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from holdfast import seats, uniques
+from holdfast import isolations, seats, uniques
 from holdfast.errors import QueueFull
 from holdfast.seats import Seat
 from holdfast.store.transaction import Transaction
@@ -55,10 +55,12 @@ class Admission:
 
 def judge(tx: Transaction, asking: Sequence[Asking], *, repeated: Callable[[], set[str]]) -> Admission:
     """Who may come in. `repeated` says which are there already: they need no seat."""
+    onlies = _onlies(asking)
+    if onlies:
+        isolations.require_latest(tx, "to submit with unique")
     # In a caller's transaction what the database refuses could not be done again.
     counted = not tx.owned or seats.expected(tx, [one.queue for one in asking])
     admission = Admission(counted, seats.bounds(tx, [seat_of(one) for one in asking]) if asking and counted else {})
-    onlies = _onlies(asking)
     admission.same = uniques.same(onlies)
     if admission.bounded:
         admission.given = uniques.find(tx, onlies)

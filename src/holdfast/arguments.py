@@ -10,7 +10,6 @@ from typing import Any, NotRequired, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast import codec
@@ -80,9 +79,10 @@ class Arguments:
             raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
         try:
             text = self._adapter.dump_json(values, warnings="error", by_alias=True).decode()
+            codec.check(text, what=f"{self.of}: the arguments")
             again = self._adapter.validate_json(text)
-        except (PydanticSerializationError, ValidationError, ValueError, RecursionError) as error:
-            raise NotSerialisable(f"{self.of}: the arguments can't be stored as JSON: {error}") from None
+        except codec.NOT_JSON as error:
+            raise codec.not_json(error, what=f"{self.of}: the arguments") from None
         for name, value in values.items():
             if again.get(name) != value:
                 raise NotSerialisable(
@@ -116,8 +116,9 @@ def encode_value(adapter: TypeAdapter[Any], value: Any, *, what: str, max_bytes:
     """JSON text of a result, or NotSerialisable."""
     try:
         text = adapter.dump_json(value, warnings="none", by_alias=True).decode()
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise NotSerialisable(f"{what} can't be stored as JSON: {error}") from None
+    except codec.NOT_JSON as error:
+        raise codec.not_json(error, what=what) from None
+    codec.check(text, what=what)
     if len(text.encode()) > max_bytes:
         raise TooLarge(f"{what} takes {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed")
     return text

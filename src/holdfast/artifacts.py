@@ -11,18 +11,20 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from holdfast import codec, leases
 from holdfast.depots.base import Artifact, Depot, Measured
-from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, InvalidArguments, RunNotFound
+from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, InvalidArguments, RunNotFound, Unreadable
 from holdfast.leases import Claim, Lease
-from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _FOLDER = 80
@@ -31,8 +33,22 @@ ALL = 2**31 - 1
 _numbers = itertools.count()
 
 
+class Transactions(Protocol):
+    """A store, or what stands for it and waits while it is locked."""
+
+    def do(self, verb: Callable[[Transaction], T]) -> T: ...
+    def read(self, verb: Callable[[Transaction], T]) -> T: ...
+
+
 def keep(
-    store: Store, depot: Depot, claim: Claim, name: str, content: bytes | Path, *, part: str | None, max_bytes: int
+    store: Transactions,
+    depot: Depot,
+    claim: Claim,
+    name: str,
+    content: bytes | Path,
+    *,
+    part: str | None,
+    max_bytes: int,
 ) -> Artifact:
     """Store a file for a run that is still ours, or raise and leave nothing.
 
@@ -71,7 +87,7 @@ def keep(
         depot.discard(staged)
 
 
-def recall(store: Store, depot: Depot, claim: Claim, name: str) -> Artifact | None:
+def recall(store: Transactions, depot: Depot, claim: Claim, name: str) -> Artifact | None:
     """The artifact that is there already and as it was written; it is this run's from now on."""
     checked(name)
     place = _place_for(store, claim)
@@ -185,7 +201,7 @@ def place_of(tx: Transaction, run_id: str) -> str:
     return _place(tx, run_id, row["parent_id"], row["stage"], row["segment"], row["args"])
 
 
-def _place_for(store: Store, claim: Claim) -> str:
+def _place_for(store: Transactions, claim: Claim) -> str:
     run_id = claim.lease.run_id
     if claim.stage is None:
         return run_id
@@ -200,8 +216,15 @@ def _place(
     if parent_id is None or stage is None or stage == CHILD:
         return run_id
     root = root_of(tx, parent_id)
-    version = str(codec.load(args).get("version", ""))
-    return f"{root}/{_folder(stage)}@{_folder(version)}/{_folder(segment)}"
+    return f"{root}/{_folder(stage)}@{_folder(_version(args))}/{_folder(segment)}"
+
+
+def _version(args: str) -> str:
+    """The version of a stage; of a run whose arguments can't be decoded none, at which nothing lies."""
+    try:
+        return str(codec.mapping(args).get("version", ""))
+    except Unreadable:
+        return ""
 
 
 def root_of(tx: Transaction, run_id: str) -> str:

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from holdfast import codec, runs, wishes
-from holdfast.errors import BuildNotFound, InvalidPolicy
+from holdfast.errors import BuildNotFound, InvalidPolicy, Unreadable
 from holdfast.runs import Snapshot
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 from holdfast.wishes import Making, Wish
 
 STATES = ("queued", "building", "ready", "failed", "cancelled", "stale")
@@ -44,6 +44,8 @@ class Build:
     error: str | None
     result: str | None
     waiting: int
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why."""
 
     def saved(self, uses: int) -> timedelta | None:
         """What its users did not spend on makings of their own: one made it for all of them."""
@@ -62,7 +64,7 @@ def get(tx: Transaction, which: Which) -> Build:
     row = tx.one("get_build", job=job, scope=scope, fingerprint=fingerprint)
     if row is None:
         raise BuildNotFound(f"no one has asked for build {job} {scope} {fingerprint}")
-    return Build(**row)
+    return _build(row)
 
 
 def list_builds(
@@ -85,7 +87,7 @@ def list_builds(
         limit=limit,
         before=before or "~",
     )
-    return [Build(**row) for row in rows]
+    return [_build(row) for row in rows]
 
 
 def history(tx: Transaction, build: Build) -> list[Snapshot]:
@@ -128,6 +130,8 @@ def rebuild(tx: Transaction, which: Which) -> str:
     if row is None:
         raise BuildNotFound(f"run {build.run_id}, which made {build.job} {build.scope}, is not kept any more: ask anew")
     old = runs.snapshot(row)
+    if old.unreadable is not None:
+        raise Unreadable(f"run {old.id} can't be run again: {old.unreadable}")
     wish = Wish(
         job=build.job,
         scope=build.scope,
@@ -145,13 +149,20 @@ def rebuild(tx: Transaction, which: Which) -> str:
     return makings[0].run_id
 
 
+def _build(row: Row) -> Build:
+    reading = codec.Reading(row)
+    reading.column("result", codec.shown if row["result"] is None else codec.load, instead=str)
+    return Build(**row, unreadable=reading.unreadable)
+
+
 def _identity(tx: Transaction, which: Which) -> tuple[str, str, str]:
     if isinstance(which, Wish | Build):
         return which.job, which.scope, which.fingerprint
     run = runs.get(tx, which)
-    if run.kind == "build" and isinstance(run.args, dict):
+    if run.kind == "build":
         # All runs of one build share its key; one that was replaced is in no row of `builds`.
-        for row in tx.all("find_builds_of", job=run.job, fingerprint=run.args.get("fingerprint")):
+        fingerprint = run.args.get("fingerprint") if isinstance(run.args, dict) else None
+        for row in tx.all("find_builds_of", job=run.job, fingerprint=fingerprint, run_id=run.id):
             if wishes.key_of(row["job"], row["scope"], row["fingerprint"]) == run.key:
                 return row["job"], row["scope"], row["fingerprint"]
     raise BuildNotFound(f"run {which} ({run.job}) made no build that is known")

@@ -23,6 +23,7 @@ from holdfast.errors import (
     RunNotFound,
     StoreBusy,
     StoreUnavailable,
+    Unreadable,
 )
 from holdfast.filters import ENDED, OPEN, RunFilter
 from holdfast.jobs import OPERATIONS, OWN, Job
@@ -135,7 +136,7 @@ class Matching:
             if limit > 1:
                 raise _InTheWay from full
             raise TryAgain(str(full), after=full.retry_after) from full
-        except (InvalidPolicy, RunNotFound, BuildNotFound) as error:
+        except (InvalidPolicy, RunNotFound, BuildNotFound, Unreadable) as error:
             if limit > 1:
                 raise _InTheWay from error
             ctx.log.warning("run %s is skipped: %s", found[0].id, error)

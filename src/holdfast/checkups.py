@@ -36,10 +36,14 @@ class Check:
 
 def check(store: Store, settings: Settings) -> list[Check]:
     """Every check there is, those that need the tables only where there are tables."""
-    about, ahead = store.about()
     checks = [
         Check(name="python", value=f"{platform.python_implementation()} {platform.python_version()}"),
         Check(name="holdfast", value=VERSION),
+    ]
+    if (unsafe := store.dialect.unsafe) is not None:
+        return [*checks, Check(name="database", value=store.dialect.name, verdict="wrong", advice=str(unsafe))]
+    about, ahead = store.about()
+    checks += [
         Check(
             name="database",
             value=about.server,

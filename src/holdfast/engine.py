@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from holdfast import (
     bulks,
     inspections,
+    outages,
     settings,
     stores,
 )
@@ -288,10 +289,15 @@ class Holdfast(Looking, Upkeep):
         self.start()
         return self._store
 
-    def start(self) -> None:
-        """Connect and see that the tables are there. Called by everything that needs them."""
-        if self.started:
-            return
+    def start(self, *, wait: timedelta | float = 0) -> None:
+        """Connect and see that the tables are there. Called by everything that needs them.
+
+        `wait` is how long to wait for a database that restarts or is not up yet.
+        """
+        if not self.started:
+            outages.outlast(self._start, wait=as_duration(wait), clock=self.clock)
+
+    def _start(self) -> None:
         with self._starting:
             if not self.started:
                 prefix = stores.prefix(self.settings, self._store.dialect)

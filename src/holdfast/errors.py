@@ -43,9 +43,15 @@ class InvalidArguments(HoldfastError):
 
 
 class NotSerialisable(HoldfastError):
-    """A value can't be stored as JSON and come back as it was."""
+    """A value can't be stored as JSON and read back: its type, its depth or a character in it does not allow it."""
 
     code = "not_serialisable"
+
+
+class Unreadable(HoldfastError, ValueError):
+    """A stored value can't be decoded: it was written by hand, by another version, or is damaged."""
+
+    code = "unreadable"
 
 
 class TooLarge(HoldfastError):
@@ -205,6 +211,12 @@ class WorkerNotFound(HoldfastError):
     code = "worker_not_found"
 
 
+class BackupFailed(HoldfastError):
+    """No backup was made: the file exists, can't be written, or is not what was copied."""
+
+    code = "backup_failed"
+
+
 class StoreBusy(HoldfastError):
     """The database is locked by someone else; nothing was written, try again."""
 
@@ -217,8 +229,23 @@ class StoreUnavailable(HoldfastError):
     code = "store_unavailable"
 
 
+class StoreRefused(StoreUnavailable):
+    """The database refuses to be opened: a wrong password, an unknown user, or no such database, folder or right."""
+
+    code = "store_refused"
+
+
+class StoreUnsafe(HoldfastError):
+    """Writing to the SQLite file is no longer safe: the file, its `-wal` or this process's lock on it is gone.
+
+    Every further write is refused. Workers and servers end; start them again when the cause is removed.
+    """
+
+    code = "store_unsafe"
+
+
 class WrongConnection(HoldfastError):
-    """The connection given to join does not belong to the store's database."""
+    """The connection given to join can't be used: it is to another database, or its transaction can't serve."""
 
     code = "wrong_connection"
 

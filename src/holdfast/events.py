@@ -1,8 +1,8 @@
 """Events: what happened to a run, for a person to read later.
 
 What a row already proves is not written twice: RUN_QUEUED is the row in `runs`, RUN_STARTED and the ending are the
-outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`; of a step that fails there is none, and
-its STEP_STARTED is written. `story` puts all of it in order.
+outcome (or the lease), STEP_STARTED and STEP_FINISHED are the row in `steps`. The STEP_STARTED of a step whose first
+try fails is written, because its row comes later than its STEP_RETRIED, or never. `story` puts all of it in order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = {
     "RUN_STARTED": "a worker claimed the run and began",
     "RUN_SUCCEEDED": "the run ended with a result",
     "RUN_FAILED": "the run ended with an error",
-    "RUN_TIMED_OUT": "the run was over its window and was stopped",
+    "RUN_TIMED_OUT": "the run took longer than its timeout and was stopped",
     "RUN_CANCELLED": "the run was cancelled",
     "RUN_RETRIED": "an attempt failed; the run waits to be tried again",
     "RUN_PUT_OFF": "the run asked to be tried later, before it had tried anything; no attempt was used up",
@@ -49,7 +49,7 @@ KINDS = {
     "LOG": "a log record made during the run",
     "SLOTS_PASSED": "a schedule was not looked after for so long that its oldest slots were missed without a row each",
     "OPERATED": "someone steered by hand: who, what they did and to what",
-    "SCHEDULER_CONTENTION": "a start met a locked database and was tried again on a later tick",
+    "SCHEDULER_CONTENTION": "a worker found the database locked and tried again; one event for each block",
 }
 
 
@@ -131,10 +131,12 @@ def last(tx: Transaction, run_id: str, *, before: int = 2**63 - 1, limit: int) -
 
 
 def _event(row: Row) -> Event:
+    reading = codec.Reading(row)
+    data = reading.column("data", codec.mapping, instead=lambda _: {})
     return Event(
         run_id=row["run_id"],
         kind=row["kind"],
         attempt=row["attempt"],
-        data=codec.load(row["data"]),
+        data=data if reading.unreadable is None else data | {"unreadable": codec.marker(reading.unreadable)},
         happened_at=row["happened_at"],
     )

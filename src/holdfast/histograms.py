@@ -53,8 +53,12 @@ class Histogram:
 
     @classmethod
     def from_json(cls, text: str) -> Histogram:
-        told = codec.load(text)
-        return cls({int(bucket): count for bucket, count in told["counts"].items()}, told["seconds"])
+        """A stored histogram; an empty one in place of what can't be decoded."""
+        try:
+            told = codec.load(text)
+            return cls({int(bucket): int(count) for bucket, count in told["counts"].items()}, float(told["seconds"]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls()
 
 
 def of(durations: Iterable[tuple[float, int]]) -> Histogram:

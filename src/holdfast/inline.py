@@ -24,6 +24,7 @@ from holdfast.depots.base import Artifact, Measured
 from holdfast.depots.local import LocalDepot
 from holdfast.depots.making import Content
 from holdfast.errors import RunFailed
+from holdfast.options import MAX_KEY, check_name
 from holdfast.retries import Retry
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class InlineContext(Context):
         return None
 
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_name(name, what="a step's name", max_length=MAX_KEY)
         for left in range(self._retry.steps - 1, -1, -1):
             try:
                 return fn(*args, **kwargs)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast import builds, events, filters, news, operations, outcomes, reruns, runs, steps
-from holdfast.errors import InvalidArguments, InvalidPolicy
+from holdfast import builds, codec, events, filters, news, operations, outcomes, reruns, runs, steps
+from holdfast.errors import InvalidArguments, InvalidPolicy, Unreadable
 from holdfast.events import Event
 from holdfast.runs import Snapshot
 from holdfast.store.store import Store
@@ -54,6 +54,7 @@ def list_runs(
 
 def cancel(tx: Transaction, run_id: str, *, reason: str, by: str | None = None, bulk: str | None = None) -> str:
     """End a run or ask it to stop, and write down who did; its state afterwards."""
+    codec.check_text(reason, what="reason")
     state = runs.cancel(tx, run_id, reason=reason)
     operations.record(tx, by, "cancel", run_id=run_id, reason=reason, state=state, bulk=bulk)
     return state
@@ -75,6 +76,8 @@ def again(
 
 def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None) -> str:
     old = runs.get(tx, run_id)
+    if old.unreadable is not None:
+        raise Unreadable(f"run {run_id} can't be run again: {old.unreadable}")
     if old.kind == "build":
         return builds.rebuild(tx, run_id)
     if old.kind == "pipeline":
@@ -125,6 +128,7 @@ _ORDER = {
     "RUN_QUEUED": 0,
     "RUN_STARTED": 1,
     "STEP_STARTED": 2,
+    "STEP_RETRIED": 2,
     "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
     "RUN_RETRIED": 6,
     "RUN_PUT_OFF": 6,
@@ -137,18 +141,13 @@ _ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CA
 def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
     yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
     for event in told:
-        if "started_at" in event.data and event.kind in news.ENDS_AN_ATTEMPT:
-            yield news.started(
-                run.id, event.attempt, event.data["holder"], datetime.fromisoformat(event.data["started_at"])
-            )
+        if event.kind in news.ENDS_AN_ATTEMPT and (start := news.start_of(event)) is not None:
+            yield start
     ended_by_recovery = any(event.kind == "RUN_TAKEN_OVER" and event.attempt == run.attempt for event in told)
     if run.started_at is not None and not ended_by_recovery:
         yield news.started(run.id, run.attempt, run.holder, run.started_at)
     for step in finished:
-        data = {"step": step.name}
-        yield Event(run_id=run.id, kind="STEP_STARTED", attempt=step.attempt, data=data, happened_at=step.started_at)
-        data = {"step": step.name, "tries": str(step.tries)}
-        yield Event(run_id=run.id, kind="STEP_FINISHED", attempt=step.attempt, data=data, happened_at=step.finished_at)
+        yield from news.halves(run.id, step)
     if run.ended:
         yield news.ending(run)
 

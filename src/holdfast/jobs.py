@@ -217,6 +217,11 @@ class Registry:
     def names(self) -> list[str]:
         return sorted(self._jobs)
 
+    @property
+    def declared(self) -> int:
+        """How many jobs were declared; a job is never taken back."""
+        return len(self._jobs)
+
     def served(self) -> list[str]:
         """All that a worker may claim: these, and our own."""
         return sorted([*self._jobs, *self._own])

@@ -23,6 +23,11 @@ def within(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T
     return store.join(_driver_connection(connection), verb)
 
 
+def in_transaction(connection: Any) -> bool:
+    """Whether a transaction is open on the caller's connection, as far as its driver tells."""
+    return bool(getattr(_driver_connection(connection), "in_transaction", True))
+
+
 async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T:
     """Run `verb` on the caller's connection, which may be one of SQLAlchemy's async ones."""
     if not hasattr(connection, "run_sync"):
@@ -47,4 +52,8 @@ def _checked(connection: Any, *, has: str) -> Any:
 
 def _sqlalchemy_connection(session: Any) -> Any:
     # A Session's `connection` is a method; a Connection's is the pool's proxy.
-    return session.connection() if hasattr(session, "get_bind") else session
+    connection = session.connection() if hasattr(session, "get_bind") else session
+    # We write past SQLAlchemy: without this, it would not know of a transaction, and its commit() would do nothing.
+    if hasattr(connection, "in_transaction") and not connection.in_transaction():
+        connection.begin()
+    return connection

@@ -2,7 +2,9 @@
 
     ready ──claim──▶ leases ──finish──▶ outcomes
                        │ renew: the same worker, still alive
-                       └ expired: an orchestrator takes it away
+                       └ expired: an orchestrator marks it, waits for a renewal, then takes it away
+
+The holder of a lease is its owner, expired or not, until the row is gone.
 
 A claim is a start: it takes only as many runs as the worker has free places. Every write for a running run carries
 `run_id + attempt + holder`; if that does not touch exactly one row, the lease is lost and nothing is written.
@@ -14,12 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from holdfast import events, holds, places, policies, rates, ready, waits
+from holdfast import codec, events, holds, places, policies, rates, ready, waits
 from holdfast.errors import LeaseLost
 from holdfast.events import Event
 from holdfast.policies import Policy
 from holdfast.ready import Position
 from holdfast.store.transaction import Row, Transaction
+from holdfast.submissions import needed_of, tags_of
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
 
@@ -73,6 +76,8 @@ class Claim:
     segment: str | None = None
     needed: str | None = None
     trace: str | None = None
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why; such a run is not executed, it fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +127,11 @@ def claim(
     judgement = rates.judge(tx, [(tickets[claim.lease.run_id], claim.policy) for claim in claims])
     _start_later(tx, claims, tickets, judgement)
     claims = [claim for claim in claims if claim.lease.run_id not in judgement.later]
-    limits = {one.ticket.queue: one.places for one in taken if one.places is not None}
+    limits = {
+        one.ticket.queue: limit_of_queue
+        for one in taken
+        if (limit_of_queue := submitted.get(one.ticket.run_id, {}).get("concurrency", one.places)) is not None
+    }
     placed, crowded = places.number(tx, [tickets[claim.lease.run_id] for claim in claims], limits)
     claims = _placed(claims, placed, crowded) if limits else claims
     inserted: set[str] = set()
@@ -207,6 +216,11 @@ def of_holder(tx: Transaction, holder: str) -> list[Lease]:
     return [Lease.of(row) for row in tx.all("find_leases_of", holder=holder)]
 
 
+def marks(tx: Transaction, holder: str) -> dict[tuple[str, int], datetime | None]:
+    """For each run and attempt that this worker holds: when an orchestrator saw the lease expired, if one did."""
+    return {(row["run_id"], row["attempt"]): row["expired_seen_at"] for row in tx.all("find_leases_of", holder=holder)}
+
+
 def expiry(now: datetime, deadline_at: datetime | None, *, lease_for: timedelta, kill_grace: timedelta) -> datetime:
     """A lease never outlives the run's deadline by more than it takes to kill it and to write that down."""
     if deadline_at is None:
@@ -218,7 +232,11 @@ def expiry(now: datetime, deadline_at: datetime | None, *, lease_for: timedelta,
 def _start(
     ticket: Ticket, submitted: Row, *, holder: str, now: datetime, lease_for: timedelta, kill_grace: timedelta
 ) -> Claim:
-    policy = policies.from_json(submitted["policy"])
+    reading = codec.Reading(submitted)
+    policy = reading.column("policy", policies.load, instead=lambda _: policies.UNREADABLE)
+    if submitted["tags"] != "{}":
+        reading.column("tags", tags_of, instead=lambda _: {})
+    reading.column("needed", needed_of, instead=lambda _: ())
     deadline_at = policy.deadline(now)
     lease = Lease(
         ticket=ticket.claimed(),
@@ -239,6 +257,7 @@ def _start(
         segment=submitted["segment"],
         needed=submitted["needed"],
         trace=submitted["trace"],
+        unreadable=reading.unreadable,
     )
 
 

@@ -19,11 +19,12 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
-from holdfast import cursors, events, runs
+from holdfast import codec, cursors, events, runs
 from holdfast.errors import InvalidArguments
 from holdfast.events import Event
 from holdfast.runs import Snapshot
-from holdfast.store.transaction import Row, Transaction
+from holdfast.steps import Step
+from holdfast.store.transaction import Transaction
 
 Recorded: TypeAlias = deque[tuple[int, Event]]
 Halves: TypeAlias = deque[tuple[dict[str, int], Event]]
@@ -112,9 +113,8 @@ class _Story:
     def _known_starts(self) -> dict[int, Event]:
         starts: dict[int, Event] = {}
         for _, event in self._recorded:
-            if event.kind in ENDS_AN_ATTEMPT and "started_at" in event.data:
-                at = datetime.fromisoformat(event.data["started_at"])
-                starts[event.attempt or 0] = started(self._run.id, event.attempt, event.data["holder"], at)
+            if event.kind in ENDS_AN_ATTEMPT and (start := start_of(event)) is not None:
+                starts[event.attempt or 0] = start
         run = self._run
         if run.started_at is not None:
             starts.setdefault(run.attempt, started(run.id, run.attempt, run.holder, run.started_at))
@@ -181,13 +181,24 @@ class _Story:
         told = self._told
         for row in self._steps:
             place = {"attempt": row["attempt"], "step": row["number"]}
-            if not (told.begun and place == {"attempt": told.attempt, "step": told.step}):
-                yield place | {"begun": 1}, self._half(row, "STEP_STARTED", row["started_at"])
-            yield place | {"begun": 0}, self._half(row, "STEP_FINISHED", row["finished_at"], tries=str(row["tries"]))
+            begun = bool(told.begun) and place == {"attempt": told.attempt, "step": told.step}
+            for event in halves(self._run.id, Step(**row, result="")):
+                if event.kind == "STEP_FINISHED":
+                    yield place | {"begun": 0}, event
+                elif not begun:
+                    yield place | {"begun": 1}, event
 
-    def _half(self, row: Row, kind: str, at: datetime, **more: str) -> Event:
-        data = {"step": row["name"], **more}
-        return Event(run_id=self._run.id, kind=kind, attempt=row["attempt"], data=data, happened_at=at)
+
+def halves(run_id: str, step: Step) -> Iterator[Event]:
+    """The events that the row of a step proves. Of a step that failed at first it does not prove the start: that was
+    recorded before its STEP_RETRIED."""
+
+    def half(kind: str, at: datetime, **more: str) -> Event:
+        return Event(run_id=run_id, kind=kind, attempt=step.attempt, data={"step": step.name, **more}, happened_at=at)
+
+    if step.tries == 1:
+        yield half("STEP_STARTED", step.started_at)
+    yield half("STEP_FINISHED", step.finished_at, tries=str(step.tries))
 
 
 def _at(event: Event) -> datetime:
@@ -197,6 +208,14 @@ def _at(event: Event) -> datetime:
 
 def started(run_id: str, attempt: int | None, holder: str | None, at: datetime) -> Event:
     return Event(run_id=run_id, kind="RUN_STARTED", attempt=attempt, data={"holder": holder}, happened_at=at)
+
+
+def start_of(event: Event) -> Event | None:
+    """The start of an attempt, as the event that ended the attempt tells it; None if its data can't be decoded."""
+    at = event.data.get("started_at")
+    if not isinstance(at, str) or isinstance(parsed := codec.parse_instant(at), codec.UnreadableInstant):
+        return None
+    return started(str(event.run_id), event.attempt, event.data.get("holder"), parsed)
 
 
 def ending(run: Snapshot) -> Event:

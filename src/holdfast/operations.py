@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from holdfast import codec, cursors, events
-from holdfast.errors import InvalidArguments
+from holdfast.errors import InvalidArguments, Unreadable
 from holdfast.events import Event
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import Submission
 
 KIND = "OPERATED"
@@ -68,15 +68,27 @@ def submitted(tx: Transaction, submissions: Sequence[Submission]) -> None:
 def listed(tx: Transaction, *, limit: int, before: str | None) -> list[Operation]:
     """What operators did, the newest first."""
     last = 2**63 - 1 if before is None else cursors.read(before, "operations")[0]
-    return [
-        Operation(
-            **codec.load(row["data"]),
-            run_id=row["run_id"],
-            happened_at=row["happened_at"],
-            cursor=cursors.write("operations", row["id"]),
-        )
-        for row in tx.all("find_operations", before=last, limit=limit)
-    ]
+    return [_operation(row) for row in tx.all("find_operations", before=last, limit=limit)]
+
+
+def _operation(row: Row) -> Operation:
+    reading = codec.Reading(row)
+    told = reading.column("data", _told, instead=lambda _: {"by": "", "action": "unreadable", "what": {}})
+    if reading.unreadable is not None:
+        told["what"] = told["what"] | {"unreadable": codec.marker(reading.unreadable)}
+    return Operation(
+        **told,
+        run_id=row["run_id"],
+        happened_at=row["happened_at"],
+        cursor=cursors.write("operations", row["id"]),
+    )
+
+
+def _told(text: str) -> dict[str, Any]:
+    match codec.mapping(text):
+        case {"by": str(by), "action": str(action), "what": dict(what)}:
+            return {"by": by, "action": action, "what": what}
+    raise Unreadable(f"not an operation: {text[:60]}")
 
 
 def _hold(tx: Transaction, run_id: str) -> None:

@@ -43,9 +43,9 @@ class Options:
         if not is_number(self.priority, least=-1_000_000, most=1_000_000):
             raise InvalidPolicy("priority is a whole number between -1,000,000 and 1,000,000; higher goes first")
         if not isinstance(self.tags, Mapping) or not all(
-            isinstance(part, str) for tag in self.tags.items() for part in tag
+            isinstance(part, str) and codec.storable(part) for tag in self.tags.items() for part in tag
         ):
-            raise InvalidPolicy("tags map text to text")
+            raise InvalidPolicy("tags map text to text, without NUL or half a character")
         if self.delay is not None and self.delay < timedelta(0):
             raise InvalidPolicy("delay can't be negative")
         if self.delay is not None and self.due_at is not None:

@@ -52,4 +52,13 @@ def rate(text: str) -> Rate:
     return Rate(count // parts, -(-period // (parts * _TICK)) * _TICK)
 
 
+def words(duration: timedelta) -> str:
+    """A duration for people: 0.15 s, 2 s, 1 min 30 s, 2 h, 1 d 6 h."""
+    minutes, seconds = divmod(duration.total_seconds(), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s"))
+    return " ".join(f"{value:g} {unit}" for value, unit in parts if value)
+
+
 _TICK = timedelta(microseconds=1)

@@ -228,7 +228,7 @@ def _stage(told: Mapping[str, Any]) -> Stage:
         job=told["job"],
         queue=told["queue"],
         priority=told["priority"],
-        policy=policies.from_json(codec.compact(told["policy"])),
+        policy=policies.load(codec.compact(told["policy"])),
         after=tuple(told["after"]),
         may_fail=told.get("may_fail", False),
         split=None if split is None else Split(**{**split, "follows": tuple(split["follows"])}),

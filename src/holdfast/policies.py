@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from holdfast import codec, periods
-from holdfast.errors import InvalidPolicy
+from holdfast.errors import InvalidPolicy, Unreadable
 from holdfast.retries import Retry
 
 OnCrash = Literal["requeue", "retry", "fail"]
@@ -71,8 +71,13 @@ class Policy:
         return replace(self, **changes) if changes else self
 
     def deadline(self, started_at: datetime) -> datetime | None:
-        """When an attempt that started then is over its window."""
+        """When an attempt that started then times out."""
         return None if self.timeout is None else started_at + self.timeout
+
+    @property
+    def timed_out(self) -> str:
+        """How the error of a run that took too long begins: 'Timed out after 2 s'."""
+        return f"Timed out after {periods.words(self.timeout)}" if self.timeout is not None else "Timed out"
 
     def to_json(self) -> str:
         """The policy as it is stored with a run."""
@@ -85,6 +90,9 @@ _CHOICES = {
     "on_shutdown": ("hand_back", "fail"),
     "key_order": ("due", "strict"),
 }
+
+UNREADABLE = Policy(on_crash="fail", on_shutdown="fail")
+"""In place of a stored policy that can't be decoded: the run has one attempt, and no other worker starts it again."""
 
 
 @lru_cache(maxsize=1024)
@@ -103,11 +111,19 @@ def _to_json(policy: Policy) -> str:
     return codec.compact(values)
 
 
-@lru_cache(maxsize=1024)
 def from_json(text: str) -> Policy:
-    """A stored policy; what another version wrote and this one does not know is passed over."""
+    """A stored policy; in place of one that can't be decoded a policy that starts nothing twice."""
     try:
-        values = codec.load(text)
+        return load(text)
+    except Unreadable:
+        return UNREADABLE
+
+
+@lru_cache(maxsize=1024)
+def load(text: str) -> Policy:
+    """A stored policy, or Unreadable; fields that only another version knows are ignored."""
+    try:
+        values = codec.mapping(text)
         given = {name: value for name, value in values.items() if name in Policy.__dataclass_fields__}
         retry = {name: value for name, value in values["retry"].items() if name in Retry.__dataclass_fields__}
         retry |= {name: timedelta(seconds=retry[name]) for name in ("delay", "max_delay") if name in retry}
@@ -115,5 +131,7 @@ def from_json(text: str) -> Policy:
         return Policy(
             **{**given, "retry": Retry(**retry), "timeout": None if timeout is None else timedelta(seconds=timeout)}
         )
-    except (InvalidPolicy, KeyError, TypeError, ValueError, AttributeError):
-        return Policy()
+    except Unreadable:
+        raise
+    except (InvalidPolicy, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Unreadable(f"not a policy: {error!r}") from None

@@ -71,6 +71,7 @@ class Queue:
 def pause(tx: Transaction, name: str, *, note: str | None) -> None:
     """Let nothing of this queue be claimed; what runs goes on."""
     tx.put("ensure_queue", name=name)
+    codec.check_text(note, what="note")
     tx.put("pause_queue", name=name, now=tx.now, note=note)
 
 

@@ -23,7 +23,7 @@ class Taken:
     ticket: Ticket
     submitted: Row | None
     places: int | None
-    """How many runs of its queue may run at once, if that is limited."""
+    """How many runs of its queue may run at once, if that is limited and the dialect says so here."""
 
 
 def put(tx: Transaction, tickets: Iterable[Ticket]) -> None:
@@ -86,7 +86,7 @@ def _most(queues: Sequence[str], limit: int, room: Mapping[str, int] | None) -> 
 
 
 def _taken(row: Row) -> Taken:
-    return Taken(Ticket.of(row), row if "args" in row else None, row["concurrency"])
+    return Taken(Ticket.of(row), row if "args" in row else None, row.get("concurrency"))
 
 
 def position(ticket: Ticket) -> Position:

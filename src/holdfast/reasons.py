@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast import outcomes, runs, slots, stages, workers
+from holdfast import codec, outcomes, runs, slots, stages, workers
 from holdfast.errors import RunNotFound
 from holdfast.runs import Snapshot
 from holdfast.store.transaction import Row, Transaction
@@ -44,6 +44,8 @@ def why(tx: Transaction, run_id: str) -> Why:
         reasons.append(NOBODY)
     if run.kind == "slot":
         reasons += slots.about(tx, run)
+    if run.unreadable is not None:
+        reasons.insert(0, codec.marker(run.unreadable))
     return Why(run=run, reasons=tuple(reasons))
 
 

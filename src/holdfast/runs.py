@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from holdfast import admissions, codec, events, holds, operations, outcomes, policies, ready, seats, waits
+from holdfast import admissions, codec, events, holds, isolations, operations, outcomes, policies, ready, seats, waits
 from holdfast.errors import HoldfastError, IdempotencyConflict, RunNotFound, UnknownNeed
 from holdfast.events import Event
 from holdfast.outcomes import Ending
 from holdfast.policies import Policy
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Row, Transaction
-from holdfast.submissions import Submission, arguments_of, asks, settled, stored
+from holdfast.submissions import Submission, arguments_of, asks, needed_of, settled, stored, tags_of
 from holdfast.waits import Wait
 from holdfast.wishes import Found, Making, Wish, settle
 
@@ -63,6 +63,8 @@ class Snapshot:
     error: str | None
     result: str | None
     policy: Policy
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why; each of them holds a marker or a default."""
 
     @property
     def ended(self) -> bool:
@@ -119,7 +121,7 @@ def submit(
         elif full := admission.refused.get(admission.same.get(submission.run_id, submission.run_id)):
             answers[index] = full
         elif missing := unknown & submission.needs:
-            answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for")
+            answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for{_unseen(tx)}")
         elif submission.run_id in builds:
             answers[index] = builds[submission.run_id]
         elif submission.run_id in existing:
@@ -203,15 +205,18 @@ def beginning(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
 
 
 def snapshot(row: Row) -> Snapshot:
+    """The run of a row. A value that can't be decoded is marked: one damaged row must not break a list."""
+    reading = codec.Reading(row)
     values = {
         **row,
-        "args": codec.load(row["args"]),
-        "tags": codec.load(row["tags"]),
-        "needed": tuple(needed for needed in codec.load(row["needed"]) if needed) if row["needed"] else (),
+        "args": reading.column("args", codec.load, instead=str),
+        "tags": reading.column("tags", tags_of, instead=lambda marker: {"unreadable": marker}),
+        "needed": tuple(filter(None, reading.column("needed", needed_of, instead=lambda _: ()))),
         "audit": bool(row["audit"]),
-        "policy": policies.from_json(row["policy"]),
+        "policy": reading.column("policy", policies.load, instead=lambda _: policies.UNREADABLE),
     }
-    return Snapshot(**values)
+    reading.column("result", codec.shown if row["result"] is None else codec.load, instead=str)
+    return Snapshot(**values, unreadable=reading.unreadable)
 
 
 def _settle(tx: Transaction, submissions: Sequence[Submission], *, first: bool) -> tuple[dict[Wish, Found], set[str]]:
@@ -287,6 +292,12 @@ def _unknown_needs(tx: Transaction, submissions: Sequence[Submission]) -> set[st
     if not needed:
         return set()
     return needed - {row["id"] for row in tx.all("share_runs", ids=sorted(needed))}
+
+
+def _unseen(tx: Transaction) -> str:
+    """Why a caller's transaction may not see a run that is there."""
+    isolation = isolations.of(tx)
+    return "" if isolation is None else f"; your transaction is {isolation} and sees no run submitted since it began"
 
 
 def _existing(tx: Transaction, submissions: Sequence[Submission]) -> dict[str, str | HoldfastError]:

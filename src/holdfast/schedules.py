@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from holdfast import codec, policies, triggers
-from holdfast.errors import InvalidPolicy, ScheduleNotFound
+from holdfast.errors import InvalidPolicy, ScheduleNotFound, Unreadable
 from holdfast.policies import Policy
 from holdfast.spelling import did_you_mean
 from holdfast.store.transaction import Row, Transaction
@@ -103,6 +103,8 @@ class Standing:
     paused_at: datetime | None
     note: str | None
     seen_at: datetime
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why; `schedule` is then a placeholder that is never due."""
 
     @property
     def name(self) -> str:
@@ -165,6 +167,7 @@ def list_all(tx: Transaction) -> list[Standing]:
 
 def pause(tx: Transaction, name: str, *, note: str | None) -> None:
     """Let no slot start until `resume`; what runs goes on."""
+    codec.check_text(note, what="note")
     if not tx.run("pause_schedule", name=name, now=tx.now, note=note):
         get(tx, name)
 
@@ -177,8 +180,36 @@ def resume(tx: Transaction, name: str) -> None:
 
 
 def from_json(name: str, spec: str) -> Schedule:
-    """A schedule as a row says; what another version wrote and this one does not know is passed over."""
-    stored = codec.load(spec)
+    """A schedule as a row says, or Unreadable; fields that only another version knows are ignored."""
+    stored = codec.mapping(spec)
+    try:
+        return _schedule(name, stored)
+    except (InvalidPolicy, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise Unreadable(f"not a schedule: {error!r}") from None
+
+
+def digest(spec: str) -> str:
+    """A short text that tells one definition of a schedule from another."""
+    return codec.digest(spec)
+
+
+def differences(ours: str, stored: str) -> str:
+    """What two definitions of one schedule disagree on: 'trigger: 0 * * * * UTC here, 30 * * * * UTC stored'."""
+    here, there = codec.mapping(ours), codec.mapping(stored)
+    pairs = {f"policy.{name}": value for name, value in here.pop("policy").items()} | here
+    others = {f"policy.{name}": value for name, value in there.pop("policy", {}).items()} | there
+    return "; ".join(
+        f"{name}: {_words(pairs.get(name))} here, {_words(others.get(name))} stored"
+        for name in sorted(pairs.keys() | others.keys())
+        if pairs.get(name) != others.get(name)
+    )
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+
+
+def _schedule(name: str, stored: dict[str, Any]) -> Schedule:
     return Schedule(
         name=name,
         trigger=triggers.load(stored["trigger"]),
@@ -191,13 +222,19 @@ def from_json(name: str, spec: str) -> Schedule:
         takes_slot=stored["takes_slot"],
         queue=stored["queue"],
         priority=stored["priority"],
-        policy=policies.from_json(codec.compact(stored["policy"])),
+        policy=policies.load(codec.compact(stored["policy"])),
     )
 
 
 def _standing(row: Row) -> Standing:
-    values: Row = {name: row[name] for name in ("spec", "considered_at", "paused_at", "note", "seen_at")}
-    return Standing(schedule=from_json(row["name"], row["spec"]), **values)
+    name, reading = row["name"], codec.Reading(row)
+    schedule = reading.column(
+        "spec",
+        lambda spec: from_json(name, spec),
+        instead=lambda marker: Schedule(name=name, trigger=triggers.Described(marker)),
+    )
+    values: Row = {column: row[column] for column in ("spec", "considered_at", "paused_at", "note", "seen_at")}
+    return Standing(schedule=schedule, unreadable=reading.unreadable, **values)
 
 
 def _catch_up(stored: Any) -> CatchUp:

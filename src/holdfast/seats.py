@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from holdfast import isolations
 from holdfast.errors import QueueFull
 from holdfast.store.transaction import Transaction
 
@@ -42,6 +43,8 @@ def bounds(tx: Transaction, seats: Sequence[Seat]) -> dict[str, int]:
     names = _with_every(seat.queue for seat in seats)
     if any(seat.refusable for seat in seats):
         rows = tx.all("lock_bounds", queues=names)
+        if rows:
+            isolations.require_latest(tx, f"to submit to the bounded queue {rows[0]['name']}")
     else:
         rows = tx.all("find_bounds", queues=names)
     tx.bounded.difference_update(names)

@@ -68,7 +68,8 @@ class Settings(BaseModel):
         description="One process only: an exclusive lock, and runs that a crash left behind are failed at start-up.",
     )
     lease: Seconds = Field(
-        timedelta(seconds=15), description="How long a worker may be silent before its runs are taken over."
+        timedelta(seconds=15),
+        description="How long a worker may be silent; half a lease later its runs are taken over.",
     )
     tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
@@ -92,8 +93,9 @@ class Settings(BaseModel):
     retain_failed: Seconds = Field(
         timedelta(days=90), description="How long runs that failed, timed out or were cancelled are kept; 0: for ever."
     )
-    sqlite_module: Literal["pysqlite3", "sqlite3"] = Field(
-        "pysqlite3", description="Which SQLite library to use; one only per process."
+    sqlite_module: Literal["sqlite3", "pysqlite3"] = Field(
+        "sqlite3",
+        description="The SQLite library: the one that everything else in the process uses for the same file.",
     )
     synchronous: Literal["full", "normal"] = Field(
         "full", description="SQLite: 'normal' is faster and can lose the last commits at power loss."
@@ -133,6 +135,23 @@ class Settings(BaseModel):
     @property
     def renew_every(self) -> timedelta:
         return self.lease / 3
+
+    @property
+    def takeover_wait(self) -> timedelta:
+        """How long an orchestrator waits, after a lease was first seen expired, before it takes the lease away.
+
+        It is longer than `renew_every`: a living worker that could not write for a while renews first.
+        """
+        return self.lease / 2
+
+    @property
+    def proof_for(self) -> timedelta:
+        """How long a worker may rely on having read that its lease is not marked as expired.
+
+        It is shorter than `takeover_wait`, because a mark bears the time at which its transaction began. The
+        difference is how long that transaction may take.
+        """
+        return self.takeover_wait - self.lease / 10
 
 
 def load(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:

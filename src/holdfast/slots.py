@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from holdfast import runs, schedules
-from holdfast.errors import HoldfastError, InvalidPolicy, QueueFull, SlotTaken, StillRunning
+from holdfast import codec, runs, schedules
+from holdfast.errors import HoldfastError, InvalidPolicy, QueueFull, SlotTaken, StillRunning, Unreadable
 from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
 from holdfast.store.transaction import Row, Transaction
@@ -148,7 +148,10 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
 
     What raises here undoes the transaction, so a slot that is taken or in the way of another stays as it is."""
     slot_at = _checked(scheduled_for, now=tx.now)
-    schedule = (schedules.lock(tx, name) or schedules.get(tx, name)).schedule
+    standing = schedules.lock(tx, name) or schedules.get(tx, name)
+    if standing.unreadable is not None:
+        raise Unreadable(f"schedule {name} can't be triggered: {standing.unreadable}")
+    schedule = standing.schedule
     other = in_the_way(schedule, active(tx, schedule))
     claimed = take(tx, schedule, [Decision(slot_at=slot_at, state="claimed")], manual=True)
     if not claimed:
@@ -258,12 +261,13 @@ def _written(schedule: Schedule, one: Decision, run_id: str | None, *, manual: b
 
 def _slot(row: Row) -> Slot:
     outcome = row["state"] if row["state"] != "claimed" else OUTCOMES.get(row["run_state"], "removed")
+    unreadable = codec.Reading(row).unreadable
     return Slot(
         schedule=row["job"],
         scheduled_for=row["slot_at"],
         outcome=outcome,
         run_id=row["run_id"],
-        because=row["because"],
+        because=row["because"] if unreadable is None else codec.marker(unreadable),
         coalesced_into=row["into_at"],
         manual=bool(row["manual"]),
         claimed_at=row["claimed_at"],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from holdfast import codec, plans, progress, results, runs, troubles
-from holdfast.errors import PipelineNotFound
+from holdfast.errors import HoldfastError, PipelineNotFound, Unreadable
 from holdfast.leases import Claim
 from holdfast.plans import Plan, Stage
 from holdfast.progress import Progress
@@ -33,7 +33,12 @@ class PipelineInfo:
 
 def show(tx: Transaction, run_id: str) -> PipelineInfo:
     """Where the stages of a pipeline stand: counts, whatever the number of segments."""
-    plan, run = plan_of(tx, run_id), runs.get(tx, run_id)
+    try:
+        plan, fault = plan_of(tx, run_id), None
+    except Unreadable as error:
+        plan, fault = Plan(arguments="{}", stages=()), str(error)
+    run = runs.get(tx, run_id)
+    run = replace(run, unreadable=run.unreadable or fault)
     counted = _counted(tx, plan)
     return PipelineInfo(
         run=run,
@@ -55,7 +60,10 @@ def plan_of(tx: Transaction, pipeline_id: str) -> Plan:
     row = tx.one("get_submissions", ids=[pipeline_id])
     if row is None or row["kind"] != "pipeline":
         raise PipelineNotFound(f"run {pipeline_id} is no pipeline" if row else f"there is no run {pipeline_id}")
-    return plans.load(row["args"])
+    try:
+        return plans.load(row["args"])
+    except (ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
+        raise Unreadable(f"the plan of pipeline {pipeline_id} can't be decoded: {error}") from error
 
 
 def inputs(
@@ -184,7 +192,10 @@ def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
             for stage in begun or open_stages[:1]
         ]
     if run.kind == "stage" and run.parent_id is not None:
-        plan = plan_of(tx, run.parent_id)
+        try:
+            plan = plan_of(tx, run.parent_id)
+        except Unreadable as error:
+            return [(str(error), None)]
         stage = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
         told = troubles.of(tx, run.parent_id)
         if stage.split and stage.total:

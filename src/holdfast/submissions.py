@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from holdfast import codec, telemetry
+from holdfast.errors import Unreadable
 from holdfast.policies import Policy
 from holdfast.store.transaction import Row
 from holdfast.tickets import Ticket
@@ -134,6 +135,22 @@ def asks(submission: Submission) -> Iterator[Row]:
 def arguments_of(args: str) -> str:
     """What a pipeline was given, without the rest of its plan."""
     return codec.compact(codec.load(args).get("arguments"))
+
+
+def tags_of(text: str) -> dict[str, str]:
+    """The stored tags of a run, or Unreadable."""
+    found = codec.mapping(text)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise Unreadable("not tags: a value is no text")
+    return found
+
+
+def needed_of(text: str | None) -> tuple[str | None, ...]:
+    """What a run needs, as it is stored, or Unreadable; None for a build that is yet to be found."""
+    found = [] if text is None else codec.load(text)
+    if not isinstance(found, list) or not all(one is None or isinstance(one, str) for one in found):
+        raise Unreadable("not a list of runs")
+    return tuple(found)
 
 
 def _needed(submission: Submission) -> str | None:

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from holdfast import periods
 from holdfast.errors import InvalidPolicy
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,7 +62,7 @@ class Every:
         return EPOCH + ((instant - EPOCH) // self.interval + 1) * self.interval
 
     def __str__(self) -> str:
-        return f"every {_words(self.interval)}"
+        return f"every {periods.words(self.interval)}"
 
 
 @dataclass(frozen=True)
@@ -246,15 +247,6 @@ def _fields_of(nickname: str) -> str:
         raise InvalidPolicy(
             f"{nickname!r} is no nickname of cron: write {', '.join(NICKNAMES)}, or five fields"
         ) from None
-
-
-def _words(interval: timedelta) -> str:
-    """5 s, 1 min 30 s, 2 h, 1 d: all of it, as an interval is exact."""
-    minutes, seconds = divmod(interval.total_seconds(), 60)
-    hours, minutes = divmod(int(minutes), 60)
-    days, hours = divmod(hours, 24)
-    parts = ((days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s"))
-    return " ".join(f"{value:g} {unit}" for value, unit in parts if value)
 
 
 def dump(trigger: Trigger) -> dict[str, Any]:

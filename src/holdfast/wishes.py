@@ -51,7 +51,7 @@ class Wish:
             job=row["job"],
             scope=row["scope"],
             fingerprint=row["fingerprint"],
-            **told | {"policy": policies.from_json(told["policy"])},
+            **told | {"policy": policies.load(told["policy"])},
         )
 
 

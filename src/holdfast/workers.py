@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from holdfast import codec
-from holdfast.errors import WorkerExists, WorkerNotFound
+from holdfast.errors import Unreadable, WorkerExists, WorkerNotFound
 from holdfast.store.transaction import Row, Transaction
 
 
@@ -28,6 +28,8 @@ class WorkerInfo:
     """It has been told to end, and finishes what it has."""
     drain_at: datetime | None = None
     """When someone asked it to drain: to claim no more, finish what it has, and end."""
+    schedules: Mapping[str, str] = field(default_factory=dict)
+    """The schedules that it looks after, each with the digest of its definition in the worker's code."""
 
     @property
     def claims(self) -> bool:
@@ -75,9 +77,16 @@ def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
     if worker.exclusive is not None:
         tx.put("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
     while not tx.run("insert_worker", **_row(worker)):
+        if beat(tx, worker.id, lease_for=worker.expires_at - tx.now, stopping=worker.stopping):
+            return None  # the row is ours: an earlier attempt was committed, and its reply was lost
         if (holding := tx.one("find_exclusive", exclusive=worker.exclusive)) is not None:
             return info(holding)
     return None
+
+
+def serve(tx: Transaction, worker_id: str, *, queues: Sequence[str], jobs: Mapping[str, str | None]) -> None:
+    """Write down what this worker serves now: queues, and jobs with the digests of their schedules."""
+    tx.put("set_worker", id=worker_id, queues=codec.compact(list(queues)), jobs=codec.compact(dict(jobs)))
 
 
 def beat(tx: Transaction, worker_id: str, *, lease_for: timedelta, stopping: bool) -> bool:
@@ -151,8 +160,8 @@ def beat_and_pulse(
     row = tx.one("beat_and_pulse", **who, now=tx.now, expires_at=tx.now + lease_for)
     if row is None:
         return None
-    # A dialect that can't say both in one statement answers only the first.
-    return pulse(tx, queues=queues, jobs=jobs, holder=holder) if row["ready"] is None else _pulse(row)
+    # Where one statement can't do both, it has only said that we are alive.
+    return _pulse(row) if "ready" in row else pulse(tx, queues=queues, jobs=jobs, holder=holder)
 
 
 def _pulse(row: Row) -> Pulse:
@@ -162,18 +171,33 @@ def _pulse(row: Row) -> Pulse:
 
 
 def info(row: Row) -> WorkerInfo:
+    reading = codec.Reading(row)
+    jobs = reading.column("jobs", _jobs, instead=lambda _: {})
+    queues = reading.column("queues", codec.texts, instead=lambda _: [])
+    if reading.unreadable is not None:
+        queues = [codec.marker(reading.unreadable), *queues]
     lists = {
-        "queues": codec.load(row["queues"]),
-        "jobs": codec.load(row["jobs"]),
+        "queues": queues,
+        "jobs": list(jobs),
+        "schedules": {name: digest for name, digest in jobs.items() if digest is not None},
         "stopping": bool(row["stopping"]),
     }
     return WorkerInfo(**{**row, **lists})
 
 
+def _jobs(text: str) -> dict[str, str | None]:
+    """The jobs of a worker, each with the digest of its schedule's definition if the worker looks after one."""
+    found = codec.mapping(text)
+    if not all(digest is None or isinstance(digest, str) for digest in found.values()):
+        raise Unreadable("not jobs and digests")
+    return found
+
+
 def _row(worker: WorkerInfo) -> Row:
-    row = {name: getattr(worker, name) for name in WorkerInfo.__dataclass_fields__ if name != "drain_at"}
+    columns = WorkerInfo.__dataclass_fields__.keys() - {"drain_at", "schedules"}
+    row = {name: getattr(worker, name) for name in columns}
     return row | {
         "queues": codec.compact(list(worker.queues)),
-        "jobs": codec.compact(list(worker.jobs)),
+        "jobs": codec.compact({job: worker.schedules.get(job) for job in worker.jobs}),
         "stopping": int(worker.stopping),
     }

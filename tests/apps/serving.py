@@ -16,7 +16,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-that-only-these-tests-know"
-PATIENCE = 60.0
+PATIENCE = 150.0
 T = TypeVar("T")
 
 
@@ -92,7 +92,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(number)
         try:
-            return process.wait(20)
+            return process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from tests.browser.house import House, inhabited
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
-PATIENCE = 15_000
+PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
 
 # Whatever a page's policy forbids is told as an error, which no test lets pass.

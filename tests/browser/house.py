@@ -84,7 +84,7 @@ class House:
 
         @film.stage(after=[cut, script])
         def publish(cut: int) -> str:
-            house._gate("publish").wait(30)
+            house._gate("publish").wait(60)
             return f"{cut} scenes"
 
         @hf.build(name="environment")
@@ -128,7 +128,7 @@ class House:
             expires_at=hf.clock.now() + timedelta(hours=1),
         )
         hf.do(self._slots)
-        self.env.result(timeout=30)
+        self.env.result(timeout=60)
 
     def _slots(self, tx: Transaction) -> None:
         """What became of the last slots of a schedule: some of each kind."""

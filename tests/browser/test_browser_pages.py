@@ -101,7 +101,7 @@ def test_hostile_texts_are_text_on_every_page(visit: Visit, house: House) -> Non
 
 def test_five_megabytes_of_text_are_shown_in_part_and_break_nothing(visit: Visit, house: House) -> None:
     run = house.submit("texts.say", text="A very long story. " * 275_000)
-    run.result(timeout=30)
+    run.result(timeout=60)
     page = visit(f"/runs/{run.id}")
     expect(page.locator("#arguments")).to_contain_text("more characters")
     expect(page.locator("#result")).to_contain_text("more characters")

@@ -74,7 +74,7 @@ def test_all_that_match_are_cancelled_after_their_number_was_said(visit: Visit, 
 
 
 def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -> None:
-    house.submit("mail.send", to="before").result(timeout=30)
+    house.submit("mail.send", to="before").result(timeout=60)
     page = visit("/runs?job=mail.send")
     row = page.locator("#runs-rows tr").nth(1)
     row.hover()

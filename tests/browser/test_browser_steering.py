@@ -29,7 +29,7 @@ def test_a_pipeline_shows_its_stages_and_a_segment_leads_to_its_run(visit: Visit
 
 def test_a_pipeline_is_done_again_from_a_stage_on(visit: Visit, house: House) -> None:
     house.open("publish")
-    house.pipeline.result(timeout=30)
+    house.pipeline.result(timeout=60)
     page = visit(f"/pipelines/{house.pipeline.id}")
     page.get_by_role("button", name="Rerun…").click()
     page.get_by_label("From").select_option("cut")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from holdfast import Context, Holdfast, Retry
 
-hf = Holdfast(tick=0.05, lease=2)
+hf = Holdfast(tick=0.05)
 empty = Holdfast()
 other = object()
 
@@ -89,6 +89,11 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+def without_warnings(said: str) -> list[str]:
+    """The lines of standard error, but for the warning of an old SQLite library, which not every Python has."""
+    return [line for line in said.splitlines() if "holdfast.store" not in line]
+
+
 class Shell:
     """A folder with an application, and the real command in it."""
 
@@ -106,12 +111,12 @@ class Shell:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=45,
+            timeout=120,
             check=False,
         )
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Leave it running; it is killed at the end of the test if it still does."""
+    def start(self, *arguments: str, files: Sequence[int] = (), **environment: str) -> subprocess.Popen[str]:
+        """Leave it running, with these open files; it is killed at the end of the test if it still does."""
         process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", *arguments],
             cwd=self.folder,
@@ -120,6 +125,7 @@ class Shell:
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
+            pass_fds=files,
         )
         self._started.append(process)
         return process
@@ -131,7 +137,7 @@ class Shell:
             process.communicate()
 
 
-def eventually(holds: Callable[[], object], *, within: float = 20) -> None:
+def eventually(holds: Callable[[], object], *, within: float = 60) -> None:
     """Wait for something that another process does."""
     give_up_at = time.monotonic() + within
     while not holds():

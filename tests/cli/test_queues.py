@@ -106,7 +106,6 @@ def test_a_full_queue_is_one_line_with_its_code(holdfast: Invoke, url: str, tmp_
     )
 
 
-@pytest.mark.timeout(60)
 def test_a_paused_queue_starts_nothing_until_it_goes_on(holdfast: Invoke, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'work.db'}"
     with Holdfast(url, tick=0.05) as hf:
@@ -116,7 +115,7 @@ def test_a_paused_queue_starts_nothing_until_it_goes_on(holdfast: Invoke, tmp_pa
         assert Manual(hf).worker("a").claim() == []
         holdfast("queues", "resume", url, "default")
         with Worker(hf):
-            assert run.result(timeout=30) is None
+            assert run.result(timeout=60) is None
 
 
 def test_steering_a_queue_answers_with_how_it_stands(holdfast: Invoke, url: str) -> None:

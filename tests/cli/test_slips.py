@@ -68,7 +68,7 @@ def test_an_artifact_that_can_not_be_written_is_said_in_one_line(inside: Invoke,
 
         run = make.submit()
         with hf.worker(drain=True) as worker:
-            worker.join(timeout=30)
+            worker.join(timeout=60)
 
     said = inside("artifacts", "get", "maker:hf", run.id, "a.txt", "-o", "nosuchdir/a.txt")
     assert (said.exit_code, said.stdout, said.stderr.count("\n")) == (2, "", 1)

@@ -54,7 +54,7 @@ class Terminal:
         os.close(follower)
         self.written = ""
 
-    def shows(self, text: str, *, within: float = 30) -> None:
+    def shows(self, text: str, *, within: float = 60) -> None:
         """Read on until this has been shown."""
         give_up_at = time.monotonic() + within
         while text not in STEERING.sub("", self.written):
@@ -75,7 +75,7 @@ class Terminal:
             if select.select([self._leader], [], [], 0.1)[0]:
                 self.written += os.read(self._leader, 65536).decode("utf-8", "replace")
         except OSError:
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
 
     def close(self) -> None:
         self.process.kill()
@@ -185,7 +185,7 @@ def test_followed_events_are_coloured_by_kind_and_level_unless_no_color_is_wante
 
         run = warn.submit()
         with hf.worker():
-            run.result(timeout=30)
+            run.result(timeout=60)
     shown = terminal("runs", "follow", sqlite_url, run.id)  # type: ignore[arg-type]
     assert shown.ends() == 0
     assert "\x1b[33mLOG" in shown.written

@@ -118,12 +118,49 @@ def only_the_lease_that_was_seen_is_taken_away(on: Stage) -> None:
     assert (on.place(first), on.place(second)) == ("ready", "leases")
 
 
-def a_lease_that_has_time_left_is_not_found_expired(on: Stage) -> None:
+def a_lease_that_has_time_left_is_not_marked(on: Stage) -> None:
     run = on.submit()
     on.claim("a")
     on.clock.advance(SOON)
     on.manual.orchestrate()
     assert on.place(run) == "leases"
+
+
+def a_lease_is_not_taken_away_before_the_wait_is_over(on: Stage) -> None:
+    run, wait = on.submit(), on.hf.settings.takeover_wait
+    on.claim("a")
+    on.clock.advance(10 * on.hf.settings.lease)
+    assert _taken(on) == 0, "it was seen expired for the first time"
+    on.clock.advance(wait - timedelta(microseconds=1))
+    assert _taken(on) == 0
+    on.clock.advance(timedelta(microseconds=1))
+    assert _taken(on) == 1
+    assert on.place(run) == "ready"
+
+
+def a_lease_that_is_seen_expired_again_and_again_is_taken_away(on: Stage) -> None:
+    run = on.submit()
+    on.claim("a")
+    on.clock.advance(2 * on.hf.settings.lease)
+    for _ in range(4):
+        _taken(on)
+        on.clock.advance(on.hf.settings.takeover_wait / 3)
+    assert on.place(run) == "ready"
+
+
+def a_renewal_begins_the_wait_anew(on: Stage) -> None:
+    run, lease, wait = on.submit(timeout=None), on.hf.settings.lease, on.hf.settings.takeover_wait
+    claim = on.claim("a")
+    on.clock.advance(2 * lease)
+    assert _taken(on) == 0
+    on.clock.advance(wait)
+    on.manual.worker("a").renew(claim)
+    assert _taken(on) == 0
+    on.clock.advance(lease + SOON)
+    assert _taken(on) == 0, "its new lease was seen expired for the first time"
+    on.clock.advance(wait)
+    assert _taken(on) == 1
+    assert on.place(run) == "ready"
 
 
 def a_cancel_stops_its_own_run_only(on: Stage) -> None:
@@ -132,6 +169,11 @@ def a_cancel_stops_its_own_run_only(on: Stage) -> None:
     on.hf.cancel(first)
     assert on.hf.snapshot(first).cancel_requested_at is not None
     assert on.hf.snapshot(second).cancel_requested_at is None
+
+
+def _taken(on: Stage) -> int:
+    """How many leases an orchestrator takes away now."""
+    return len(on.hf.do(lambda tx: recover.expired(tx, wait=on.hf.settings.takeover_wait, limit=100)))
 
 
 def _renewed(on: Stage, claim: Claim, *, holder: str) -> bool:

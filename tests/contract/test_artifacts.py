@@ -210,6 +210,6 @@ def test_a_real_worker_keeps_artifacts_of_threads_and_of_tasks(url: str, kept_in
             return ctx.artifact("plain.txt", CONTENT).read().decode()
 
         with Worker(hf):
-            assert in_thread.submit().result(timeout=30) == "content"
-            assert in_loop.submit().result(timeout=30) == "content"
+            assert in_thread.submit().result(timeout=60) == "content"
+            assert in_loop.submit().result(timeout=60) == "content"
         assert hf.verify(artifacts=True) == []

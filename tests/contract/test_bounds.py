@@ -291,7 +291,6 @@ def test_retry_after_comes_from_how_fast_the_queue_drains(job: Any, manual: Manu
 
 
 @pytest.mark.contract("Q8")
-@pytest.mark.timeout(120)
 def test_threads_at_once_fill_a_queue_exactly(live: Holdfast, database: Database) -> None:
     live.queue("q", max_queued=25)
     job = live.job(name="work", queue="q")(lambda: None)
@@ -312,7 +311,6 @@ def test_threads_at_once_fill_a_queue_exactly(live: Holdfast, database: Database
 
 
 @pytest.mark.contract("Q8", "S3")
-@pytest.mark.timeout(120)
 def test_submitters_and_a_worker_together_never_exceed_the_bound(live: Holdfast, database: Database) -> None:
     live.queue("q", max_queued=10)
     job = live.job(name="work", queue="q")(lambda: None)

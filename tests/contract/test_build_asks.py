@@ -207,7 +207,7 @@ def test_a_live_worker_builds_what_a_transaction_asked_for(live: Holdfast, datab
             database.begin(connection)
             run = process.using(connection=connection, after=[environment.of("f")]).submit()
             connection.execute("commit")
-        assert run.result(timeout=20) == "built"
+        assert run.result(timeout=60) == "built"
 
 
 @pytest.mark.contract("S3", "Q15")
@@ -242,7 +242,7 @@ def test_who_cancels_while_an_orchestrator_settles_leaves_no_need_behind(url: st
                 done = [pool.submit(settle), pool.submit(settle), pool.submit(cancel, runs[:1])]
                 done.append(pool.submit(cancel, runs[1:2]))
                 for one in done:
-                    one.result(timeout=30)
+                    one.result(timeout=60)
             assert hf.verify() == []
         assert database.count("asks") == 0
         Manual(hf).run_all()

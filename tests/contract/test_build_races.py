@@ -58,7 +58,7 @@ def test_who_loses_an_idempotency_key_to_an_open_transaction_leaves_no_build(
         loser.join(timeout=0.5)
         assert loser.is_alive(), "it waits to see what becomes of the key"
         connection.commit()
-    loser.join(timeout=30)
+    loser.join(timeout=60)
     assert [type(error) for error in raised] == ([] if document_id == "a" else [IdempotencyConflict])
     assert [run.id for run in app.hf.list_runs()] == [winner.id]
     assert database.count("builds") == 0
@@ -72,7 +72,7 @@ def test_who_gets_an_idempotency_key_that_was_rolled_back_has_its_build(url: str
         other, raised = in_a_thread(lambda: app.ask("b", idempotency_key="k"))
         other.join(timeout=0.5)
         connection.rollback()
-    other.join(timeout=30)
+    other.join(timeout=60)
     assert raised == []
     assert (database.count("runs"), database.count("builds"), database.count("needs")) == (2, 1, 1)
     assert app.hf.verify() == []
@@ -123,7 +123,7 @@ def test_two_orchestrators_that_give_a_run_its_builds_forget_none(
         other, raised = in_a_thread(lambda: hf.do(lambda tx: asks.settle(tx, limit=10)))
         other.join(timeout=0.5)
         assert other.is_alive(), "it has read what the run needs, and waits for us"
-    other.join(timeout=30)
+    other.join(timeout=60)
     assert raised == []
     assert run.refresh().snapshot.needed == tuple(hf.builds.get(app.of(one)).run_id for one in ("c1", "c2"))
     manual.run_all()

@@ -155,7 +155,7 @@ def test_a_worker_that_is_not_told_serves_builds_too(live: Holdfast) -> None:
     run = app.ask()
     with live.worker() as worker:
         assert worker.queues == ["builds", "default"]
-        assert run.result(timeout=20) == "doc in /environments/c1/1"
+        assert run.result(timeout=60) == "doc in /environments/c1/1"
     with live.worker(queues=["default"]):
         stuck = app.ask(fingerprint="f2")
         with pytest.raises(Exception, match="still queued"):
@@ -163,7 +163,7 @@ def test_a_worker_that_is_not_told_serves_builds_too(live: Holdfast) -> None:
         assert "serves queue builds" in stuck.why().reasons[0]
     live.cancel(stuck.snapshot.needed[0])
     with live.worker(), pytest.raises(RunFailed, match="build failed: it was cancelled"):
-        stuck.result(timeout=20)
+        stuck.result(timeout=60)
 
 
 @pytest.mark.contract("S4")

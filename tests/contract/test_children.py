@@ -130,7 +130,6 @@ def test_a_pipeline_can_be_a_child(hf: Holdfast, manual: Manual) -> None:
     assert hf.verify() == []
 
 
-@pytest.mark.timeout(120)
 def test_a_hundred_children_each_gather_three_deep(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="tree")
     def tree(ctx: Context, deep: int, wide: int) -> int:
@@ -159,7 +158,6 @@ def test_called_inline_children_run_at_once(hf: Holdfast, parent: Any, double: A
     assert isinstance(answers[1], RunFailed)
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize("bad", [False, True])
 def test_tasks_of_a_group_wait_together_unless_one_fails(hf: Holdfast, manual: Manual, double: Any, bad: bool) -> None:
     @hf.job(name="grouped")

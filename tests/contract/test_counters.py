@@ -102,7 +102,7 @@ def test_a_run_that_is_taken_over_is_counted_once_it_is(hf: Holdfast, clock: Fak
     clock.advance(2 * hf.settings.lease)
 
     def undone(tx: Any) -> None:
-        assert recover.expired(tx, limit=10)
+        assert recover.expired(tx, wait=timedelta(0), limit=10)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

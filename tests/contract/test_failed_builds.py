@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.building import App
+from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
@@ -33,9 +34,9 @@ def test_a_build_that_ends_badly_fails_its_waiters_with_its_reason(
             hf.cancel(build.run_id, reason="no longer wanted")
             reason = "build failed: it was cancelled: no longer wanted"
         case "timed_out":
-            manual.worker(queues=["builds"]).claim()
-            clock.advance(700)
-            reason = "build failed: it timed out: over its window"
+            worker = manual.worker(queues=["builds"])
+            hold_past_the_deadline(worker, worker.claim()[0], clock)
+            reason = "build failed: it timed out: Timed out after 10 min"
     manual.run_all()
 
     for run in runs:

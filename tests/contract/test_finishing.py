@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
-import pysqlite3.dbapi2 as pysqlite3
 import pytest
 import sqlalchemy
 from sqlalchemy.orm import Session
+from tests.contract.patience import until
+from tests.databases import sqlite
 
-from holdfast import Context, Holdfast, LeaseLost, Retry
+from holdfast import Context, Holdfast, LeaseLost, Retry, StoreBusy
 from holdfast.orchestrator import recover
 from holdfast.testing import FakeClock, Manual
 
@@ -35,10 +37,12 @@ def connect(here: str) -> Connect:
     @contextlib.contextmanager
     def connecting() -> Iterator[Any]:
         opened: Any = (
-            pysqlite3.connect(here.removeprefix("sqlite:///"), timeout=20)
+            sqlite.connect(here.removeprefix("sqlite:///"), timeout=20)
             if here.startswith("sqlite")
             else psycopg.connect(here)
         )
+        if isinstance(opened, psycopg.Connection):
+            opened.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         try:
             yield opened
         finally:
@@ -81,7 +85,7 @@ def test_a_runs_outcome_and_its_rows_are_committed_together(
 
         with hf.worker():
             runs = [write.submit(name="first"), write.submit(name="first"), write.submit(name="second")]
-            assert [run.result(timeout=20) for run in runs] == [5, 5, 6]
+            assert [run.result(timeout=60) for run in runs] == [5, 5, 6]
         assert papers() == ["first", "first", "second"]
         assert failed == []
         assert [event.kind for event in hf.story(runs[0].id)] == ["RUN_QUEUED", "RUN_STARTED", "LOG", "RUN_SUCCEEDED"]
@@ -110,7 +114,7 @@ def test_one_that_commits_nothing_has_failed_and_is_tried_again(
 
         with hf.worker():
             run = write.submit()
-            assert run.result(timeout=20) is None
+            assert run.result(timeout=60) is None
         assert papers() == ["it"]
         story = hf.story(run.id)
         retried = [event.data["error"].strip().splitlines()[-1] for event in story if event.kind == "RUN_RETRIED"]
@@ -128,7 +132,7 @@ def test_a_late_worker_changes_nothing(here: str, connect: Connect, papers: Call
         def write(ctx: Context) -> str:
             if ctx.attempt == 1:
                 clock.advance(hf.settings.lease * 2)
-                assert len(hf.do(lambda tx: recover.expired(tx, limit=10))) == 1
+                assert len(hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))) == 1
                 [again] = manual.worker("second").claim()
                 manual.worker("second").work(again)
             with connect() as connection:
@@ -148,8 +152,9 @@ def test_a_late_worker_changes_nothing(here: str, connect: Connect, papers: Call
 
 
 def test_a_session_of_sqlalchemys_will_do_and_a_run_that_needs_it_goes_on(here: str, papers: object) -> None:
-    module = {"module": pysqlite3} if here.startswith("sqlite") else {}
-    engine = sqlalchemy.create_engine(here.replace("postgresql:", "postgresql+psycopg:"), **module)
+    module = {"module": sqlite} if here.startswith("sqlite") else {}
+    options: dict[str, Any] = {} if here.startswith("sqlite") else {"isolation_level": "READ COMMITTED"}
+    engine = sqlalchemy.create_engine(here.replace("postgresql:", "postgresql+psycopg:"), **module, **options)
     with Holdfast(here, tick=0.05) as hf:
 
         @hf.job(name="write")
@@ -165,14 +170,14 @@ def test_a_session_of_sqlalchemys_will_do_and_a_run_that_needs_it_goes_on(here: 
 
         with hf.worker():
             first = write.submit()
-            assert read.using(after=[first]).submit().result(timeout=20) == "written and read"
+            assert read.using(after=[first]).submit().result(timeout=60) == "written and read"
     engine.dispose()
 
 
 def test_the_heartbeat_does_not_take_what_ended_itself_for_lost(
     here: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Holdfast(here, tick=0.05, lease=1) as hf:
+    with Holdfast(here, tick=0.05, lease=3) as hf:
         lingering = threading.Event()
 
         @hf.job(name="write")
@@ -180,9 +185,43 @@ def test_the_heartbeat_does_not_take_what_ended_itself_for_lost(
             with connect() as connection:
                 ctx.finish(connection=connection)
                 connection.commit()
-            lingering.wait(0.7)  # longer than a renewal, shorter than the lease
+            lingering.wait(1.5)  # longer than a renewal, shorter than the lease
 
         with hf.worker():
-            write.submit().result(timeout=20)
+            write.submit().result(timeout=60)
         assert "lost" not in caplog.text
         assert "too late" not in caplog.text
+
+
+@pytest.mark.contract("P10")
+def test_a_run_that_ends_itself_waits_for_a_locked_database(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sqlite_url.removeprefix("sqlite:///")
+    with Holdfast(sqlite_url, tick=0.05, lease=1) as hf, contextlib.closing(hf.store.dialect.connect()) as other:
+        locked, refused, join = threading.Event(), threading.Event(), hf.store.join
+
+        def watched(connection: Any, verb: Any) -> Any:
+            try:
+                return join(connection, verb)
+            except StoreBusy:
+                refused.set()
+                raise
+
+        monkeypatch.setattr(hf.store, "join", watched)
+
+        @hf.job(max_attempts=1)
+        def work(ctx: Context) -> None:
+            assert locked.wait(40)
+            with contextlib.closing(sqlite.connect(path, timeout=0)) as connection:
+                ctx.finish("done", connection=connection)
+                connection.commit()
+
+        run = work.submit()
+        with hf.worker():
+            until(lambda: run.refresh().state == "running")
+            other.execute("begin immediate")
+            locked.set()
+            assert refused.wait(40)
+            assert run.refresh().state == "running"
+            other.execute("rollback")
+            assert run.result(timeout=40) == "done"
+        assert run.snapshot.attempt == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
+from tests.databases import sqlite
 
 from holdfast import Holdfast, IdempotencyConflict, StoreBusy, UnknownNeed, WrongConnection, WrongSqliteLibrary
 from holdfast.jobs import Job
@@ -51,10 +51,7 @@ def joined_url(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> str:
 @pytest.fixture
 def joined(joined_url: str, way: str) -> Iterator[Holdfast]:
     module = "sqlite3" if way.startswith(("sqlite3", "aiosqlite")) else "pysqlite3"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the standard library's SQLite may be an old one
-        hf = Holdfast(joined_url, sqlite_module=module)
-    with hf:
+    with Holdfast(joined_url, sqlite_module=module) as hf:
         yield hf
 
 
@@ -230,7 +227,7 @@ def test_a_joined_submission_takes_no_key_so_that_others_never_wait_for_the_call
 
 @pytest.mark.contract("S4")
 def test_a_connection_of_another_sqlite_library_is_refused(sqlite_url: str, tmp_path: Path) -> None:
-    with Holdfast(sqlite_url) as hf:
+    with Holdfast(sqlite_url, sqlite_module="pysqlite3") as hf:
 
         @hf.job(name="work")
         def work() -> None: ...
@@ -264,7 +261,7 @@ def test_a_connection_to_another_database_is_refused(hf: Holdfast, database: Dat
 
     hf.start()
     before = database.counts()
-    with contextlib.closing(pysqlite3.connect(str(tmp_path / "elsewhere.db"))) as connection:
+    with contextlib.closing(sqlite.connect(str(tmp_path / "elsewhere.db"))) as connection:
         with pytest.raises(WrongConnection) as caught:
             work.using(connection=connection).submit()
     for nonsense in (object(), "connection", hf):
@@ -325,7 +322,7 @@ def test_a_deferred_transaction_that_can_not_take_the_lock_says_store_busy_and_w
 
         hf.start()
         path = sqlite_url.removeprefix("sqlite:///")
-        with contextlib.closing(pysqlite3.connect(path, isolation_level=None)) as connection:
+        with contextlib.closing(sqlite.connect(path, isolation_level=None)) as connection:
             connection.execute("begin deferred")
             connection.execute("select count(*) from holdfast_runs").fetchall()
             work.submit()
@@ -346,7 +343,7 @@ def test_a_lock_that_someone_else_keeps_ends_in_store_busy_and_nothing_written(s
         def work() -> None: ...
 
         hf.start()
-        with contextlib.closing(pysqlite3.connect(sqlite_url[len("sqlite:///") :], isolation_level=None)) as holder:
+        with contextlib.closing(sqlite.connect(sqlite_url[len("sqlite:///") :], isolation_level=None)) as holder:
             holder.execute("begin immediate")
             with pytest.raises(StoreBusy):
                 work.submit()
@@ -363,6 +360,6 @@ def test_a_lock_that_someone_else_keeps_ends_in_store_busy_and_nothing_written(s
 def test_a_write_takes_the_lock_before_it_reads(sqlite_url: str) -> None:
     """Two writers never both believe that they may: the second waits at its begin."""
     with Holdfast(sqlite_url, busy_timeout=0.05) as hf:
-        with hf.store.transaction(), contextlib.closing(pysqlite3.connect(sqlite_url[10:], timeout=0)) as other:
-            with pytest.raises(pysqlite3.OperationalError, match="locked"):
+        with hf.store.transaction(), contextlib.closing(sqlite.connect(sqlite_url[10:], timeout=0)) as other:
+            with pytest.raises(sqlite.OperationalError, match="locked"):
                 other.execute("begin immediate")

@@ -208,14 +208,14 @@ def test_real_workers_never_exceed_the_limit(live: Holdfast) -> None:
             most[tenant] = max(most[tenant], running[tenant])
             first = begun[tenant] <= 2
         if first:
-            meeting[tenant].wait(timeout=30)  # the two of them run at the same time
+            meeting[tenant].wait(timeout=60)  # the two of them run at the same time
         with lock:
             running[tenant] -= 1
 
     with live.worker(concurrency=8), live.worker(concurrency=8):
         runs = [call.submit(tenant) for _ in range(15) for tenant in "ab"]
         for run in runs:
-            run.result(timeout=30)
+            run.result(timeout=60)
     assert most == {"a": 2, "b": 2}
     assert live.verify() == []
 

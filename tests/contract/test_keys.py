@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Holdfast, Retry
 from holdfast.outcomes import Failed, Succeeded
@@ -296,7 +297,7 @@ def test_however_a_run_ends_its_key_is_free_again(hf: Holdfast, manual: Manual, 
                     run.cancel()
                     clock.advance(2 * hf.settings.lease)
                 case "timed out":
-                    clock.advance(timedelta(hours=1))
+                    hold_past_the_deadline(worker, claim, clock)
         manual.orchestrate()
         [claim] = worker.claim()
         assert claim.lease.run_id == follower.id, how

@@ -52,7 +52,6 @@ def test_a_claim_counts_the_places_beyond_a_limit_that_was_lowered(
 
 
 @pytest.mark.contract("Q9")
-@pytest.mark.timeout(30)
 def test_a_limit_may_be_any_number(hf: Holdfast, manual: Manual) -> None:
     hf.queue("q", concurrency=2**31 - 1)
     hf.job(name="work", queue="q")(lambda: None).submit_many([{}] * 3)

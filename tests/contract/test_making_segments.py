@@ -104,7 +104,6 @@ def test_segments_that_end_while_others_are_made_are_counted(
     assert hf.verify() == []
 
 
-@pytest.mark.timeout(180)
 def test_ten_thousand_segments_are_made_in_bounded_transactions(hf: Holdfast, manual: Manual) -> None:
     pipeline = hf.pipeline("large")
 

@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from holdfast import Holdfast, InvalidSetting, Policy, SchemaMissing, SchemaTooNew
 from holdfast.store import migrate
 from holdfast.testing import FakeClock, Manual
+from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -43,7 +45,7 @@ def test_twenty_processes_that_start_at_once_migrate_once(url: str, database: Da
     def start() -> int:
         os.close(go)
         os.read(gate, 1)  # returns when the parent closes its end: all begin at once
-        hf = Holdfast(url)
+        hf = Holdfast(url, busy_timeout=40)
 
         @hf.job(name="work")
         def work() -> None: ...
@@ -118,12 +120,12 @@ def test_what_an_older_version_left_goes_on_after_a_migration(url: str, monkeypa
         @hf.job(name="work")
         def work() -> None: ...
 
-        assert hf.migrate() == 2
+        assert hf.migrate() == len(all_of_them(hf.store.dialect.name, "holdfast_")) - 1
         assert [artifact.name for artifact in hf.artifacts.of("r4")] == ["out.txt"]
         assert {finding.problem for finding in hf.verify()} <= {"lease_outlived", "outcome_changed"}
         with hf.worker():
             for run in ("r1", "r2", "r3"):
-                hf.get(run).result(timeout=30)
+                hf.get(run).result(timeout=60)
         assert {finding.problem for finding in hf.verify()} == {"outcome_changed"}, "r4 has no true seal here"
 
 
@@ -184,9 +186,10 @@ def test_two_prefixes_live_side_by_side_beside_the_users_own_tables(url: str, da
 
 
 @pytest.mark.contract("S3")
-def test_the_tables_may_live_in_a_schema(postgres_url: str) -> None:
-    import psycopg
-
+def test_the_tables_may_live_in_a_schema(postgres: PostgresServer, postgres_url: str) -> None:
+    with psycopg.connect(postgres.url_of(postgres_url.rpartition("/")[2])) as admin:
+        role = postgres_url.rpartition("/")[2]
+        admin.execute(f"grant create on database {role} to {role}")
     with Holdfast(postgres_url, schema_name="background", prefix="work_", clock=FakeClock()) as hf:
 
         @hf.job(name="work", key="name")
@@ -203,6 +206,20 @@ def test_the_tables_may_live_in_a_schema(postgres_url: str) -> None:
             "select distinct schemaname from pg_tables where schemaname not in ('pg_catalog', 'information_schema')"
         ).fetchall()
     assert found == [("background",)]
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.empty
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_a_role_that_may_not_create_tables_is_told_so(url: str, postgres: PostgresServer) -> None:
+    role = url.partition("//")[2].partition("@")[0]
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(f"alter role {role} set search_path = public")
+    with Holdfast(url) as hf, pytest.raises(SchemaMissing, match="permission denied for schema public") as caught:
+        hf.start()
+    assert "holdfast migrate" in str(caught.value)
+    with Holdfast(url, schema_name="elsewhere") as hf, pytest.raises(SchemaMissing, match="elsewhere"):
+        hf.start()
 
 
 @pytest.mark.contract("S4")

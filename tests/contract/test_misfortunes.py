@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, TryAgain, Worker, WrongConnection
+from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, Worker, WrongConnection
 from holdfast.orchestrator import promote
 from holdfast.testing import Manual
+from holdfast.testing.postgres import PostgresServer
 from holdfast.worker.pool import Threads
 
 
@@ -84,19 +85,21 @@ def test_a_policy_of_another_version_stops_no_worker(hf: Holdfast, manual: Manua
 
 
 @pytest.mark.contract("S3", "X4")
-def test_a_read_only_moment_of_the_database_throws_no_finished_work_away(postgres_url: str) -> None:
-    with Holdfast(postgres_url, tick=0.05, lease=20) as hf, psycopg.connect(postgres_url, autocommit=True) as admin:
+def test_a_read_only_moment_of_the_database_throws_no_finished_work_away(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    with Holdfast(postgres_url, tick=0.05, lease=20) as hf, psycopg.connect(postgres.url, autocommit=True) as admin:
         begun, go = threading.Event(), threading.Event()
 
         @hf.job(name="work")
         def work() -> int:
             begun.set()
-            go.wait(20)
+            go.wait(60)
             return 42
 
         run = work.submit()
         with hf.worker():
-            assert begun.wait(20)
+            assert begun.wait(60)
             database = postgres_url.rpartition("/")[2]
             admin.execute(f"alter database {database} set default_transaction_read_only = on")
             others = (
@@ -108,7 +111,7 @@ def test_a_read_only_moment_of_the_database_throws_no_finished_work_away(postgre
             admin.execute("set default_transaction_read_only = off")
             admin.execute(f"alter database {database} set default_transaction_read_only = off")
             admin.execute(others, [database])
-            assert run.result(timeout=30) == 42
+            assert run.result(timeout=60) == 42
 
 
 @pytest.mark.contract("S3")
@@ -127,7 +130,7 @@ def test_a_submit_that_meets_a_callers_open_transaction_holds_up_no_other(postgr
             work.submit(n=number)
         assert not blocked  # it waits still, and the others have not waited with it
         caller.commit()
-        waiting.join(20)
+        waiting.join(60)
         assert len(blocked) == 1
         assert len(hf.list_runs()) == 21
 
@@ -147,19 +150,19 @@ def test_a_task_that_ends_the_process_does_not_end_the_loop_of_the_others(live: 
 
     with live.worker():
         with pytest.raises(RunFailed):
-            ending.submit().result(timeout=20)
-        assert calm.submit().result(timeout=20) == 1
+            ending.submit().result(timeout=60)
+        assert calm.submit().result(timeout=60) == 1
 
 
 def test_a_pool_that_gets_no_more_threads_goes_on_with_those_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, done = Threads("test"), threading.Semaphore(0)
     pool.run(lambda: done.release())
-    assert done.acquire(timeout=5)
+    assert done.acquire(timeout=60)
     monkeypatch.setattr(threading.Thread, "start", _no_more_threads)
     for _ in range(5):
         pool.run(lambda: done.release())
     for _ in range(5):
-        assert done.acquire(timeout=5)
+        assert done.acquire(timeout=60)
 
 
 def _no_more_threads(self: threading.Thread) -> None:
@@ -180,19 +183,21 @@ def test_a_connection_in_pipeline_mode_is_not_joined(postgres_url: str) -> None:
 
 
 @pytest.mark.contract("S3", "S5")
-def test_a_drain_stays_for_what_a_lost_worker_left_behind(live: Holdfast) -> None:
-    @live.job(name="work")
-    def work() -> int:
-        return 1
+def test_a_drain_stays_for_what_a_lost_worker_left_behind(url: str) -> None:
+    with Holdfast(url, tick=0.05, lease=3) as hf:
 
-    run = work.submit()
-    lost = Manual(live).worker("lost")
-    [claim] = lost.claim()
-    live.do(lambda tx: tx.run("renew_leases", rows=[_over(claim, tx.now)], holder="lost"))
-    worker = Worker(live, drain=True)
-    worker.start()
-    assert worker.join(timeout=30) == "drained"
-    assert run.result(timeout=1) == 1
+        @hf.job(name="work")
+        def work() -> int:
+            return 1
+
+        run = work.submit()
+        lost = Manual(hf).worker("lost")
+        [claim] = lost.claim()
+        hf.do(lambda tx: tx.run("renew_leases", rows=[_over(claim, tx.now)], holder="lost"))
+        worker = Worker(hf, drain=True)
+        worker.start()
+        assert worker.join(timeout=60) == "drained"
+        assert run.result(timeout=1) == 1
 
 
 def _over(claim: Any, now: Any) -> dict[str, Any]:
@@ -257,3 +262,32 @@ def test_why_says_that_a_silent_workers_run_waits_to_be_taken_over(hf: Holdfast,
     manual.worker("gone").claim()
     clock.advance(60)
     assert "no worker is alive to take it over" in run.why().reasons[0]
+
+
+@pytest.mark.contract("P10")
+@pytest.mark.parametrize("who", ["another process", "another thread"])
+def test_a_write_with_little_patience_does_not_wait_for_as_long_as_others(sqlite_url: str, who: str) -> None:
+    """The heartbeat has to know soon that it can't write; everyone else waits for `busy_timeout`."""
+    with Holdfast(sqlite_url, busy_timeout=600) as hf:
+        hf.start()
+        began, over = threading.Event(), threading.Event()
+
+        def write() -> None:
+            with hf.store.transaction():
+                began.set()
+                over.wait()
+
+        other = hf.store.dialect.connect()
+        writing = threading.Thread(target=write)
+        if who == "another process":
+            other.execute("begin immediate")
+        else:
+            writing.start()
+            began.wait()
+        with pytest.raises(StoreBusy):
+            hf.store.do(lambda tx: None, patience=timedelta(milliseconds=50))
+        over.set()
+        other.close()
+        if who == "another thread":
+            writing.join()
+        hf.store.do(lambda tx: None, patience=timedelta(seconds=40))

@@ -34,8 +34,11 @@ from tests.contract.lease_scenarios import (
     a_finish_touches_no_other_run,
     a_guard_is_for_its_own_run,
     a_later_attempt_is_not_taken_away,
-    a_lease_that_has_time_left_is_not_found_expired,
+    a_lease_is_not_taken_away_before_the_wait_is_over,
+    a_lease_that_has_time_left_is_not_marked,
+    a_lease_that_is_seen_expired_again_and_again_is_taken_away,
     a_lease_that_was_renewed_is_not_taken_away,
+    a_renewal_begins_the_wait_anew,
     a_renewal_touches_no_other_run,
     an_older_attempt_guards_nothing,
     an_older_attempt_of_the_same_holder_finishes_nothing,
@@ -59,6 +62,7 @@ from tests.contract.run_scenarios import (
 )
 
 from holdfast.events import Event
+from holdfast.store.queries import sources
 from holdfast.worker.chronicle import Chronicle
 
 # Mutants: the statement, the condition in each dialect's words, and the scenario that dies with it.
@@ -90,7 +94,9 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
     ("delete_expired", EXPIRY, a_lease_that_was_renewed_is_not_taken_away),
     ("delete_expired", ATTEMPT, a_later_attempt_is_not_taken_away),
     ("delete_expired", RUN, only_the_lease_that_was_seen_is_taken_away),
-    ("find_expired", r"l\.expires_at < :now", a_lease_that_has_time_left_is_not_found_expired),
+    ("mark_expired", r"expires_at < :now", a_lease_that_has_time_left_is_not_marked),
+    ("mark_expired", r"expired_seen_at is null", a_lease_that_is_seen_expired_again_and_again_is_taken_away),
+    ("find_expired", r"l\.expired_seen_at <= :seen_before", a_lease_is_not_taken_away_before_the_wait_is_over),
     ("give_holds", OPEN, a_held_key_is_not_given_away),
     ("delete_open_holds", OPEN, a_held_key_is_not_removed),
     ("find_turns", r"w\.key_limit >= [fk]\.number", a_hold_beyond_its_limit_is_not_given),
@@ -115,6 +121,7 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
 
 # They pass with the statements as they are; what they prove has no condition that can be dropped alone.
 OTHERS: list[Scenario] = [
+    a_renewal_begins_the_wait_anew,
     a_renewal_touches_no_other_run,
     a_key_is_given_to_its_own_run,
     a_turn_is_given_by_its_number,
@@ -144,6 +151,15 @@ def test_a_dropped_condition_is_noticed(
     mutant = without(statement, condition, dialect)
     with pytest.raises(AssertionError):
         scenario(stage_of({statement: mutant}))
+
+
+def test_a_renewal_that_leaves_the_mark_is_noticed(dialect: str, stage_of: Callable[..., Stage]) -> None:
+    text = sources(dialect)["renew_leases"]
+    kept = text.replace("expired_seen_at = null", "expired_seen_at = expired_seen_at")
+    assert kept != text
+    kept = kept.replace("= expired_seen_at", "= l.expired_seen_at") if dialect == "postgres" else kept
+    with pytest.raises(AssertionError):
+        a_renewal_begins_the_wait_anew(stage_of({"renew_leases": kept}))
 
 
 def test_events_of_a_stale_attempt_are_dropped(stage_of: Callable[..., Stage]) -> None:

@@ -49,7 +49,7 @@ def test_threads_and_the_event_loop_read_what_they_needed_alike(live: Holdfast) 
     needed = part.submit()
     waiting = [job.using(after=[needed]).submit() for job in (plain, in_loop)]
     with live.worker():
-        assert [run.result(timeout=20) for run in waiting] == [[1, 2], [1, 2]]
+        assert [run.result(timeout=60) for run in waiting] == [[1, 2], [1, 2]]
 
 
 def test_a_run_that_is_done_again_reads_what_the_first_needed(hf: Holdfast, manual: Manual) -> None:

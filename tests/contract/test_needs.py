@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
@@ -64,8 +65,7 @@ def test_a_need_that_ends_badly_fails_those_who_needed_its_success(
         case "cancelled":
             needed.cancel()
         case "timed_out":
-            manual.worker().claim()
-            clock.advance(600)
+            hold_past_the_deadline(manual.worker(), manual.worker().claim()[0], clock)
     manual.run_all()
 
     assert (strict.refresh().state, strict.snapshot.failure_type) == ("failed", "NEED_FAILED")

@@ -259,7 +259,7 @@ def test_steps_are_numbered_as_they_are_written_by_threads_and_attempts(live: Ho
 
     with hf.worker():
         run = parallel.submit()
-        run.result(timeout=30)
+        run.result(timeout=60)
 
     numbered = hf.read(lambda tx: steps.of(tx, run.id))
     assert [(step.attempt, step.number) for step in numbered] == [(a, n) for a in (1, 2) for n in range(1, 21)]
@@ -279,7 +279,7 @@ def postgres_hf(postgres_url: str) -> Iterator[Holdfast]:
 
 def wait_until_blocked(database: Database) -> None:
     """Someone waits for a lock that someone else has."""
-    for _ in range(500):
+    for _ in range(6000):
         if database.all(
             "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
         ):
@@ -314,7 +314,7 @@ def test_who_writes_of_a_run_waits_for_who_is_writing_of_it(
         steering.start()
         wait_until_blocked(database)
         assert hf.news(run.id, after=seen).events == ()
-    steering.join(timeout=10)
+    steering.join(timeout=60)
 
     told = {"cancel": ["CANCEL_REQUESTED"], "cancel by ann": ["CANCEL_REQUESTED", "OPERATED"], "again": ["OPERATED"]}
     assert [event.kind for _, event in hf.news(run.id, after=seen).events] == ["LOG", *told[steer]]
@@ -335,7 +335,7 @@ def test_two_operators_write_of_an_ended_run_one_after_the_other(postgres_hf: Ho
         tx.all("find_events", run_id=run.id, after=0, limit=1)
         other.start()
         wait_until_blocked(database)
-    other.join(timeout=10)
+    other.join(timeout=60)
 
     assert [event.data["by"] for _, event in hf.news(run.id, after=seen).events] == ["ann", "ben"]
 

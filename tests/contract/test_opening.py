@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pysqlite3.dbapi2 as pysqlite3
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
+from tests.databases import sqlite
 
-from holdfast import Holdfast, InvalidSetting, StoreUnavailable
+from holdfast import Holdfast, InvalidSetting, StoreRefused, StoreUnavailable
 from holdfast.clock import SystemClock
+from holdfast.store import store as stores
+from holdfast.store.dialects.postgres import PostgresDialect
 from holdfast.testing import FakeClock, Manual
+from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 def sqlalchemy_engine(url: str) -> Any:
     if url.startswith("sqlite"):
-        return sqlalchemy.create_engine(url, module=pysqlite3)
+        return sqlalchemy.create_engine(url, module=sqlite)
     return sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
 
 
@@ -80,17 +83,26 @@ def test_a_url_that_names_no_store_is_refused_without_telling_its_password(url: 
 
 
 @pytest.mark.contract("S4")
-@pytest.mark.parametrize("url", ["sqlite:////nonexistent/folder/x.db", "postgresql://nobody:secret@127.0.0.1:1/x"])
-def test_a_database_that_is_not_there_says_store_unavailable(url: str) -> None:
-    with Holdfast(url) as hf:
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("sqlite:////nonexistent/folder/x.db", "store_refused"),
+        ("postgresql://nobody:secret@127.0.0.1:1/x", "store_unavailable"),
+    ],
+)
+def test_a_database_that_is_not_there_says_so_without_telling_its_password(url: str, code: str) -> None:
+    with Holdfast(url) as hf, pytest.raises(StoreUnavailable) as caught:
+        hf.start()
+    assert caught.value.code == code
+    assert "secret" not in str(caught.value)
 
-        @hf.job(name="work")
-        def work() -> None: ...
 
-        with pytest.raises(StoreUnavailable) as caught:
-            hf.start()
-        assert caught.value.code == "store_unavailable"
-        assert "secret" not in str(caught.value)
+@pytest.mark.contract("S4")
+def test_a_connection_that_the_server_refuses_is_told_from_an_outage(postgres: PostgresServer) -> None:
+    for url in (postgres.url.replace("//postgres@", "//no_such_role@"), postgres.url_of("no_such_database")):
+        with Holdfast(url) as hf, pytest.raises(StoreRefused, match=r"no_such_.* does not exist") as caught:
+            hf.start(wait=600)
+        assert caught.value.code == "store_refused"
 
 
 @pytest.mark.contract("S4")
@@ -191,7 +203,7 @@ def held(locks: list[Any]) -> Iterator[None]:
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert has.wait(20)
+    assert has.wait(60)
     try:
         yield
     finally:
@@ -240,11 +252,53 @@ def test_a_sqlite_file_is_its_owners_alone_and_durable(sqlite_url: str, tmp_path
             assert connection.execute("pragma synchronous").fetchone() == (1,)
 
 
-@pytest.mark.contract("S3")
-def test_an_old_sqlite_library_is_warned_of(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysqlite3, "sqlite_version_info", (3, 50, 0))
-    with pytest.warns(RuntimeWarning, match=r"3\.51\.3 or newer is safe"):
-        Holdfast(sqlite_url).close()
+@pytest.mark.parametrize(
+    ("version", "affected"),
+    [
+        ((3, 40, 1), True),
+        ((3, 44, 5), True),
+        ((3, 44, 6), False),
+        ((3, 45, 0), True),
+        ((3, 50, 6), True),
+        ((3, 50, 7), False),
+        ((3, 51, 2), True),
+        ((3, 51, 3), False),
+    ],
+)
+def test_a_worker_warns_once_of_a_sqlite_that_can_lose_pages(
+    sqlite_url: str,
+    version: tuple[int, ...],
+    affected: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(sqlite, "sqlite_version_info", version)
+    monkeypatch.setattr(stores, "_warned", set())
+    with Holdfast(sqlite_url) as hf:
+        for _ in range(2):
+            with hf.worker():
+                pass
+        advice = [check.advice for check in hf.checkup() if check.name == "database"]
+    told = [record.message for record in caplog.records if record.name == "holdfast.store"]
+    assert ["fixed in 3.51.3" in text for text in told] == [True] * affected
+    assert ["fixed in 3.51.3" in text for text in advice] == [affected]
+
+
+@pytest.mark.contract("S4")
+def test_an_engine_of_another_postgres_driver_is_refused_with_what_to_do() -> None:
+    """psycopg2 is not installed here; any connection that is not psycopg's will do."""
+    with contextlib.closing(sqlite.connect(":memory:")) as stranger:
+        dialect = PostgresDialect("postgresql://localhost/none", make=lambda: stranger)
+        with pytest.raises(InvalidSetting, match=r"its driver is \w*sqlite3.*create_engine\('postgresql\+psycopg://"):
+            dialect.connect()
+
+
+def test_a_sqlite_that_is_too_old_for_our_statements_is_refused(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "sqlite_version_info", (3, 37, 2))
+    with pytest.raises(InvalidSetting, match=r"needs 3\.38\.0 or newer"):
+        Holdfast(sqlite_url)
 
 
 @pytest.mark.contract("S3")

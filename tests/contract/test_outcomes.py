@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Cancelled, Context, Holdfast, ResultTimeout, RunFailed, TryAgain
 from holdfast.outcomes import Failed, Succeeded
@@ -30,8 +31,7 @@ def end(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> str:
         case "cancelled":
             run.cancel(reason="not wanted")
         case "timed_out":
-            manual.worker().claim()
-            clock.advance(600)
+            hold_past_the_deadline(manual.worker(), manual.worker().claim()[0], clock)
             manual.orchestrate()
     assert run.refresh().state == how
     return run.id

@@ -11,7 +11,7 @@ from holdfast.testing import Manual
 
 @pytest.mark.contract("L2", "L6")
 def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work(url: str) -> None:
-    with Holdfast(url, tick=0.05, lease=1) as hf:
+    with Holdfast(url, tick=0.05, lease=3) as hf:
         film = hf.pipeline("film")
 
         @film.stage()

@@ -23,7 +23,7 @@ class Meter:
         with self._lock:
             self._inside[name] += 1
             self.most[name] = max(self.most[name], self._inside[name])
-        meeting.wait(timeout=30)
+        meeting.wait(timeout=60)
         with self._lock:
             self._inside[name] -= 1
 
@@ -43,7 +43,7 @@ def test_a_worker_runs_so_many_of_a_queue_and_several_workers_add_up(live: Holdf
     ):
         runs = render.submit_many([{"number": number} for number in range(40)])
         for run in runs:
-            run.result(timeout=30)
+            run.result(timeout=60)
 
     assert meter.most == {"renderings": 4}
     assert one.claimed + two.claimed == 40
@@ -56,7 +56,7 @@ def test_what_fills_its_share_leaves_the_other_places_free(live: Holdfast) -> No
 
     @live.job(name="hold", queue="slow")
     def hold() -> None:
-        release.wait(30)
+        release.wait(60)
 
     @live.job(name="quick", queue="others")
     def quick() -> str:
@@ -64,11 +64,11 @@ def test_what_fills_its_share_leaves_the_other_places_free(live: Holdfast) -> No
 
     with live.worker(queues=["slow", "others"], concurrency=2):
         held = hold.submit_many([{}] * 3)
-        assert quick.submit().result(timeout=30) == "done"
+        assert quick.submit().result(timeout=60) == "done"
         assert Counter(run.refresh().state for run in held) == {"running": 1, "queued": 2}
         release.set()
         for run in held:
-            run.result(timeout=30)
+            run.result(timeout=60)
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])

@@ -151,7 +151,7 @@ def test_a_worker_carries_a_pipeline_through_in_threads_and_loops(live: Holdfast
         return [left, *segments]
 
     with Worker(live):
-        assert pipeline.submit(count=3).result(timeout=30) == [3, "0:3", "1:5", "2:7"]
+        assert pipeline.submit(count=3).result(timeout=60) == [3, "0:3", "1:5", "2:7"]
     assert live.verify() == []
 
 

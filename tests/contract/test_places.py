@@ -148,7 +148,6 @@ def test_a_limited_queue_does_not_stop_another(job: Any, hf: Holdfast, manual: M
 
 
 @pytest.mark.contract("Q9", "S3")
-@pytest.mark.timeout(120)
 def test_two_live_workers_keep_to_the_limit_and_drain_the_queue(live: Holdfast) -> None:
     live.queue("q", concurrency=3)
     lock, now, most = threading.Lock(), 0, 0

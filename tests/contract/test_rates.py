@@ -178,7 +178,6 @@ def test_a_lost_race_for_a_place_uses_up_no_start(hf: Holdfast, manual: Manual, 
     assert len(manual.worker("b", queues=["q"]).claim(limit=5)) == 1
 
 
-@pytest.mark.timeout(120)
 def test_two_live_workers_keep_to_a_rate(live: Holdfast) -> None:
     job = live.job(name="fast", rate="10/s")(lambda: None)
     runs = job.submit_many([{}] * 30)

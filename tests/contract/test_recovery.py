@@ -105,7 +105,7 @@ def test_a_run_beyond_its_window_is_pending_again_and_fails_at_the_maximum(
         manual.orchestrate()
         assert run.refresh().snapshot.tries == number
         assert run.state == ("queued" if number < 5 else "timed_out")
-    assert "2:00:00" in str(run.snapshot.error)
+    assert "Timed out after 2 h" in str(run.snapshot.error)
 
 
 @pytest.mark.contract("X5", "Q14")
@@ -118,8 +118,10 @@ def test_any_number_of_watchdogs_at_once_take_a_run_away_once(url: str, database
     clock.advance(100)
 
     with ThreadPoolExecutor(6) as pool:
-        moved = list(pool.map(lambda n: engines[n % 2].do(lambda tx: recover.expired(tx, limit=7)), range(24)))
-    moved.append(engines[0].do(lambda tx: recover.expired(tx, limit=100)))
+        moved = list(
+            pool.map(lambda n: engines[n % 2].do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=7)), range(24))
+        )
+    moved.append(engines[0].do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=100)))
 
     assert sum(map(len, moved)) == 40
     assert database.all("select distinct tries, takeovers from holdfast_waits") == [(1, 1)]
@@ -161,21 +163,102 @@ def test_a_poison_run_does_not_kill_workers_for_ever(
 
 
 @pytest.mark.contract("P7", "Q13", "Q14")
-def test_a_run_over_its_window_whose_worker_is_gone_is_timed_out_by_any_orchestrator(
+def test_a_run_whose_lease_lasted_to_its_deadline_is_timed_out_by_any_orchestrator(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
     run = job(hf).submit()
     started = clock.now()
-    [claim] = manual.worker("gone").claim()
-    clock.advance(121)
-    clock.advance(hf.settings.kill_grace + hf.settings.lease)
+    worker = manual.worker("gone")
+    [claim] = worker.claim()
+    for _ in range(11):
+        clock.advance(10)
+        worker.renew(claim)  # the last one reaches beyond the deadline
+    clock.advance(hf.settings.kill_grace + 2 * hf.settings.lease)
     manual.orchestrate()
 
     seen = run.refresh().snapshot
     assert (seen.state, seen.failure_type, seen.started_at) == ("timed_out", "TIMED_OUT", started)
-    assert "0:02:00" in str(seen.error)
+    assert "Timed out after 2 min" in str(seen.error)
     assert "gone" in str(seen.error)
     assert claim.lease.deadline_at == started + timedelta(seconds=120)
+
+
+OUTAGE = timedelta(hours=1)
+
+
+@pytest.mark.contract("L6", "L7", "Q14")
+@pytest.mark.parametrize(
+    ("on_crash", "state", "tries"), [("requeue", "queued", 0), ("retry", "queued", 1), ("fail", "failed", 1)]
+)
+def test_a_worker_that_was_lost_before_the_deadline_crashed_however_late_that_is_noticed(
+    hf: Holdfast, manual: Manual, clock: FakeClock, on_crash: str, state: str, tries: int
+) -> None:
+    """The machine was off for longer than the run's timeout: that is no fault of the run."""
+    run = job(hf, timeout=60, on_crash=on_crash, max_attempts=2).submit()
+    manual.worker("lost").claim()
+    clock.advance(OUTAGE)
+    assert manual.orchestrate() >= 1
+
+    seen = run.refresh().snapshot
+    assert (seen.state, seen.tries) == (state, tries)
+    assert seen.failure_type == ("PROCESS_TERMINATED" if state == "failed" else None)
+
+
+@pytest.mark.contract("L7", "P7")
+@pytest.mark.parametrize(("from_the_deadline", "state"), [(-1, "queued"), (0, "timed_out"), (1, "timed_out")])
+def test_only_a_lease_that_lasted_to_the_deadline_means_a_timeout(
+    hf: Holdfast, manual: Manual, clock: FakeClock, from_the_deadline: int, state: str
+) -> None:
+    run = job(hf, timeout=60, on_crash="requeue").submit()
+    [claim] = manual.worker("lost").claim()
+    assert claim.lease.deadline_at is not None
+    expires_at = claim.lease.deadline_at + timedelta(microseconds=from_the_deadline)
+    row = {"run_id": claim.lease.run_id, "attempt": claim.lease.attempt, "expires_at": expires_at}
+    hf.do(lambda tx: tx.all("renew_leases", rows=[row], holder="lost"))
+    clock.advance(OUTAGE)
+    manual.orchestrate()
+    assert run.refresh().state == state
+
+
+@pytest.mark.contract("L6", "L7")
+def test_a_lease_is_marked_when_it_is_seen_expired_and_taken_away_by_any_later_orchestrator(
+    url: str, database: Database
+) -> None:
+    """No process has to live as long as a lease: each of these takes one look and is gone."""
+    clock = FakeClock()
+    with Holdfast(url, clock=clock) as hf:
+        run = job(hf).submit()
+        Manual(hf).worker("lost").claim()
+    clock.advance(hf.settings.lease + timedelta(seconds=1))
+    wait, taken = hf.settings.takeover_wait, []
+    for _ in range(3):
+        with Holdfast(url, clock=clock) as short_lived:
+            job(short_lived)
+            taken.append(Manual(short_lived).orchestrate(takeover_wait=wait))
+        clock.advance(wait / 2)
+    assert taken == [0, 0, 1]
+    with Holdfast(url, clock=clock) as hf:
+        assert hf.snapshot(run.id).place == "ready"
+
+
+@pytest.mark.contract("L6", "L5")
+def test_a_worker_that_renews_after_its_lease_was_seen_expired_keeps_it(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    """It could not write for a long time: renewing clears the mark, so it has not lost its run."""
+    run = job(hf, timeout=None).submit()
+    worker, wait = manual.worker(), hf.settings.takeover_wait
+    [claim] = worker.claim()
+    clock.advance(10 * hf.settings.lease)
+    assert manual.orchestrate(takeover_wait=wait) == 0
+    assert database.all("select expired_seen_at from holdfast_leases") != [(None,)]
+    clock.advance(hf.settings.renew_every)
+    worker.renew(claim)
+    assert database.all("select expired_seen_at from holdfast_leases") == [(None,)]
+    clock.advance(wait)
+    assert manual.orchestrate(takeover_wait=wait) == 0
+    worker.finish(claim)
+    assert run.refresh().state == "succeeded"
 
 
 @pytest.mark.contract("P7")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.depots import lying_in
+from tests.contract.patience import hold_past_the_deadline
 from tests.contract.retaining import DAY, NAMED, TABLES, exists, rows
 
 from holdfast import Cancelled, Context, Holdfast, InvalidSetting, Removed, UnknownNeed
@@ -38,7 +39,7 @@ def test_a_run_goes_with_all_that_is_its_own_when_its_time_is_over(
     if ending == "time out":
         work.submit()
         [claim] = hands.worker().claim()
-        clock.advance(timedelta(hours=1))
+        hold_past_the_deadline(hands.worker(), claim, clock)
         hands.orchestrate()
         assert keeping.snapshot(claim.lease.run_id).state == state
     else:

@@ -282,6 +282,6 @@ def test_who_begins_to_need_a_run_while_it_is_removed_is_told_that_it_is_gone(
         submitter.start()
         submitter.join(timeout=0.3)
         assert submitter.is_alive(), "it waits to see what becomes of it"
-    submitter.join(timeout=30)
+    submitter.join(timeout=60)
     assert len(told) == 1
     assert on.hf.list_runs() == []

@@ -132,7 +132,7 @@ def test_a_real_worker_retains_by_itself(url: str, monkeypatch: pytest.MonkeyPat
 
         with Worker(hf):
             run = work.submit()
-            run.result(timeout=30)
+            run.result(timeout=60)
             for _ in range(600):
                 if not hf.list_runs():
                     break
@@ -194,7 +194,7 @@ def test_two_passes_at_once_do_no_harm(url: str, tmp_path: Path, clock: FakeCloc
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(timeout=60)
         assert len(removed) == 4
         assert sum(removed, start=Removed()) == Removed(runs=60, artifacts=6, bytes=42)
         hf.retain()

@@ -134,7 +134,7 @@ def orchestrator_promotes_who_needs_it(scene: Scene) -> None:
 
 
 def orchestrator_recovers(scene: Scene) -> None:
-    scene.hf.do(lambda tx: recover.expired(tx, limit=10))
+    scene.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
 
 
 def worker_claims(scene: Scene) -> None:

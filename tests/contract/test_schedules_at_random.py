@@ -115,7 +115,6 @@ class World:
 
 
 @pytest.mark.contract("J3", "J5", "J7", "J10", "J11")
-@pytest.mark.timeout(180)
 @settings(max_examples=60, deadline=None)
 @given(
     when=st.sampled_from(["*/10 * * * *", "30 2,3 * * *", "5 * * * *"]),

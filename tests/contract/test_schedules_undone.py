@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
-import pysqlite3.dbapi2 as pysqlite3
 import pytest
 from tests.contract.scheduling import QUARTER, START, one_of_eight_hands, scheduled
+from tests.databases import sqlite
 
 from holdfast import Holdfast, SlotTaken, stores
 from holdfast.ids import Ids
@@ -141,5 +141,5 @@ def test_a_statement_that_is_broken_is_seen(
     text = sources(dialect)[name]
     assert text.count(condition) == 1, f"{name} does not say {condition!r} any more"
     stage = stage_of(dialect, {name: text.replace(condition, instead)})
-    with pytest.raises((AssertionError, pysqlite3.IntegrityError, psycopg.errors.UniqueViolation)):
+    with pytest.raises((AssertionError, sqlite.IntegrityError, psycopg.errors.UniqueViolation)):
         scenario(stage)

@@ -41,7 +41,7 @@ def one_of_each_state(hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[
     for state, outcome in (
         ("succeeded", Succeeded()),
         ("failed", Failed("ERROR", "Traceback …\nValueError: 100% of doc_1 is [Broken]")),
-        ("timed_out", TimedOut("over its window")),
+        ("timed_out", TimedOut("Timed out after 2 s")),
     ):
         ids[state] = work.submit(document_id=state).id
         clock.advance(timedelta(seconds=1))

@@ -108,7 +108,6 @@ def test_segments_are_checked_where_they_are_made(hf: Holdfast, values: Any) -> 
         listed()
 
 
-@pytest.mark.timeout(120)
 def test_a_worker_carries_segments_through(live: Holdfast) -> None:
     pipeline = split(live, on_error="continue")
     with Worker(live, concurrency=8):

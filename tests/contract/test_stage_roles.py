@@ -160,7 +160,7 @@ def orchestrator_expands_and_stops(scene: Scene) -> None:
 
 
 def orchestrator_recovers(scene: Scene) -> None:
-    scene.hf.do(lambda tx: recover.expired(tx, limit=10))
+    scene.hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10))
 
 
 def worker_claims(scene: Scene) -> None:

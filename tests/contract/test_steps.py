@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,10 +37,47 @@ def test_a_failing_step_is_tried_twice_in_all_inside_the_same_run(
     assert calls == ["flaky", "flaky"]
     assert database.count("runs") == 1
     assert run.snapshot.attempt == 1
+    assert [event.kind for event in run.story()][2:] == [
+        "STEP_STARTED",
+        "STEP_RETRIED",
+        "STEP_FINISHED",
+        "RUN_SUCCEEDED",
+    ]
     retried = [event for event in run.story() if event.kind == "STEP_RETRIED"]
     assert [(event.data["step"], event.data["try"], event.data["error"]) for event in retried] == [
         ("extract", 1, "ConnectionError: once")
     ]
+
+
+@pytest.mark.contract("P11")
+def test_the_start_of_a_step_is_told_before_it_is_tried_again_and_only_once(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    """Also to someone who reads the events while the step is tried again."""
+    seen: list[list[str]] = []
+
+    def flaky() -> None:
+        seen.append([event.kind for event in run.story()][2:])
+        if len(seen) < 3:
+            raise ConnectionError("twice")
+
+    @hf.job(name="work", retry=Retry(steps=3, delay=timedelta(0)))
+    def work(ctx: Context) -> None:
+        ctx.step("first", lambda: None)
+        clock.advance(1)
+        ctx.step("extract", flaky)
+
+    run = work.submit()
+    manual.run_all()
+
+    done = ["STEP_STARTED", "STEP_FINISHED"]
+    assert seen == [
+        done,
+        [*done, "STEP_STARTED", "STEP_RETRIED"],
+        [*done, "STEP_STARTED", "STEP_RETRIED", "STEP_RETRIED"],
+    ]
+    told = [event.kind for event in run.story()][2:]
+    assert told == [*seen[-1], "STEP_FINISHED", "RUN_SUCCEEDED"]
 
 
 @pytest.mark.contract("P6")
@@ -59,7 +97,7 @@ def test_a_step_that_fails_twice_fails_its_run(hf: Holdfast, manual: Manual, dat
 
     assert len(calls) == 2
     assert run.refresh().state == "failed"
-    assert [event.kind for event in run.story()][2:] == ["STEP_RETRIED", "STEP_STARTED", "RUN_FAILED"]
+    assert [event.kind for event in run.story()][2:] == ["STEP_STARTED", "STEP_RETRIED", "RUN_FAILED"]
     assert database.count("steps") == 0
     assert database.count("runs") == 1
 

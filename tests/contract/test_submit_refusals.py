@@ -47,6 +47,8 @@ AT = datetime(2026, 3, 29, 1, 30, 15, 123456, tzinfo=UTC)
         ({"number": 1, "anything": AT}, NotSerialisable, "annotate"),
         ({"number": 1, "anything": Decimal("0.1")}, NotSerialisable, "annotate"),
         ({"number": 1, "anything": "\ud800"}, NotSerialisable, "JSON"),
+        ({"number": 1, "anything": "nul \x00"}, NotSerialisable, "NUL"),
+        ({"number": 1, "anything": {"nul \x00": 1}}, NotSerialisable, "NUL"),
         ({"number": 1, "anything": float("nan")}, NotSerialisable, "anything"),
         ({"number": 1, "anything": "x" * 2_000_000}, TooLarge, "bytes"),
     ],
@@ -91,8 +93,11 @@ def test_other_bad_submissions_are_refused_and_nothing_is_written(hf: Holdfast, 
         work.using(after=["0000"]).submit_many([{"name": "a"}, {"name": "b"}])
     with pytest.raises(InvalidArguments, match="key"):
         work.submit("x" * 500)
-    with pytest.raises(InvalidArguments, match="key"):
+    with pytest.raises(NotSerialisable, match="NUL"):
         work.submit("nul \x00")
+    for half in ("nul \x00", "half \ud800"):
+        with pytest.raises(InvalidArguments, match="key"):
+            work.using(key=lambda name, half=half: half).submit("a")
     with pytest.raises(RunNotFound) as missing:
         hf.get("nothing")
     assert missing.value.code == "run_not_found"
@@ -121,6 +126,8 @@ def test_other_bad_submissions_are_refused_and_nothing_is_written(hf: Holdfast, 
         {"due_at": "tomorrow"},
         {"tags": {"a": 1}},
         {"tags": {"a": object}},
+        {"tags": {"a": "nul\x00"}},
+        {"tags": {"half \ud800": "a"}},
         {"idempotency_key": 5},
         {"timeout": float("nan")},
         {"timeout": "long"},
@@ -129,6 +136,7 @@ def test_other_bad_submissions_are_refused_and_nothing_is_written(hf: Holdfast, 
         {"due_at": datetime(2026, 1, 1)},  # noqa: DTZ001
         {"idempotency_key": ""},
         {"idempotency_key": "nul\x00"},
+        {"idempotency_key": "half \ud800"},
         {"timeout": 0},
         {"timeout": -1},
         {"max_attempts": 0},

@@ -63,7 +63,7 @@ VALUES: list[tuple[Any, Any]] = [
     (str, ""),
     (str, "Zürich 漢字 🦊 \u2028 'quoted' \"twice\" \\ %s :name {brace}"),
     (str, "line\nbreak\ttab\x7f"),
-    (str, "nul \x00 inside"),
+    (str, "a backslash before \\u0000"),
     (int, 0),
     (int, 2**63),
     (int, -(10**30)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,11 @@ import pytest
 from tests.contract.patience import PATIENCE, until
 
 from holdfast import Context, Holdfast, Worker, WorkerExists, workers
-from holdfast.testing import Manual
+from holdfast.testing import FakeClock, Manual
+from holdfast.testing.faults import Fault, Faults
 from holdfast.worker import locks
+from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.running import Hand, Running
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -23,14 +27,14 @@ def test_code_that_blocks_past_the_lease_never_costs_it(url: str, kind: str) -> 
     """A blocked event loop or thread: the lease is renewed elsewhere."""
 
     def thread() -> str:
-        time.sleep(1.8)
+        time.sleep(4.5)
         return "done"
 
     async def asynchronous() -> str:
-        time.sleep(1.8)
+        time.sleep(4.5)
         return "done"
 
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
         function: Any = asynchronous if kind == "async" else thread
         work = hf.job(name="work")(function)
         with Worker(hf), Worker(hf):
@@ -42,7 +46,7 @@ def test_code_that_blocks_past_the_lease_never_costs_it(url: str, kind: str) -> 
 @pytest.mark.contract("L6", "L7", "S3")
 def test_an_idle_worker_takes_over_what_a_lost_one_left(url: str, database: Database) -> None:
     """It has nothing in hand, and is alive all the same: it beats, so it may judge."""
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
 
         @hf.job(name="work", key="{key}")
         def work(key: str) -> str:
@@ -57,8 +61,8 @@ def test_an_idle_worker_takes_over_what_a_lost_one_left(url: str, database: Data
         with Worker(hf) as worker:
             assert run.result(timeout=PATIENCE) == "done"
             assert follower.result(timeout=PATIENCE) == "done"
-            time.sleep(1.5)
-            assert [one.id for one in hf.read(workers.live)] == [worker.id]
+            time.sleep(4)  # longer than a lease: it has beaten meanwhile
+            until(lambda: [one.id for one in hf.read(workers.live)] == [worker.id])
         assert (run.snapshot.attempt, run.snapshot.takeovers) == (2, 1)
         assert hf.read(workers.live) == []
         assert hf.verify() == []
@@ -92,9 +96,85 @@ def test_work_stops_by_itself_before_a_lease_that_can_not_be_renewed_runs_out(
         assert run.snapshot.attempt == 2
 
 
+class Locked(Faults):
+    """While it is on, every write of this engine finds the database locked."""
+
+    on = False
+
+    def before(self, *, write: bool) -> Fault | None:
+        return Fault.BUSY if self.on and write else None
+
+
+@pytest.mark.contract("P10", "L4", "L7")
+def test_a_run_goes_on_while_its_worker_finds_the_database_locked_for_longer_than_a_lease(url: str) -> None:
+    with Holdfast(url, tick=0.1, lease=3) as hf, Holdfast(url) as onlooker:
+        locked = Locked(hf)
+        begun, over = threading.Event(), threading.Event()
+
+        @hf.job(name="work")
+        def work(ctx: Context) -> int:
+            ctx.step("before", lambda: None)
+            begun.set()
+            while not over.is_set():
+                ctx.check()
+                time.sleep(0.005)
+            ctx.step("after", lambda: None)
+            return ctx.attempt
+
+        run = work.submit()
+        with Worker(hf):
+            assert begun.wait(PATIENCE)
+            locked.on = True
+            expired_at = onlooker.snapshot(run.id).expires_at
+            assert expired_at is not None
+            until(lambda: onlooker.clock.now() > expired_at + hf.settings.lease)
+            over.set()  # its step has to wait for the database, too
+            locked.on = False
+            assert run.result(timeout=PATIENCE) == 1
+            assert run.snapshot.takeovers == 0
+            until(lambda: hf.events(kinds=["SCHEDULER_CONTENTION"]).events)
+        assert len(hf.events(kinds=["SCHEDULER_CONTENTION"]).events) == 1, "one block, one event"
+
+
+@pytest.mark.contract("L5", "L7")
+def test_a_worker_that_can_only_read_relies_on_its_lease_until_it_is_seen_expired_and_no_longer(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    job = hf.job(name="work", timeout=None)(lambda: None)
+    job.submit()
+    [claim] = manual.worker("a").claim()
+    settings, hand = hf.settings, Hand()
+    running = Running(claim=claim, job=job, lease_until=clock.elapsed() + 15, deadline=None)
+    hand.take(running)
+    heartbeat = Heartbeat(hf.store, hand, settings, clock, holder="a")
+    proof, wait = settings.proof_for.total_seconds(), settings.takeover_wait
+    assert settings.renew_every < settings.proof_for < wait
+
+    def left() -> float:
+        heartbeat.prove()
+        return running.lease_until - clock.elapsed()
+
+    assert left() == 15
+    clock.advance(100)
+    assert left() == proof, "no one has marked it: whoever does must wait"
+    manual.orchestrate(takeover_wait=wait)
+    assert left() == proof
+    clock.advance(4)
+    assert left() == proof - 4
+    clock.step(wait)
+    assert left() < 0, "the clock jumped: others see the wait as over"
+    clock.step(-2 * wait)
+    assert left() == proof
+    clock.step(wait)
+    clock.advance(wait)
+    manual.orchestrate(takeover_wait=wait)
+    left()
+    assert running.stopped == "lost"
+
+
 @pytest.mark.contract("J2")
 def test_a_second_exclusive_worker_refuses_and_names_the_first(url: str) -> None:
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
         with Worker(hf, exclusive="scheduler") as first:
             with pytest.raises(WorkerExists, match="scheduler") as caught:
                 Worker(hf, exclusive="scheduler").start()
@@ -108,12 +188,10 @@ def test_a_second_exclusive_worker_refuses_and_names_the_first(url: str) -> None
 
 @pytest.mark.contract("J2")
 def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, database: Database) -> None:
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
         silent = Worker(hf, exclusive="scheduler")
         locks.register(hf, silent)  # its process died right after
-        started = time.monotonic()
-        with Worker(hf, exclusive="scheduler") as successor:
-            assert time.monotonic() - started < 8, "it waits for one lease at most, not for ever"
+        with Worker(hf, exclusive="scheduler") as successor:  # it waits for one lease at most, and is then refused
             assert [one.id for one in hf.read(workers.live)] == [successor.id]
 
 
@@ -121,7 +199,7 @@ def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, databa
 def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_starts_anything(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
         begun: list[str] = []
 
         @hf.job(name="ingest", on_crash="fail", key=lambda: "ingest")
@@ -143,6 +221,10 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
 
         assert orphan.snapshot.failure_type == "PROCESS_TERMINATED"
         assert "worker_startup_recovery" in (orphan.snapshot.error or "")
+        [taken] = [event for event in orphan.story() if event.kind == "RUN_TAKEN_OVER"]
+        assert taken.happened_at is not None
+        waited = taken.happened_at - datetime.fromisoformat(taken.data["expired_at"])
+        assert waited >= hf.settings.takeover_wait, "a living worker would have had the time to renew"
         assert begun == ["failed"]
         assert hf.verify() == []
         assert "worker_startup_recovery: 1 runs" in caplog.text
@@ -153,7 +235,7 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
 def test_what_a_worker_left_that_no_one_knows_is_failed_at_the_start_if_that_is_the_policy(
     url: str, unknown: Any, why: str
 ) -> None:
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
         begun: list[str] = []
 
         @hf.job(name="ingest", on_crash="fail", key=lambda: "ingest")
@@ -164,8 +246,9 @@ def test_what_a_worker_left_that_no_one_knows_is_failed_at_the_start_if_that_is_
         assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and it has no row among the workers
         next_one = ingest.submit()
 
-        with Worker(hf, exclusive="scheduler", unknown=unknown):
+        with Worker(hf, exclusive="scheduler", unknown=unknown) as worker:
             if unknown == "fail":
+                assert [one.id for one in hf.read(workers.live)] == [worker.id], "it was heard while it waited"
                 assert orphan.refresh().state == "failed", "it is over when start returns"
             next_one.result(timeout=PATIENCE)
 
@@ -176,7 +259,7 @@ def test_what_a_worker_left_that_no_one_knows_is_failed_at_the_start_if_that_is_
 
 @pytest.mark.contract("J2")
 def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, database: Database) -> None:
-    with Holdfast(url, tick=0.1, lease=1) as hf:
+    with Holdfast(url, tick=0.1, lease=3) as hf:
 
         @hf.job(name="work")
         def work() -> str:
@@ -197,7 +280,7 @@ def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, dat
 @pytest.mark.contract("P5")
 def test_what_a_crash_left_running_is_failed_for_that_however_long_ago_it_was(url: str, database: Database) -> None:
     """Its window is over by now, and someone has asked it to stop: neither is why it ended."""
-    with Holdfast(url, tick=0.1, lease=1, solo=True) as crashed:
+    with Holdfast(url, tick=0.1, lease=3, solo=True) as crashed:
 
         @crashed.job(name="work", timeout=0.001)
         def work(name: str) -> None: ...
@@ -206,14 +289,14 @@ def test_what_a_crash_left_running_is_failed_for_that_however_long_ago_it_was(ur
         assert len(Manual(crashed).worker("crashed").claim(limit=2)) == 2
         orphans[1].cancel()
 
-    with Holdfast(url, tick=0.1, lease=1, solo=True) as hf, Worker(hf):
+    with Holdfast(url, tick=0.1, lease=3, solo=True) as hf, Worker(hf):
         seen = [hf.snapshot(run.id) for run in orphans]
         assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 2
 
 
 @pytest.mark.contract("P5")
 def test_a_solo_process_fails_at_start_up_what_a_crash_left_running(url: str, database: Database) -> None:
-    with Holdfast(url, tick=0.1, lease=1, solo=True) as crashed:
+    with Holdfast(url, tick=0.1, lease=3, solo=True) as crashed:
 
         @crashed.job(name="work", key="{name}")
         def work(name: str) -> None: ...
@@ -223,7 +306,7 @@ def test_a_solo_process_fails_at_start_up_what_a_crash_left_running(url: str, da
         assert work.options.policy.on_crash == "fail"
         assert len(Manual(crashed).worker("crashed").claim(limit=3)) == 3
 
-    with Holdfast(url, tick=0.1, lease=1, solo=True) as hf:
+    with Holdfast(url, tick=0.1, lease=3, solo=True) as hf:
 
         @hf.job(name="work", key="{name}")
         def again(name: str) -> str:

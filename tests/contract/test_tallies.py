@@ -177,7 +177,6 @@ def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypa
         assert totals(hf) == {"cancelled": 2}
 
 
-@pytest.mark.timeout(120)
 def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies.read, "__kwdefaults__", {"limit": 7})
     clock = FakeClock()

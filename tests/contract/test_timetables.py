@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -64,18 +64,17 @@ def test_many_schedules_at_one_moment_are_kept_in_rounds(hf: Holdfast, clock: Fa
 
 @pytest.mark.contract("J3", "J5")
 def test_a_worker_wakes_for_each_slot_and_not_only_at_its_tick(url: str) -> None:
-    """The tick is 5 s; the slots are a second apart."""
+    """The slots are a second apart; the tick is longer than this test has patience."""
     enough = threading.Event()
-    delays: list[timedelta] = []
-    with Holdfast(url, tick=5, lease=15) as engine:
+    slots: list[datetime] = []
+    with Holdfast(url, tick=100, lease=300) as engine:
 
         @engine.schedule(every=1)
         def beat(scheduled_for: datetime) -> None:
-            delays.append(engine.clock.now() - scheduled_for)
-            if len(delays) == 3:
+            slots.append(scheduled_for)
+            if len(slots) == 3:
                 enough.set()
 
         with engine.worker():
-            assert enough.wait(20)
+            assert enough.wait(60)
         assert engine.verify() == []
-    assert sorted(delays)[0] < timedelta(seconds=0.5), delays

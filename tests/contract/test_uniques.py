@@ -115,7 +115,6 @@ def test_a_race_for_the_place_of_one_that_ended_has_one_winner(job: Any, hf: Hol
     assert hf.do(lambda tx: uniques.take(tx, [mine])) == {}  # the same run again: a reply was lost
 
 
-@pytest.mark.timeout(120)
 def test_many_threads_at_once_make_one_run(live: Holdfast, database: Database) -> None:
     job = live.job(name="refresh", unique="queued")(lambda what: None)
     live.start()
@@ -125,7 +124,6 @@ def test_many_threads_at_once_make_one_run(live: Holdfast, database: Database) -
     assert database.count("runs") == 3
 
 
-@pytest.mark.timeout(120)
 def test_many_threads_replace_one_that_ended_by_one(live: Holdfast, database: Database) -> None:
     job = live.job(name="refresh", unique="active")(lambda what: None)
     job.submit(what="a")

@@ -243,15 +243,17 @@ def test_an_idle_worker_asks_once_a_tick_and_never_spins(live: Holdfast, begins:
         work.submit().result(timeout=PATIENCE)
         time.sleep(0.5)
         begins.clear()
-        time.sleep(1.5)
+        since = time.monotonic()
+        until(lambda: len(begins) >= 15)
+        ticks = (time.monotonic() - since) / live.settings.tick.total_seconds()
         asked = len(begins)
-    ticks = 1.5 / live.settings.tick.total_seconds()
-    assert 1 <= asked <= ticks * 1.5 + 5
+    assert asked <= ticks * 1.5 + 5
 
 
 @pytest.mark.contract("P9", "S3")
 def test_a_submission_wakes_the_worker_before_its_tick(url: str) -> None:
-    with Holdfast(url, tick=5, lease=15) as hf, Holdfast(url) as elsewhere:
+    # The tick is longer than anyone here waits.
+    with Holdfast(url, tick=2 * PATIENCE, lease=6 * PATIENCE) as hf, Holdfast(url) as elsewhere:
         jobs = []
         for one in (hf, elsewhere):
 
@@ -263,7 +265,5 @@ def test_a_submission_wakes_the_worker_before_its_tick(url: str) -> None:
         with Worker(hf):
             jobs[0].submit().result(timeout=PATIENCE)
             for job in jobs:  # the same process, and one that has to be heard
-                started = time.monotonic()
                 run = job.submit()
                 until(lambda run=run: run.refresh().snapshot.ended)  # type: ignore[misc]
-                assert time.monotonic() - started < 4

@@ -20,7 +20,7 @@ def run(file: Path, folder: Path, *arguments: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         stdin=subprocess.DEVNULL,
         check=False,
     )

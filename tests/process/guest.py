@@ -1,17 +1,35 @@
-"""A process for the system to look after, which does as it is told: python -m tests.process.guest HOW."""
+"""A process for the system to look after, which does as it is told: python -m tests.process.guest HOW [FD]."""
 
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 LONG = 120
 
 
-def main(how: str) -> int:
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+
+def serve(fd: int) -> None:
+    """Answer on an inherited socket."""
+    with HTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False) as server:
+        server.socket.close()
+        server.socket = socket.socket(fileno=fd)
+        server.serve_forever()
+
+
+def main(how: str, fd: str = "") -> int:
     match how:
+        case "serves":
+            serve(int(fd))
         case "dies":
             print("no such luck", flush=True)
             return 3
@@ -25,4 +43,4 @@ def main(how: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -34,12 +34,12 @@ def main(url: str) -> None:
         with hf.worker(concurrency=8):
             runs = keyed.submit_many([{"document": str(n % 3), "number": n} for n in range(30)])
             after = awaited.using(after=runs, delay=0.1, tags={"kind": "last"}).submit(number=41)
-            assert [run.result(timeout=30) for run in runs] == [2 * n for n in range(30)]
-            assert after.result(timeout=30) == 42
-            assert again.submit().result(timeout=30) == 2
+            assert [run.result(timeout=60) for run in runs] == [2 * n for n in range(30)]
+            assert after.result(timeout=60) == 42
+            assert again.submit().result(timeout=60) == 2
             stopped = late.submit()
             with contextlib.suppress(RunFailed):
-                stopped.result(timeout=30)
+                stopped.result(timeout=60)
             assert stopped.state == "timed_out"
         assert after.again().cancel() == "cancelled"
         assert [found.id for found in hf.list_runs(tag=("kind", "last"), state="succeeded")] == [after.id]

@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def wait_for(condition: Callable[[], Any], *, at_most: float = 20.0, what: str = "") -> Any:
+def wait_for(condition: Callable[[], Any], *, at_most: float = 60.0, what: str = "") -> Any:
     """What the condition gives as soon as it gives something; a failure after so many seconds."""
     give_up_at = time.monotonic() + at_most
     while time.monotonic() < give_up_at:
@@ -68,14 +68,30 @@ class WorkerProcess:
         for number in (signal.SIGKILL, signal.SIGCONT):
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
         if self.process.stdout is not None:
             self.process.stdout.close()
         self._log.close()
 
 
+@contextlib.contextmanager
+def outside_clients(folder: Path) -> Iterator[None]:
+    """Clients that visit every database below the folder until the end, and did so a few times at least."""
+    process = subprocess.Popen([sys.executable, HERE / "outside.py", folder], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    try:
+        yield
+    finally:
+        process.terminate()
+        visits, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert int(visits) >= 10
+
+
 def descendants(pid: int) -> Iterator[int]:
-    with contextlib.suppress(FileNotFoundError):
+    # A process that ends meanwhile has no folder any more, or one that answers "no such process".
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
                 yield int(child)

@@ -14,8 +14,6 @@ from tests.process.support import HERE, WorkerProcess, gone, wait_for
 
 Start = Callable[..., WorkerProcess]
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def here(request: pytest.FixtureRequest) -> str:
@@ -92,19 +90,19 @@ def test_a_build_whose_worker_is_killed_twice_fails_and_its_waiters_with_it(
     waiting = app.process.using(after=[wish]).submit(1)
     workers = [start_worker("builds").ready(), start_worker("builds").ready()]
     for number in (1, 2):
-        wait_for(lambda number=number: len(built(tmp_path)) == number, at_most=30, what=f"making {number}")  # type: ignore[misc]
+        wait_for(lambda number=number: len(built(tmp_path)) == number, at_most=60, what=f"making {number}")  # type: ignore[misc]
         [victim] = [worker for worker in workers if worker.pid == built(tmp_path)[-1][1]]
         victim.signal(signal.SIGKILL)
         victim.process.wait()
     (tmp_path / "hang").unlink()
     start_worker("builds").ready()
-    wait_for(lambda: waiting.refresh().snapshot.ended, at_most=30)
+    wait_for(lambda: waiting.refresh().snapshot.ended, at_most=60)
     assert waiting.snapshot.failure_type == "BUILD_FAILED"
     assert "build failed: 2 workers were lost with it" in waiting.snapshot.error
     assert len(built(tmp_path)) == 2
 
     again = app.process.using(after=[wish]).submit(2)
-    assert again.result(timeout=30) == "2 in /environments/c1", "the next who asks has it made anew"
+    assert again.result(timeout=60) == "2 in /environments/c1", "the next who asks has it made anew"
     assert app.hf.verify() == []
 
 
@@ -115,10 +113,10 @@ def test_an_isolated_process_reads_what_its_run_needed(load: Callable[..., Any],
     with app.hf.worker():
         isolated = app.isolated.using(after=[wish]).submit()
         later = app.isolated_async.using(after=[wish]).submit()
-        value, needed = isolated.result(timeout=30)
+        value, needed = isolated.result(timeout=60)
         assert value == "/environments/c1"
         assert needed == [app.hf.builds.get(wish).run_id]
-        assert later.result(timeout=30) == "/environments/c1"
+        assert later.result(timeout=60) == "/environments/c1"
 
 
 @pytest.mark.contract("Q13", "Q11", "Q3")
@@ -133,7 +131,7 @@ def test_a_build_over_its_time_or_cancelled_is_stopped_with_all_that_it_started(
         pids = wait_for(lambda: (file := tmp_path / "pids.txt").exists() and file.read_text().split())
         if how == "cancel":
             app.hf.cancel(app.hf.builds.get(wish).run_id, reason="no longer wanted")
-        wait_for(lambda: waiting.refresh().snapshot.ended, at_most=40)
+        wait_for(lambda: waiting.refresh().snapshot.ended, at_most=60)
     assert [pid for pid in pids if not gone(int(pid))] == []
     said = {"timeout": "build failed: it timed out: ", "cancel": "build failed: it was cancelled: no longer wanted"}
     assert waiting.snapshot.error.startswith(said[how])

@@ -29,7 +29,7 @@ def marked(marks: Path) -> list[int]:
 def seconds_to_start(app: Any) -> float:
     """How long it takes, on this machine and now, until a run's own process has begun and ended."""
     asked_at = time.monotonic()
-    app.add.submit(1, 2).result(timeout=40)
+    app.add.submit(1, 2).result(timeout=60)
     return time.monotonic() - asked_at
 
 
@@ -44,9 +44,9 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
     app = load("isolated", url)
     with Worker(app.hf, concurrency=2):
         plain, later, run = app.add.submit(1, 2), app.add_async.submit(3, 4), app.everything.submit(tmp_path)
-        assert plain.result(timeout=30) == 3
-        assert later.result(timeout=30) == 7
-        result = run.result(timeout=30)
+        assert plain.result(timeout=60) == 3
+        assert later.result(timeout=60) == 7
+        result = run.result(timeout=60)
 
     assert result["attempt"] == 2
     assert result["first_pid"] != result["pid"], "the second attempt got the step's result from the first one's process"
@@ -68,7 +68,7 @@ def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app
     with Worker(app.hf):
         run = app.fails.submit(how)
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
     snapshot = run.refresh().snapshot
     assert (snapshot.failure_type, snapshot.tries) == ("ERROR", tries)
     if how == "again":
@@ -82,7 +82,7 @@ def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
     with Worker(app.hf):
         run = app.unstorable.submit()
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
     assert run.refresh().snapshot.failure_type == "RESULT_NOT_STORABLE"
 
 
@@ -102,7 +102,7 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
 
     snapshot = run.refresh().snapshot
     assert snapshot.state == "timed_out"
-    assert ("killed" if how in DEAF else "terminated") in snapshot.error
+    assert f"process {'killed' if how in DEAF else 'ended'}" in snapshot.error
     assert len(processes) == 3
     assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
 
@@ -115,12 +115,12 @@ def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
         processes = marked(tmp_path / "marks")
         assert run.cancel(reason="not wanted any more") == "running"
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
         assert all(gone(pid) for pid in processes)
     snapshot = run.refresh().snapshot
     assert snapshot.state == "cancelled"
     assert "not wanted any more" in snapshot.error
-    assert "after it was told" in snapshot.error
+    assert "after it was told to stop" in snapshot.error
 
 
 @pytest.mark.parametrize("job", ["tidy", "tidy_async"])
@@ -131,7 +131,7 @@ def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job:
         wait_for(marks.with_suffix(".started").exists)
         run.cancel()
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
     assert marks.read_text() == "cleaned up"
     assert run.refresh().state == "cancelled"
 
@@ -155,9 +155,9 @@ def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_at
 def test_a_process_that_dies_without_an_answer_is_a_failed_attempt(app: Any, status: int, text: str) -> None:
     with Worker(app.hf):
         once, always = app.dies.submit(status, 1), app.dies.submit(status, 9)
-        assert once.result(timeout=30) == "survived"
+        assert once.result(timeout=60) == "survived"
         with pytest.raises(RunFailed):
-            always.result(timeout=30)
+            always.result(timeout=60)
     snapshot = always.refresh().snapshot
     assert (snapshot.state, snapshot.failure_type, snapshot.tries) == ("failed", "PROCESS_TERMINATED", 2)
     assert text in snapshot.error
@@ -170,7 +170,7 @@ def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: P
         worker, grandchild, _ = marked(tmp_path / "marks")
         os.kill(_parent_of(worker), signal.SIGKILL)
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
         wait_for(lambda: gone(worker) and gone(grandchild))
     assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
     # What had left the group lost its keeper; nothing but a second supervisor could have seen that.
@@ -179,7 +179,7 @@ def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: P
 
 def test_nothing_that_a_run_leaves_behind_outlives_it(app: Any, tmp_path: Path) -> None:
     with Worker(app.hf):
-        left = app.leaves_behind.submit(tmp_path / "marks").result(timeout=30)
+        left = app.leaves_behind.submit(tmp_path / "marks").result(timeout=60)
     assert gone(left)
 
 
@@ -187,8 +187,8 @@ def test_output_is_bounded(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_LINES", 20)
     with Worker(app.hf):
         many, wide = app.talks.submit(5000, 10), app.talks.submit(1, 500_000)
-        many.result(timeout=30)
-        wide.result(timeout=30)
+        many.result(timeout=60)
+        wide.result(timeout=60)
     assert len(events(app, many.id, "LOG")) == 21
     assert "left out" in events(app, many.id, "LOG")[-1]["message"]
     assert max(len(log["message"]) for log in events(app, wide.id, "LOG")) <= output.MAX_LINE + 1
@@ -203,7 +203,7 @@ def test_a_function_that_cannot_be_imported_fails_with_a_clear_reason(sqlite_url
         with Worker(hf):
             run = local.submit()
             with pytest.raises(RunFailed, match="another process can import"):
-                run.result(timeout=30)
+                run.result(timeout=60)
     assert run.snapshot.failure_type == "JOB_NOT_LOADED"
 
 
@@ -212,7 +212,7 @@ def test_a_module_that_cannot_be_loaded_in_the_process_fails_the_run(app: Any, m
     with Worker(app.hf):
         run = app.add.submit(1, 2)
         with pytest.raises(RunFailed, match="could not convert string to float"):
-            run.result(timeout=30)
+            run.result(timeout=60)
     assert run.snapshot.failure_type == "JOB_NOT_LOADED"
 
 
@@ -235,8 +235,8 @@ def mine() -> list[object]:
 
 if __name__ == "__main__":
     with Worker(hf):
-        pid, name, other_id = mine.submit().result(timeout=30)
-        print(pid != os.getpid(), name, hf.get(other_id).result(timeout=30) == os.getpid())
+        pid, name, other_id = mine.submit().result(timeout=60)
+        print(pid != os.getpid(), name, hf.get(other_id).result(timeout=60) == os.getpid())
 """
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
@@ -251,7 +251,7 @@ def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> N
             assert b"secret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
         run.cancel()
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
 
 
 @pytest.mark.contract("L7")
@@ -262,9 +262,9 @@ def test_a_worker_that_is_killed_takes_its_processes_with_it(
     run = app.busy.using(on_crash="fail").submit(tmp_path / "marks", "holds the GIL")
     processes = marked(tmp_path / "marks")
     worker.signal(signal.SIGKILL)
-    wait_for(lambda: all(gone(pid) for pid in processes), at_most=2)
+    wait_for(lambda: all(gone(pid) for pid in processes))
     with Worker(app.hf), pytest.raises(RunFailed):
-        run.result(timeout=30)
+        run.result(timeout=60)
     assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
 
 
@@ -280,18 +280,18 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
     held = run.refresh().snapshot
     with Worker(app.hf):
         sleeper.signal(signal.SIGSTOP)
-        wait_for(lambda: all(gone(pid) for pid in processes), at_most=5)
+        wait_for(lambda: all(gone(pid) for pid in processes))
         wait_for(lambda: marked(marks) != processes)
         assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()
         assert run.refresh().snapshot.attempt == held.attempt + 1
 
         sleeper.signal(signal.SIGCONT)
         sleeper.signal(signal.SIGTERM)
-        sleeper.process.wait(timeout=20)
+        sleeper.process.wait(timeout=60)
         assert run.refresh().state == "running", "the sleeper woke up and changed nothing"
         run.cancel()
         with pytest.raises(RunFailed):
-            run.result(timeout=30)
+            run.result(timeout=60)
     assert run.refresh().snapshot.holder != held.holder
     assert app.hf.verify() == []
 
@@ -304,7 +304,7 @@ def test_the_next_run_of_a_key_starts_when_the_killed_one_is_gone(app: Any, tmp_
         first, second = job.submit(marks, "holds the GIL"), job.submit(marks, "waits")
         for run in (first, second):
             with pytest.raises(RunFailed):
-                run.result(timeout=30)
+                run.result(timeout=60)
     assert [run.refresh().state for run in (first, second)] == ["timed_out", "timed_out"]
     assert second.snapshot.started_at >= first.snapshot.finished_at
     assert not marks.with_suffix(".overlap").exists(), marks.with_suffix(".overlap").read_text()

@@ -12,8 +12,6 @@ from tests.process.support import WorkerProcess, wait_for
 
 from holdfast import RunFilter
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_killed_bulk_does_each_run_again_once(

@@ -17,8 +17,6 @@ from holdfast import Worker
 
 Start = Callable[..., WorkerProcess]
 
-pytestmark = pytest.mark.timeout(150)
-
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def here(request: pytest.FixtureRequest) -> str:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from apps.application import Process
 from apps.system import child as childhood
+from apps.system import ports
 from apps.system.child import Child, Leash
 from tests.process.support import descendants, gone, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 GRACE = 0.5
 
-Start = Callable[[str], Child]
+Start = Callable[..., Child]
+TAKE = "import socket, sys; socket.create_server(('127.0.0.1', int(sys.argv[1])))"
 
 
 @pytest.fixture
@@ -28,13 +32,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     reading, writing = os.pipe()
     started: list[Child] = []
 
-    def start(how: str) -> Child:
+    def start(*how: str, listening: socket.socket | None = None) -> Child:
         child = Child(
-            Process(name="guest", module="tests.process.guest", arguments=(how,)),
+            Process(name="guest", module="tests.process.guest", arguments=how, ready="/" if listening else "ready"),
             leash=Leash(reading=reading, grace=GRACE),
             environment=dict(os.environ),
             log=tmp_path / "guest.log",
-            url="",
+            listening=listening,
         )
         started.append(child)
         child.start()
@@ -81,6 +85,38 @@ def test_one_that_keeps_dying_is_given_up_with_its_last_words(start: Start, monk
     until(child, "failed")
     assert (child.deaths, child.restarts) == (childhood.DEATHS, childhood.DEATHS - 1)
     assert child.reason == "guest ended with exit code 3: no such luck"
+
+
+def test_no_other_process_gets_the_port_of_one_that_is_started_or_started_again(start: Start) -> None:
+    listening = next(ports.listening(10_000 + os.getpid() % 20_000))
+    port = listening.getsockname()[1]
+    child = start("serves", "{fd}", listening=listening)
+    assert _refused(port), "it has not begun to serve"
+    until(child, "up")
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    until(child, "waiting")
+    assert _refused(port), "no process serves the port now"
+    until(child, "up")
+    assert httpx.get(child.url).status_code == 204
+    assert child.url == f"http://127.0.0.1:{port}"
+
+
+def test_one_that_is_not_started_again_gives_its_port_back(start: Start) -> None:
+    listening = next(ports.listening(10_000 + os.getpid() % 20_000))
+    port = listening.getsockname()[1]
+    child = start("serves", "{fd}", listening=listening)
+    until(child, "up")
+    child.terminate()
+    wait_for(child.ended)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def _refused(port: int) -> bool:
+    """Whether another process that asks for this port is refused."""
+    asked = subprocess.run([sys.executable, "-S", "-c", TAKE, str(port)], capture_output=True, check=False, text=True)
+    return "Address already in use" in asked.stderr
 
 
 def test_the_pauses_grow(start: Start) -> None:

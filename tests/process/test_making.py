@@ -13,8 +13,6 @@ from tests.process.support import WorkerProcess, wait_for
 
 from holdfast.depots.base import PARTS
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.contract("L8", "L7")
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
@@ -36,7 +34,7 @@ def test_a_worker_lost_in_the_middle_of_a_file_leaves_the_whole_ones_and_nothing
     assert len(list(parts.iterdir())) == 1, "half of the third frame"
     start_worker("making").ready()
 
-    assert run.result(timeout=40) == 5000
+    assert run.result(timeout=60) == 5000
     shot = Counter(int(line.split()[0]) for line in (tmp_path / "shot.txt").read_text().splitlines())
     assert shot == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}, "only what was not whole was made again"
     assert [found.attempt for found in app.hf.artifacts.of(run.id)] == [1, 1, 2, 2, 2]

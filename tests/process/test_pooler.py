@@ -12,9 +12,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.databases import ODD
 
 from holdfast import Holdfast
-from holdfast.testing.postgres import NOBODY, PostgresServer, free_port
+from holdfast.store.transaction import Transaction
+from holdfast.testing.postgres import NOBODY, PostgresServer, hold_port
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,8 @@ def pooled_url(pgbouncer: str, postgres: PostgresServer, postgres_url: str) -> I
     """The test's database, through a pooler with two connections for everyone."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pgbouncer-"))
     folder.chmod(0o755)
-    port = free_port()
+    held = hold_port()
+    port = held.getsockname()[1]
     (folder / "users.txt").write_text('"postgres" ""\n')
     (folder / "pgbouncer.ini").write_text(
         f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\n"
@@ -55,12 +58,13 @@ def pooled_url(pgbouncer: str, postgres: PostgresServer, postgres_url: str) -> I
         yield url
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
+        held.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait_for(url: str) -> None:
-    for _ in range(100):
+    for _ in range(1200):
         try:
             psycopg.connect(url, connect_timeout=2).close()
             return
@@ -94,3 +98,38 @@ def test_a_pooler_is_recognised_so_that_nothing_is_kept_in_a_session(pooled_url:
             assert connection.prepare_threshold is None
         finally:
             hf.store.dialect.close(connection)
+
+
+def test_behind_a_pooler_each_transaction_states_what_it_relies_on(pooled_url: str, postgres: PostgresServer) -> None:
+    database = pooled_url.rpartition("/")[2]
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        for name, value in ODD.items():
+            admin.execute(f"alter database {database} set {name} = '{value}'")
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [database])
+
+    def said(tx: Transaction) -> tuple[str, ...]:
+        names = ("transaction_isolation", "timezone", "client_encoding")
+        query = ", ".join(f"current_setting('{name}')" for name in names)
+        return tuple(tx._session.execute(f"select {query}", None)[0][0])
+
+    with Holdfast(pooled_url, tick=0.1, lease=3) as hf:
+        store = hf.store
+        ours = ("read committed", "UTC", "UTF8")
+        # Others use the same server connections meanwhile, with settings of their own.
+        with psycopg.connect(pooled_url, autocommit=True) as other:
+            for _ in range(5):
+                other.execute("set timezone = 'Asia/Kathmandu'")
+                other.execute("set datestyle = 'SQL, DMY'")
+                assert store.do(said) == store.read(said) == ours
+                assert store.once(said, write=True) == store.once(said, write=False) == ours
+
+        @hf.job(name="work", key="document")
+        def work(document: str) -> str:
+            return document
+
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            store.once(lambda tx: tx._session.execute("select 1 from nothing", None), write=False)
+        with hf.worker(concurrency=4):
+            runs = work.submit_many([{"document": f"€ {number % 5}"} for number in range(20)])
+            assert {run.result(timeout=60) for run in runs} == {f"€ {number}" for number in range(5)}
+        assert hf.verify() == []

@@ -28,7 +28,6 @@ def smoke(python: Path | str, url: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.timeout(120)
 def test_it_works_on_postgresql_16_too() -> None:
     with postgres_server(16, "--fsync=off") as server:
         assert smoke(sys.executable, server.url) == "all good\n"

@@ -102,6 +102,7 @@ class PostgresDatabase:
         with Holdfast(self.url, prefix=self.prefix) as hf:
             hf.start()
         self._connection = psycopg.connect(self.url, autocommit=True)
+        self._connection.execute("set datestyle = 'ISO'")
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
         hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, prefix=self.prefix, **SETTINGS)
@@ -119,6 +120,7 @@ class PostgresDatabase:
 
     def connection(self, hf: Holdfast) -> Any:
         connection = psycopg.connect(self.url)
+        connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         connection.execute("set local lock_timeout = '200ms'")
         return connection
 

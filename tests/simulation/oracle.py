@@ -43,6 +43,8 @@ class Place:
     due_at: datetime | None = None
     holder: str | None = None
     expires_at: datetime | None = None
+    deadline_at: datetime | None = None
+    expired_seen_at: datetime | None = None
     started_at: datetime | None = None
     cancelled: bool = False
 
@@ -164,6 +166,7 @@ class Oracle:
         self._turns(before, now, commit)
         self._writes(before, now)
         self._seen = now
+        self._neglected(now)
         self._too_early()
 
     def _look_at_the_actors(self) -> None:
@@ -219,7 +222,8 @@ class Oracle:
             found.append((row[0], Place("waits", *row[1:6], **waiting)))
         for row in leases:
             held: dict[str, Any] = {"holder": row[7], "expires_at": instant(row[8]), "cancelled": row[9] is not None}
-            held["started_at"] = instant(row[10])
+            held |= {"started_at": instant(row[10]), "deadline_at": instant(row[11])}
+            held["expired_seen_at"] = instant(row[12])
             found.append((row[0], Place("leases", *row[1:7], **held)))
         for run_id, place in found:
             if run_id in picture.places:
@@ -319,7 +323,7 @@ class Oracle:
         elif place is not None:
             self._require(run_id not in self._asked_to_stop, f"{name} was cancelled and is in {place.place}")
         if was is not None and was.place == "leases" and (place is None or place.place != "leases"):
-            self._left_a_lease(run_id, was, commit)
+            self._left_a_lease(run_id, was, now, commit)
             if place is not None and place.place == "waits" and place.key is not None:
                 strict = policies.from_json(now.runs[run_id][1]).key_order == "strict"
                 self._require(
@@ -370,17 +374,42 @@ class Oracle:
         asked = self._asked_to_stop.get(run_id)
         self._require(asked is None or asked == place.attempt, f"{name} was cancelled and is started again")
 
-    def _left_a_lease(self, run_id: str, was: Place, commit: Commit) -> None:
+    def _left_a_lease(self, run_id: str, was: Place, now: Picture, commit: Commit) -> None:
         name = self.name(run_id)
         if commit.role == "orchestrator":
             assert was.expires_at is not None
             self._require(was.expires_at < commit.now, f"{name}: a lease that had not run out was taken away")
+            seen_for = commit.now - was.expired_seen_at if was.expired_seen_at is not None else timedelta(0)
+            renew_every = commit.process.hf.settings.renew_every
+            self._require(seen_for >= renew_every, f"{name} was taken away too soon after it was seen expired")
+            self._require(not self._world.odds.all_live, f"{name} was taken away, and its worker lives")
+            self._judged(run_id, was, now)
             executing = {
                 (run, attempt) for p in self._world.processes if _works(p) for run, attempt, _ in p.executing()
             }
             self._require((run_id, was.attempt) not in executing, f"{name} was taken away from a worker that does it")
         else:
             self._require(was.holder == _holder(commit), f"{name} was finished by someone who has no lease on it")
+
+    def _judged(self, run_id: str, was: Place, now: Picture) -> None:
+        """A lease that ran out before the deadline means a crash, which costs the run no try if it is requeued."""
+        assert was.expires_at is not None
+        policy, name = policies.from_json(now.runs[run_id][1]), self.name(run_id)
+        if was.cancelled or (was.deadline_at is not None and was.deadline_at <= was.expires_at):
+            return
+        state = _where(now, run_id)
+        self._require(state != "timed_out", f"{name} is timed out, but its worker was lost before the deadline")
+        if policy.on_crash == "requeue" and state != "failed":
+            tries = now.places[run_id].tries
+            self._require(tries == was.tries - 1, f"{name}: the loss of its worker counts as a failure of its own")
+
+    def _neglected(self, now: Picture) -> None:
+        """Takeover comes, however short the workers live."""
+        within = self._world.odds.takeover_within
+        for run_id, place in now.places.items() if within is not None else ():
+            if place.expires_at is not None:
+                late = (self._world.time() - place.expires_at).total_seconds()
+                self._require(late <= (within or 0), f"{self.name(run_id)}: no one takes over, {late:.0f} s late")
 
     def _turns(self, before: Picture, now: Picture, commit: Commit) -> None:
         """A key goes to the oldest due run that waits for it."""
@@ -440,7 +469,7 @@ _PICTURE = [
     "select run_id, key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
     "select run_id, key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
     "select run_id, key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at, "
-    "started_at from holdfast_leases",
+    "started_at, deadline_at, expired_seen_at from holdfast_leases",
 ]
 
 _MOVES = {

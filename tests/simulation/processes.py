@@ -61,6 +61,7 @@ class Process:
         self.world, self.name = world, name
         self.dead = False
         self.paused_until: float | None = None
+        self.blocked_until = 0.0
         self.stunned = False
         """It was paused, and its watch has not looked since."""
         self.waking = 0
@@ -248,6 +249,8 @@ class Client(Process):
     def _joined(self) -> None:
         """Submit inside a transaction of our own, which may be rolled back, or end with this process."""
         world, oracle = self.world, self.world.oracle
+        if world.blocked(self):
+            return
         try:
             connection = world.database.connection(self.hf)
         except Exception:

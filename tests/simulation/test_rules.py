@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from tests.simulation.undoing import SETTLING, Patch, found
 from tests.simulation.world import Odds
 
@@ -30,9 +29,6 @@ from holdfast.policies import Policy
 from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
 from holdfast.tickets import Ticket
-
-pytestmark = pytest.mark.timeout(180)
-
 
 # Moves
 

@@ -21,9 +21,6 @@ from holdfast.submissions import Submission
 from holdfast.testing import FakeClock, Manual
 from holdfast.worker.loop import Cycle
 
-pytestmark = pytest.mark.timeout(180)
-
-
 # What two open transactions do to each other: PostgreSQL
 
 
@@ -195,7 +192,7 @@ def renew_against_ordered_locks(hf: Holdfast, url: str, monkeypatch: Patch) -> i
     with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
         other.execute(lock, [first])
         renewing.start()
-        for _ in range(500):
+        for _ in range(6000):
             row = onlooker.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'").fetchone()
             if row is not None and row[0]:
                 break
@@ -204,7 +201,7 @@ def renew_against_ordered_locks(hf: Holdfast, url: str, monkeypatch: Patch) -> i
             other.execute(lock, [second])
         except psycopg.errors.DeadlockDetected as error:
             deadlocks.append(error)
-    renewing.join(timeout=20)
+    renewing.join(timeout=60)
     return len(deadlocks)
 
 

@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 from tests.simulation.database import postgres_database, sqlite_database
-from tests.simulation.world import SMALLER, Odds, World
+from tests.simulation.world import BLOCKED, CHURNING, SMALLER, Odds, World
 
 from holdfast.testing.postgres import PostgresServer
 
@@ -21,14 +21,12 @@ _numbers = itertools.count()
 
 @pytest.mark.contract(*PROVES)
 @pytest.mark.parametrize("first", range(1, 161, SHARE))
-@pytest.mark.timeout(120)
 def test_every_run_ends_once_whatever_happens(first: int) -> None:
     for seed in range(first, first + SHARE):
         live_through(seed)
 
 
 @pytest.mark.contract(*PROVES)
-@pytest.mark.timeout(120)
 def test_every_run_ends_once_though_processes_stall_all_the_time() -> None:
     for seed in range(21, 41):
         with sqlite_database() as database:
@@ -36,9 +34,26 @@ def test_every_run_ends_once_though_processes_stall_all_the_time() -> None:
         assert failure is None, str(failure)
 
 
+@pytest.mark.contract(*PROVES)
+@pytest.mark.timeout(120)
+def test_lost_runs_are_taken_over_though_every_worker_lives_shorter_than_a_lease() -> None:
+    for seed in range(1, 6):
+        with sqlite_database() as database:
+            failure = World(seed, database, odds=CHURNING).run()
+        assert failure is None, str(failure)
+
+
+@pytest.mark.contract(*PROVES)
+@pytest.mark.timeout(120)
+def test_no_run_is_lost_though_the_database_is_locked_for_longer_than_a_lease() -> None:
+    for seed in range(1, 7):
+        with sqlite_database() as database:
+            failure = World(seed, database, odds=BLOCKED).run()
+        assert failure is None, str(failure)
+
+
 @pytest.mark.contract(*PROVES, "Q18")
 @pytest.mark.parametrize("seed", range(1, 5))
-@pytest.mark.timeout(120)
 def test_every_run_ends_once_on_postgres(seed: int, postgres: PostgresServer) -> None:
     live_through_on_postgres(seed, postgres)
 

@@ -72,9 +72,13 @@ class Lock:
     def __init__(self, world: World) -> None:
         self._world, self._taken = world, False
 
-    def acquire(self) -> bool:
+    def acquire(self, timeout: float = -1) -> bool:
+        give_up_at = self._world.elapsed + timeout if timeout >= 0 else None
         while self._taken:
-            self._world.wait(None, lambda: not self._taken)
+            left = None if give_up_at is None else give_up_at - self._world.elapsed
+            if left is not None and left <= 0:
+                return False
+            self._world.wait(left, lambda: not self._taken)
         self._taken = True
         return True
 

@@ -3,7 +3,8 @@
 Processes (workers with their orchestrators, and clients) run the engine's own code on one real database. They move
 one at a time, in an order that the seed decides, and stop at the borders of transactions and wherever they wait.
 There a process may crash, be paused past its leases, find the database locked or away, or lose the reply to a
-commit; the clock may jump. After every commit the oracle looks. At the end the faults stop, and every run must end.
+commit; the clock may jump; workers may live shorter than a lease, and the database may be locked for longer than one,
+for all of them or for one. After every commit the oracle looks. At the end the faults stop, and every run must end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import greenlet  # type: ignore[import-untyped]
@@ -50,12 +51,41 @@ class Odds:
     stall: float = 0.015
     clock_step: float = 0.004
     shutdown: float = 0.002
+    brief: float = 0.1
+    """How likely a worker lives shorter than a lease."""
+    block: float = 0.0005
+    """How likely no process can write for a while."""
+    block_one: float = 0.0005
+    """How likely one process can't write for a while, and the others can."""
+    all_live: bool = False
+    """No fault ends a worker: then no lease may be taken away."""
+    takeover_within: float | None = None
+    """For how many seconds a lease may stay expired at most, if no other fault delays its takeover."""
     chaos_for: float = 45.0
     settle_for: float = 900.0
 
 
 SMALLER = Odds(workers=2, operations=6)
 """For a database that has to be asked over a socket."""
+QUIET = Odds(
+    features=0,
+    busy=0,
+    away=0,
+    reply_lost=0,
+    crash=0,
+    pause=0,
+    stall=0,
+    clock_step=0,
+    shutdown=0,
+    brief=0,
+    block=0,
+    block_one=0,
+    chaos_for=120,
+)
+CHURNING = replace(QUIET, brief=1, takeover_within=25)
+"""Every worker lives shorter than a lease, and nothing else goes wrong."""
+BLOCKED = replace(QUIET, block=0.004, all_live=True)
+"""The database is locked for longer than a lease, and nothing else goes wrong."""
 
 
 @dataclass(eq=False)
@@ -115,6 +145,7 @@ class World:
         self.elapsed = 1000.0
         self.offset = timedelta(0)
         self.jumped = False
+        self.jumped_at = 0.0
         self.chaos = True
         self.moves: deque[str] = deque(maxlen=40)
         self.count = 0
@@ -127,6 +158,8 @@ class World:
         self._numbers = itertools.count(1)
         self._process_numbers = itertools.count(1)
         self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        self._lives = random.Random(f"lives of {seed}")
+        self.blocked_until = 0.0
         self._commit: Commit | None = None
 
     # A history
@@ -151,9 +184,10 @@ class World:
         self._go_on(until=self.elapsed + self.odds.chaos_for, done=lambda: False)
         self.note("the faults stop")
         self.chaos = False
+        self.blocked_until = 0.0
         for process in self.processes:
-            process.paused_until = None
-        while len(self._working()) < 2:
+            process.paused_until, process.blocked_until = None, 0.0
+        for _ in range(2 - len(self._working())):
             self.start_worker()
         self._go_on(until=self.elapsed + self.odds.settle_for, done=self._all_ended)
         with self.database.engine(HostClock(self), Ids(seed=0)) as onlooker:
@@ -212,6 +246,8 @@ class World:
         actor.at_border, actor.tx_now = False, actor.process.now
         if not write:
             return None
+        if self.blocked(actor.process):
+            return Fault.BUSY
         odds = self.odds
         for fault, chance in (
             (Fault.BUSY, odds.busy),
@@ -234,6 +270,10 @@ class World:
             self.note(f"is stalled after a commit until {actor.wake_at:.1f}")
         self._switch(actor)
 
+    def blocked(self, process: Process) -> bool:
+        """Whether someone else has locked the database, for all or for this process."""
+        return self.elapsed < max(self.blocked_until, process.blocked_until)
+
     def ring_is_lost(self) -> bool:
         return self._happens(self.odds.ring_lost)
 
@@ -248,7 +288,20 @@ class World:
         heapq.heappush(self._planned, (self.elapsed + after, next(self._numbers), work))
 
     def start_worker(self) -> None:
-        self._start(WorkerProcess(self, f"worker-{next(self._process_numbers)}"))
+        if self.elapsed < self.jumped_at + 5:
+            # A process born right after a jump can't know of it. Takeover does not wait for that: decision 0016.
+            self.plan(5, self.start_worker)
+            return
+        process = WorkerProcess(self, f"worker-{next(self._process_numbers)}")
+        self._start(process)
+        if self.chaos and self._lives.random() < self.odds.brief:
+            self.plan(self._lives.uniform(1, 14), lambda: self._end_a_brief_life(process))
+
+    def _end_a_brief_life(self, process: WorkerProcess) -> None:
+        if self.chaos and not process.dead:
+            self.note(f"{process.name} crashes, younger than a lease")
+            process.die()
+            self.plan(self._lives.uniform(0, 2), self.start_worker)
 
     # The scheduler
 
@@ -318,8 +371,14 @@ class World:
         if self._happens(odds.clock_step):
             step = self.random.choice([-120, -20, -2, 2, 20, 120, 1000])
             self.offset += timedelta(seconds=step)
-            self.jumped = True
+            self.jumped, self.jumped_at = True, self.elapsed
             self.note(f"the database's clock jumps by {step} s")
+        if self._happens(odds.block):
+            self.blocked_until = self.elapsed + self.random.choice([5.0, 20.0, 45.0])
+            self.note(f"someone locks the database until {self.blocked_until - 1000:.1f}")
+        if self._happens(odds.block_one):
+            process.blocked_until = self.elapsed + self.random.choice([5.0, 20.0, 45.0])
+            self.note(f"{process.name} can't write until {process.blocked_until - 1000:.1f}")
         if self._happens(odds.crash):
             self.kill(process)
             return True

@@ -1,3 +1,19 @@
+CREATE OR REPLACE FUNCTION public.holdfast_argument(stored text, kind text, path text[])
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+    return coalesce(
+        case kind when 'pipeline' then cast(stored as json) -> 'arguments' else cast(stored as json) end #>> path,
+        'null'
+    );
+exception
+    when data_exception or program_limit_exceeded then
+        return null;
+end
+$function$
+
 column holdfast_artifacts.place text collate "C" not null
 column holdfast_artifacts.run_id text collate "C" not null
 column holdfast_artifacts.name text collate "C" not null
@@ -81,6 +97,20 @@ constraint holdfast_holds_pkey PRIMARY KEY (key, number)
 CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (key, number) WHERE (run_id IS NULL)
 CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (key, number)
 CREATE UNIQUE INDEX holdfast_ix_holds_run ON public.holdfast_holds USING btree (run_id) WHERE (run_id IS NOT NULL)
+CREATE OR REPLACE FUNCTION public.holdfast_json(stored text)
+ RETURNS json
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+    perform cast(stored as jsonb);
+    return cast(stored as json);
+exception
+    when data_exception or program_limit_exceeded then
+        return null;
+end
+$function$
+
 column holdfast_leases.run_id text collate "C" not null
 column holdfast_leases.job text collate "C" not null
 column holdfast_leases.queue text collate "C" not null
@@ -98,6 +128,7 @@ column holdfast_leases.cancel_reason text
 column holdfast_leases.key_limit integer not null
 column holdfast_leases.number integer not null
 column holdfast_leases.place integer
+column holdfast_leases.expired_seen_at timestamp with time zone
 options holdfast_leases (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_leases_check CHECK (((number >= 1) AND (number <= key_limit)))
 constraint holdfast_leases_pkey PRIMARY KEY (run_id)

@@ -114,7 +114,7 @@ CREATE TABLE holdfast_leases (
     deadline_at text,
     cancel_requested_at text,
     cancel_reason text
-, key_limit integer not null default 1, number integer not null default 1 check (number between 1 and key_limit), place integer) without rowid;
+, key_limit integer not null default 1, number integer not null default 1 check (number between 1 and key_limit), place integer, expired_seen_at text) without rowid;
 
 CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null;
 

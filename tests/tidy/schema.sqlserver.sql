@@ -664,3 +664,6 @@ create table holdfast_samples (
     oldest bigint null,
     primary key (minute_at)
 )
+go
+-- When an orchestrator first saw the lease expired; null again after each renewal.
+alter table holdfast_leases add expired_seen_at datetime2(6) null

@@ -15,8 +15,6 @@ from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock
 from holdfast.testing.postgres import PostgresServer
 
-pytestmark = pytest.mark.timeout(180)
-
 NOW = datetime(2026, 6, 3, tzinfo=UTC)
 FINISHED = 60_000
 READY, WAITING = 6_000, 10_500

@@ -25,6 +25,9 @@ MAY_SLEEP = {
 # Who may measure time without the clock, and why.
 MAY_ASK_THE_TIME = {
     "clock.py": "it is the clock",
+    "cli/worker.py": "how close two signals are, which are the machine's own",
+    "store/database_file.py": "how long ago the locks were read, which are the machine's own",
+    "store/dialects/sqlite.py": "how long it waits for the file's lock, which is the machine's own",
     "worker/supervisor.py": "started as a script, it imports nothing of ours",
 }
 MAY_BE_RANDOM = {

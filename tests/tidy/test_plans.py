@@ -17,8 +17,6 @@ from holdfast import Count, Holdfast, RunFilter, searches
 from holdfast.store.queries import sources
 from holdfast.testing.postgres import PostgresServer
 
-pytestmark = pytest.mark.timeout(180)
-
 # Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
 LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}

@@ -11,9 +11,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import psycopg
-import pysqlite3.dbapi2 as pysqlite3
+from tests.databases import sqlite
 
 from holdfast import Holdfast
+from holdfast.testing.postgres import PostgresServer
 
 FOLDER = Path(__file__).parent
 
@@ -21,7 +22,7 @@ FOLDER = Path(__file__).parent
 def test_the_schema_of_sqlite_is_the_one_checked_in(sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         hf.migrate()
-    with contextlib.closing(pysqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
+    with contextlib.closing(sqlite.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
         rows = connection.execute(
             "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' "
             "order by tbl_name, type <> 'table', name"
@@ -30,10 +31,11 @@ def test_the_schema_of_sqlite_is_the_one_checked_in(sqlite_url: str) -> None:
     compare("sqlite", "\n\n".join(f"{row[0]};" for row in rows))
 
 
-def test_the_schema_of_postgres_is_the_one_checked_in(postgres_url: str) -> None:
-    with Holdfast(postgres_url) as hf:
+def test_the_schema_of_postgres_is_the_one_checked_in(postgres: PostgresServer, postgres_url: str) -> None:
+    url = postgres.url_of(postgres_url.rpartition("/")[2])  # of a superuser, whose tables are in `public`
+    with Holdfast(url) as hf:
         hf.migrate()
-    with psycopg.connect(postgres_url) as connection:
+    with psycopg.connect(url) as connection:
         rows = connection.execute(POSTGRES_SCHEMA).fetchall()
 
     compare("postgres", "\n".join(row[0] for row in rows))

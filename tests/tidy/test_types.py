@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PROGRAM = """
 from holdfast import Context, Holdfast
 
@@ -39,7 +37,6 @@ def wrong() -> None:
 """
 
 
-@pytest.mark.timeout(120)
 def test_a_wrong_argument_is_an_error_of_mypy(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

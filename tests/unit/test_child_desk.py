@@ -13,8 +13,6 @@ from holdfast.worker import wire
 from holdfast.worker.child import PipeDesk
 from holdfast.worker.supervisor import Lines, line
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.mark.contract("L8", "S4")
 def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
@@ -43,9 +41,9 @@ def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
     finally:
         ours.shutdown(socket.SHUT_RDWR)
-        worker.join(timeout=10)
+        worker.join(timeout=60)
         for thread in threading.enumerate():
             if thread.name == "holdfast-desk-reader":
-                thread.join(timeout=10)  # or it would read from a socket that is closed
+                thread.join(timeout=60)  # or it would read from a socket that is closed
         ours.close()
         theirs.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mssql_python import exceptions
 from mssql_python.connection_string_parser import _ConnectionStringParser as DriversParser
 
-from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection
+from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.dialects.sqlserver import STATES, SqlServerDialect, connection_string
 
@@ -128,6 +128,23 @@ def test_an_error_of_the_driver_becomes_what_it_means(
     dialect: SqlServerDialect, state: str, text: str, expected: type[Exception]
 ) -> None:
     assert type(dialect.translate(error(state, text))) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Login failed for user 'ada'.", StoreRefused),
+        ("Login failed for user 'ada'. Reason: Server is in script upgrade mode.", StoreUnavailable),
+        ("Cannot open database 'work' requested by the login.", StoreUnavailable),  # it may be recovering
+    ],
+)
+def test_a_wrong_login_is_told_from_a_server_that_starts(text: str, expected: type[Exception]) -> None:
+    def make() -> Any:
+        raise error("28000", text)
+
+    with pytest.raises(expected) as caught:
+        SqlServerDialect("mssql://user:password@localhost/work", make=make).connect()
+    assert type(caught.value) is expected
 
 
 def test_a_connection_that_broke_while_idle_is_known(dialect: SqlServerDialect) -> None:

@@ -45,7 +45,7 @@ class Server:
 
     def start(self) -> None:
         self._thread.start()
-        for _ in range(1000):
+        for _ in range(6000):
             if self.uvicorn.started:
                 return
             assert self._thread.is_alive(), "the server did not start"
@@ -64,7 +64,7 @@ class Server:
         headers = dict(options.pop("headers", {}))
         if role is not None and not cookie:
             headers["Authorization"] = f"Bearer {self.token_of(role)}"
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=20, verify=NO_TLS, **options)
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=NO_TLS, **options)
         self._clients.append(client)
         if role is not None and cookie:
             signed_in = client.post("/sign-in", data={"token": self.token_of(role)})
@@ -80,7 +80,7 @@ class Server:
         if self.site is not None:
             self.site.streams.close()
         self.uvicorn.should_exit = True
-        self._thread.join(10)
+        self._thread.join(60)
         self._socket.close()
         assert not self._thread.is_alive(), "the server did not stop"
 

@@ -53,7 +53,7 @@ def test_no_path_leads_out_of_the_static_files(shared: Server, path: str) -> Non
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read(shared: Server) -> None:
-    with socket.create_connection(("127.0.0.1", shared.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=60) as raw:
         raw.sendall(b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000001\r\n\r\n")
         answer = raw.makefile("rb").read()  # to the end: the connection is closed, whatever would still come
     assert answer.startswith(b"HTTP/1.1 413")
@@ -61,7 +61,7 @@ def test_a_body_that_says_it_is_too_large_is_not_read(shared: Server) -> None:
 
 
 def test_a_body_in_pieces_is_read_no_further_than_it_may_be(shared: Server) -> None:
-    with socket.create_connection(("127.0.0.1", shared.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=60) as raw:
         head = f"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         raw.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         piece = b"x" * 100_000

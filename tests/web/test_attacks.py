@@ -92,7 +92,7 @@ def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatc
         "POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
         "Content-Length: 50\r\n\r\ntoken="
     )
-    with socket.create_connection(("127.0.0.1", shared.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=60) as connection:
         connection.sendall(head.encode())
         assert b" 408 " in connection.recv(1000)
 
@@ -106,13 +106,13 @@ def test_a_connection_that_says_nothing_is_let_go(shared: Server, monkeypatch: p
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         for said in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):
-            with socket.create_connection(listening.getsockname(), timeout=10) as connection:
+            with socket.create_connection(listening.getsockname(), timeout=60) as connection:
                 connection.sendall(said)
                 with contextlib.suppress(ConnectionResetError):
                     while connection.recv(10_000):
                         pass
         over.set()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -302,7 +302,7 @@ def test_events_are_followed_until_the_run_has_ended(hf: Holdfast, client: Clien
     reader = threading.Thread(target=follow)
     reader.start()
     run.cancel()
-    reader.join(20)
+    reader.join(60)
     assert told[0] == "RUN_QUEUED"
     assert told[-1] == "RUN_CANCELLED"
 

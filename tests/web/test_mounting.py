@@ -228,7 +228,7 @@ def test_a_stream_does_not_keep_someone_elses_server_from_stopping(sqlite_url: s
             process.send_signal(signal.SIGTERM)
             for _ in lines:
                 pass
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     finally:
         process.kill()
         process.communicate()

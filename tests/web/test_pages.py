@@ -73,7 +73,7 @@ def fill(hf: Holdfast, clock: FakeClock) -> dict[str, str]:
     made["succeeded"] = jobs["press.render"].submit(document_id="doc-1", text=HOSTILE).id
     made["failed"] = jobs["press.fail"].using(tags={"tenant": HOSTILE}).submit(text=HOSTILE).id
     manual.run_all()
-    for state, outcome in (("timed_out", TimedOut("over its window")), ("long", Failed("x" * 5_000_000))):
+    for state, outcome in (("timed_out", TimedOut("Timed out after 2 s")), ("long", Failed("x" * 5_000_000))):
         made[state] = jobs["press.fail"].submit(text="late").id
         clock.advance(3)
         worker.finish(worker.claim()[0], outcome)

@@ -1,13 +1,12 @@
 """python -m apps.dailybrief.samples.server: serves the feeds of the samples on 127.0.0.1, puts them into the catalogue,
 and asks once for each job by hand, so that a brief is there within a minute.
 
-`APP_PORT` is where it listens. It is ready when it prints so; the rest is the worker's.
+It listens on any free port. It is ready when it prints so; the rest is the worker's.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
@@ -33,7 +32,7 @@ def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     engine.prepare()
-    with serving(engine.settings.zone, port=int(os.environ.get("APP_PORT") or 0)) as server:
+    with serving(engine.settings.zone) as server:
         base = f"http://127.0.0.1:{server.server_port}"
         put_into_catalogue(base)
         log.info("ready: %d feeds at %s", len(PAPERS), base)

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from apps.dailybrief.samples.feeds import SampleFeeds
 
 
-def serving(zone: ZoneInfo, *, port: int = 0) -> ThreadingHTTPServer:
-    """A server of the feeds on 127.0.0.1, as they are from now on; let it `serve_forever`."""
+def serving(zone: ZoneInfo) -> ThreadingHTTPServer:
+    """A server of the feeds on a free port of 127.0.0.1, as they are from now on; let it `serve_forever`."""
     feeds = SampleFeeds(datetime.now(UTC), zone)
 
     class Handler(BaseHTTPRequestHandler):
@@ -31,4 +31,4 @@ def serving(zone: ZoneInfo, *, port: int = 0) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast import outcomes
+from holdfast import codec, outcomes
 from holdfast.builds import STATES, Build
 from holdfast.cli import exits, operators, screen, shapes, show, targets
 from holdfast.cli.runs import json_option
@@ -165,6 +165,8 @@ def _name(build: Build) -> str:
 
 
 def _note(build: Build) -> str:
+    if build.unreadable is not None:
+        return codec.marker(build.unreadable)
     match build.state:
         case "stale":
             return build.because or ""

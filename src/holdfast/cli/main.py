@@ -14,6 +14,7 @@ import click
 
 from holdfast.cli import completion, exits, screen, servers
 from holdfast.cli.artifacts import artifacts
+from holdfast.cli.backup import backup
 from holdfast.cli.builds import builds
 from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
@@ -131,6 +132,7 @@ for each in (
     artifacts,
     migrate,
     verify,
+    backup,
     retain,
     doctor,
     tokens,

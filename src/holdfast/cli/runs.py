@@ -133,16 +133,24 @@ def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
 
 def _arguments(hf: Holdfast, run: Snapshot) -> Any:
     """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
+    args = run.args if isinstance(run.args, dict) else {}
     match run.kind:
-        case "pipeline":
-            return run.args["arguments"]
+        case "pipeline" if "arguments" in args:
+            return args["arguments"]
         case "stage":
             return None
-        case "segment" if run.parent_id is not None:
-            stages = hf.snapshot(run.parent_id).args["stages"]
-            split = next(stage["split"] for stage in stages if stage["name"] == run.stage)
-            return {split["parameter"]: run.args["value"]}
+        case "segment" if run.parent_id is not None and "value" in args:
+            return {_parameter(hf, run.parent_id, run.stage): args["value"]}
     return run.args
+
+
+def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:
+    """The parameter that gets the value of a segment of this stage."""
+    try:
+        stages = hf.snapshot(pipeline_id).args["stages"]
+        return str(next(one["split"]["parameter"] for one in stages if one["name"] == stage))
+    except (KeyError, TypeError, StopIteration):
+        return "value"
 
 
 @runs.command(short_help="Why a run is where it is.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import click
 from rich.text import Text
 
-from holdfast import workers
+from holdfast import codec, workers
 from holdfast.cli import exits, operators, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.doors.schedules import ScheduleInfo
@@ -183,8 +183,15 @@ def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]
         _local(info.next_at, info),
         screen.instant(info.last.scheduled_for) if info.last else "",
         _outcome(info.last.outcome) if info.last else "",
-        screen.short(_schedule_note(info, now) or unserved or "", 60),
+        screen.short("; ".join(_warnings(info)) or _schedule_note(info, now) or unserved or "", 100),
     ]
+
+
+def _warnings(info: ScheduleInfo) -> Iterator[str]:
+    if info.unreadable is not None:
+        yield codec.marker(info.unreadable)
+    if info.others:
+        yield f"another definition is running on worker {', '.join(info.others)}"
 
 
 def _schedule_note(info: ScheduleInfo, now: datetime) -> str:

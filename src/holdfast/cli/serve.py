@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from holdfast.cli import exits, screen, targets
-from holdfast.cli.worker import LEVELS, Signals, log_to_stderr
+from holdfast.cli.worker import LEVELS, Signals, log_to_stderr, outlasts, wait_option
 from holdfast.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
     from holdfast.web.access import Access
     from holdfast.web.serve import Address
     from holdfast.web.site import Site
@@ -25,6 +27,9 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @targets.target_argument()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: any that is free.")
+@click.option(
+    "--fd", type=click.IntRange(0), help="Serve a listening socket that this process inherits, by its number."
+)
 @click.option("--worker/--no-worker", default=False, show_default=True, help="Run what is queued, too.")
 @click.option("-q", "--queues", help="Queues that the worker serves, comma-separated.")
 @click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once of the worker.")
@@ -32,11 +37,13 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tls-key", type=FILE, help="Its key, unless it is in the same file.")
 @click.option("--insecure", is_flag=True, help="Serve others than this machine without TLS.")
 @click.option("--allowed-host", multiple=True, metavar="NAME", help="A name that the server goes by (a proxy's).")
+@wait_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="What stderr shows.")
 def serve(
     target: str,
     host: str,
     port: int,
+    fd: int | None,
     worker: bool,
     queues: str | None,
     concurrency: int | None,
@@ -44,6 +51,7 @@ def serve(
     tls_key: Path | None,
     insecure: bool,
     allowed_host: tuple[str, ...],
+    wait: float,
     log_level: str,
 ) -> int:
     """Serve the API and the dashboard, and print the URL that opens signed in.
@@ -58,6 +66,7 @@ def serve(
     holdfast serve app:site --worker                  (a holdfast.web.Site: pages of your own, too)
     holdfast serve postgresql://localhost/work --port 8701
     holdfast serve app:hf --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    holdfast serve app:hf --fd 3                      (a socket of systemd's, or of another supervisor's)
     """
     try:
         from holdfast.web.serve import Address
@@ -68,7 +77,12 @@ def serve(
         raise click.BadParameter("a key needs its certificate: --tls-cert", param_hint="--tls-key")
     if not worker and (queues is not None or concurrency is not None):
         raise click.BadParameter("these are the worker's: add --worker", param_hint="--queues / --concurrency")
-    address = Address(host=host, port=port, certificate=tls_cert, key=tls_key, insecure=insecure)
+    if fd is not None and _given("host", "port"):
+        raise click.BadParameter("the socket has its address already: leave out --host and --port", param_hint="--fd")
+    if fd is None:
+        address = Address(host=host, port=port, certificate=tls_cert, key=tls_key, insecure=insecure)
+    else:
+        address = Address.of(fd, certificate=tls_cert, key=tls_key, insecure=insecure)
     address.check()
     site = targets.site(target)
     with site.hf if site else targets.application(target) if worker else targets.either(target, here=True) as hf:
@@ -76,24 +90,30 @@ def serve(
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
         working = Worker(hf, queues=names, concurrency=concurrency) if worker else None
-        return _serve(site or Site(hf), address, working, hosts=allowed_host)
+        return _serve(site or Site(hf), address, working, hosts=allowed_host, wait=wait)
 
 
-def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple[str, ...]) -> int:
+def _given(*options: str) -> bool:
+    source = click.get_current_context().get_parameter_source
+    return any(source(option) is not ParameterSource.DEFAULT for option in options)
+
+
+def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple[str, ...], wait: float) -> int:
     from holdfast.web.serve import Server, room_for
 
     hf, access = site.hf, site.access
     token = None if access.takes_a_token or access.is_custom else hf.ids.secret()
     if token is not None:
         access.take(token)
-    hf.start()
+    stop = Signals()
+    stop.listen()
+    if not outlasts(hf.start, hf, stop, wait=wait):
+        return exits.OK
     with address.listen() as listening:
         room_for(hf.settings.max_streams)
-        stop = Signals()
-        server = Server(site, address, hosts=hosts, until=lambda: _over(stop, working))
-        stop.listen()
-        if working is not None:
-            working.start()
+        server = Server(site, address, hosts=hosts, until=lambda: _over(hf, stop, working))
+        if working is not None and not outlasts(working.start, hf, stop, wait=wait):
+            return exits.OK
         url = address.url(listening.getsockname()[1], token=token)
         # The one line of standard output: a program that starts us learns from it where we are.
         click.echo(url)
@@ -101,6 +121,7 @@ def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple
         doing = f"worker {working.id} runs what is queued" if working is not None else "no worker runs here"
         screen.note(f"serving {targets.place(hf)}; {who}; {doing}; Ctrl-C stops")
         server.run(sockets=[listening])
+    hf.store.require_safe()
     return _ended(working, asked=stop.asked.is_set())
 
 
@@ -108,8 +129,10 @@ def _opens(access: Access) -> str:
     return "the application knows who may come in" if access.is_custom else "your HOLDFAST_TOKEN opens it"
 
 
-def _over(stop: Signals, working: Worker | None) -> bool:
+def _over(hf: Holdfast, stop: Signals, working: Worker | None) -> bool:
     """Whether it is time to stop; the worker claims no more while requests are still answered."""
+    if hf.store.dialect.unsafe is not None:
+        return True
     if working is None:
         return stop.asked.is_set()
     if stop.asked.is_set():

@@ -24,14 +24,13 @@ from holdfast.workers import Task, WorkerInfo
 def run(snapshot: Snapshot) -> dict[str, Any]:
     """A run: every field of Snapshot, with `result` and `policy` as JSON values."""
     fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__}
-    result = None if snapshot.result is None else codec.load(snapshot.result)
-    return fields | {"result": result, "policy": codec.load(snapshot.policy.to_json())}
+    return fields | {"result": codec.shown(snapshot.result), "policy": codec.load(snapshot.policy.to_json())}
 
 
 def build(made: Build) -> dict[str, Any]:
     """A build: every field of Build, its run's id as `id`, with `result` as a JSON value."""
     fields = {name: getattr(made, name) for name in Build.__dataclass_fields__ if name != "run_id"}
-    return {"id": made.run_id} | fields | {"result": None if made.result is None else codec.load(made.result)}
+    return {"id": made.run_id} | fields | {"result": codec.shown(made.result)}
 
 
 def pipeline(info: PipelineInfo) -> dict[str, Any]:

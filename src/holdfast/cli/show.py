@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from holdfast import codec
 from holdfast.cli import screen, telling
 from holdfast.events import Event
 from holdfast.progress import Progress
@@ -68,6 +69,8 @@ def _row(shown: Snapshot, far: Progress | None, now: datetime) -> list[str | Tex
 
 def _note(shown: Snapshot, far: Progress | None) -> str:
     """The one thing to know about it."""
+    if shown.unreadable is not None:
+        return codec.marker(shown.unreadable)
     if shown.cancel_requested_at is not None and not shown.ended:
         return "asked to stop"
     if shown.failure_type is not None:
@@ -103,6 +106,7 @@ def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime)
         "takeovers": str(shown.takeovers) if shown.takeovers else "",
         "holder": shown.holder,
         "failure type": shown.failure_type,
+        "unreadable": shown.unreadable,
     }
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)

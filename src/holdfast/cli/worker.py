@@ -7,15 +7,29 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from types import FrameType
 
 import click
 
+from holdfast import outages
 from holdfast.cli import exits, screen, targets
 from holdfast.engine import Holdfast
 from holdfast.worker.worker import Role, Worker
 
+TOGETHER = 2.0  # seconds: signals closer than this count as one
 LEVELS = ("debug", "info", "warning", "error")
+
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=60,
+    show_default=True,
+    help="How long to wait for a database that restarts or is not up yet.",
+)
 
 
 @click.command()
@@ -27,6 +41,7 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
 @click.option("--drain", is_flag=True, help="Stop when there is nothing left to do.")
 @click.option("--no-orchestrator", is_flag=True, help="Leave what waits and what was lost to other processes.")
+@wait_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
 def worker(
     app: str,
@@ -35,13 +50,14 @@ def worker(
     exclusive: str | None,
     drain: bool,
     no_orchestrator: bool,
+    wait: float,
     log_level: str,
 ) -> int:
     """Run what is queued.
 
     APP is module:attribute (or path/app.py:attribute). SIGTERM or Ctrl-C: claim no more, let running work finish
-    within `shutdown_grace`, hand back the rest (exit 4, or 0 if nothing was left). A second signal stops at once
-    (exit 5); other workers take over when the leases run out.
+    within `shutdown_grace`, hand back the rest (exit 4, or 0 if nothing was left). A second signal, at least 2 s later,
+    stops at once (exit 5); other workers take over when the leases run out.
 
     \b
     holdfast worker app:hf
@@ -56,13 +72,15 @@ def worker(
     with targets.application(app) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
         role: Role = "worker" if no_orchestrator else "both"
-        return _work(hf, Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role))
+        working = Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
+        return _work(hf, working, wait=wait)
 
 
 @click.command()
 @targets.target_argument("app")
+@wait_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
-def orchestrator(app: str, log_level: str) -> int:
+def orchestrator(app: str, wait: float, log_level: str) -> int:
     """Move what waits and take over what was lost, and run nothing.
 
     Every worker does that, too, unless it is started with --no-orchestrator. Schedules need the application's code, so
@@ -73,13 +91,14 @@ def orchestrator(app: str, log_level: str) -> int:
     """
     with targets.application(app) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
-        return _work(hf, Worker(hf, role="orchestrator"))
+        return _work(hf, Worker(hf, role="orchestrator"), wait=wait)
 
 
-def _work(hf: Holdfast, working: Worker) -> int:
+def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
     stop = Signals()
     stop.listen()
-    working.start()
+    if not outlasts(working.start, hf, stop, wait=wait):
+        return exits.OK
     _announce(hf, working)
     while working.alive and not stop.asked.wait(0.2):
         pass
@@ -111,21 +130,36 @@ def _announce(hf: Holdfast, working: Worker) -> None:
         screen.note("warning: this application has no jobs; is the module that defines them imported?", style="yellow")
 
 
+def outlasts(start: Callable[[], object], hf: Holdfast, stop: Signals, *, wait: float) -> bool:
+    """Start, and wait so long for the database; False if a signal came first."""
+    started = outages.outlast(start, wait=timedelta(seconds=wait), clock=hf.clock, stopping=stop.asked)
+    if not started:
+        screen.note("stopped before the database answered")
+    return started
+
+
 class Signals:
-    """The first SIGTERM or SIGINT asks, the second ends the process there and then."""
+    """The first SIGTERM or SIGINT asks, the second ends the process there and then.
+
+    A container runtime or a shell may signal the process and its group, so signals that come together count as one.
+    """
 
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self._asked_at = 0.0
 
     def listen(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._heard)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.asked.is_set() and time.monotonic() - self._asked_at < TOGETHER:
+            return
         if self.asked.is_set():
             # No buffers, no locks: whatever the process is in the middle of, it ends.
             os.write(2, b"stopped at once; the leases run out and others take over\n")
             os._exit(exits.STOPPED)
+        self._asked_at = time.monotonic()
         self.asked.set()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast import operations, schedules, slots, triggers
+from holdfast import operations, schedules, slots, triggers, workers
 from holdfast.errors import ScheduleNotFound
 from holdfast.handles import Run
 from holdfast.jobs import Job, job_name
@@ -44,6 +44,10 @@ class ScheduleInfo:
     next_at: datetime | None
     words: str = ""
     """The trigger as one would say it."""
+    others: tuple[str, ...] = ()
+    """Live workers whose code has another definition of the schedule. They claim none of its slots."""
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why."""
 
 
 class Schedules:
@@ -56,7 +60,8 @@ class Schedules:
         """Every schedule that a worker has ever written down, and those of the code that is here."""
 
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
-            found = {standing.name: self._info(tx, standing) for standing in schedules.list_all(tx)}
+            alive = workers.live(tx)
+            found = {standing.name: self._info(tx, standing, alive) for standing in schedules.list_all(tx)}
             new = {name: self._new(tx, schedule) for name, schedule in self._hf.scheduled.items() if name not in found}
             return [info for _, info in sorted((found | new).items())]
 
@@ -120,7 +125,7 @@ class Schedules:
 
     def _get(self, tx: Transaction, name: str) -> ScheduleInfo:
         standing = self._standing(tx, name)
-        return self._new(tx, standing) if isinstance(standing, Schedule) else self._info(tx, standing)
+        return self._new(tx, standing) if isinstance(standing, Schedule) else self._info(tx, standing, workers.live(tx))
 
     def _standing(self, tx: Transaction, name: str) -> schedules.Standing | Schedule:
         """As its row says; as the code here says, where no worker has started with it yet."""
@@ -158,8 +163,8 @@ class Schedules:
             next_at=coming[0] if coming else None,
         )
 
-    def _info(self, tx: Transaction, standing: schedules.Standing) -> ScheduleInfo:
-        standing = self._here(standing)
+    def _info(self, tx: Transaction, standing: schedules.Standing, alive: Sequence[workers.WorkerInfo]) -> ScheduleInfo:
+        standing, stored = self._here(standing), schedules.digest(standing.spec)
         last = slots.last(tx, standing.name, limit=1)
         coming = self._coming(tx, standing, 1)
         return ScheduleInfo(
@@ -174,6 +179,8 @@ class Schedules:
             seen_at=standing.seen_at,
             last=last[0] if last else None,
             next_at=coming[0] if coming else None,
+            others=tuple(worker.id for worker in alive if worker.schedules.get(standing.name, stored) != stored),
+            unreadable=standing.unreadable,
         )
 
     def _here(self, standing: schedules.Standing) -> schedules.Standing:

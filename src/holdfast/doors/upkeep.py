@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from holdfast import checkups, clearing, inspections, retention, stores
@@ -13,6 +14,7 @@ from holdfast.inspections import Finding
 from holdfast.retention import Removed
 from holdfast.settings import Settings
 from holdfast.store import migrate
+from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.store import Store
 
 
@@ -49,6 +51,13 @@ class Upkeep:
         limits = retention.limits(self.settings, now or self.clock.now())
         steps = clearing.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
         return sum(steps, start=Removed())
+
+    def backup(self, path: str | Path, *, progress: Progress = lambda copied, total: None) -> Backup:
+        """Copy a SQLite database to a new file while workers and servers go on; the copy is checked.
+
+        `progress` is called with the pages that were copied and the pages in all.
+        """
+        return self._store.backup(Path(path), progress=progress)
 
     def migrate(self) -> int:
         """Create or update the tables; how many migrations were applied."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from holdfast import codec, runs, wishes
+from holdfast import codec, outcomes, runs, waits, wishes
+from holdfast.errors import Unreadable
 from holdfast.orchestrator import promote
-from holdfast.store.transaction import Transaction
+from holdfast.outcomes import Ending, Failed
+from holdfast.store.transaction import Row, Transaction
+from holdfast.submissions import needed_of
 from holdfast.wishes import Wish
 
 
 def settle(tx: Transaction, *, limit: int) -> int:
     """Give up to `limit` asks their builds; how many were found."""
     rows = tx.all("find_asks", limit=limit)
+    failed = _fail_unreadable(tx, rows)
+    rows = [row for row in rows if row["run_id"] not in failed]
     if not rows:
-        return 0
+        return len(failed)
     found = wishes.settle(tx, map(Wish.of, rows), make=runs.make)
     # From here on no one can cancel these runs under our hands and leave a need without its wait.
     waiting = {row["run_id"] for row in tx.all("lock_waits", ids=sorted({row["run_id"] for row in rows}))}
@@ -23,17 +29,45 @@ def settle(tx: Transaction, *, limit: int) -> int:
     needs: dict[tuple[str, str], int] = {}
     # Read only now: another orchestrator may have given one of these runs a part of its builds while we waited for it.
     asking = tx.all("get_submissions", ids=sorted({one["run_id"] for one in gone})) if gone else ()
-    needed: dict[str, list[str | None]] = {run["id"]: codec.load(run["needed"]) for run in asking}
+    needed = {run["id"]: _needed(run["needed"]) for run in asking}
     for row in (asked[one["run_id"], one["number"]] for one in gone):
         build = found[Wish.of(row)]
-        needed[row["run_id"]][row["number"]] = build.run_id
+        if (names := needed[row["run_id"]]) is not None:
+            names[row["number"]] = build.run_id
         if not build.met:
             needs[build.run_id, row["run_id"]] = row["must_succeed"]
     if needed:
-        tx.put("set_needed", rows=[{"id": one, "needed": codec.compact(all_)} for one, all_ in sorted(needed.items())])
+        readable = sorted((run_id, names) for run_id, names in needed.items() if names is not None)
+        tx.put("set_needed", rows=[{"id": run_id, "needed": codec.compact(names)} for run_id, names in readable])
     new = _need(tx, needs)
     promote.subtract(tx, Counter(one["run_id"] for one in gone) - Counter(run_id for _, run_id in new), bad={})
-    return len(gone)
+    return len(gone) + len(failed)
+
+
+def _fail_unreadable(tx: Transaction, rows: Sequence[Row]) -> set[str]:
+    """End the runs whose asks can't be decoded: they would wait for ever, and keep the others from their builds."""
+    damaged: dict[str, str] = {}
+    for row in rows:
+        try:
+            Wish.of(row)
+        except (ValueError, KeyError, TypeError) as error:
+            damaged[row["run_id"]] = f"a build that it needs can't be decoded: {error}"
+    if not damaged:
+        return set()
+    removed = waits.remove(tx, sorted(damaged))
+    waits.need_nothing(tx, [ticket.run_id for ticket in removed])
+    outcomes.end(
+        tx, [Ending(ticket=ticket, outcome=Failed("RUN_UNREADABLE", damaged[ticket.run_id])) for ticket in removed]
+    )
+    return set(damaged)
+
+
+def _needed(text: str) -> list[str | None] | None:
+    """What a run needs, in order; None if that can't be decoded: the worker that claims the run fails it."""
+    try:
+        return list(needed_of(text))
+    except Unreadable:
+        return None
 
 
 def _need(tx: Transaction, needs: dict[tuple[str, str], int]) -> list[tuple[str, str]]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import outcomes, plans, results, runs, waits
+from holdfast import codec, outcomes, plans, results, runs, waits
 from holdfast.context import is_segment_name
+from holdfast.errors import NotSerialisable
 from holdfast.outcomes import Ending, Failed
 from holdfast.plans import SKIP, Plan, Stage
 from holdfast.store.transaction import Row, Transaction
@@ -33,12 +34,15 @@ def stages(tx: Transaction, *, limit: int) -> int:
             break
         try:
             plan = plans.load(row["args"])
-        except (KeyError, TypeError, ValueError):
-            continue  # of another version of ours: whoever can read it makes the segments
+        except (KeyError, TypeError, ValueError, NotSerialisable) as error:
+            # The plan may be of another version of Holdfast: a process that knows it makes the segments.
+            if not codec.is_json(row["args"]):
+                moved += _fail(tx, row, Failed("RUN_UNREADABLE", f"its pipeline's plan can't be decoded: {error}"))
+            continue
         try:
             moved += _expand(tx, row, plan, limit=limit - moved)
-        except NotSegments as error:
-            moved += _fail(tx, row, str(error))
+        except (NotSegments, NotSerialisable) as error:
+            moved += _fail(tx, row, Failed("NOT_SEGMENTS", str(error)))
     return moved
 
 
@@ -74,6 +78,8 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
 def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
     """The names and values of a stage's segments; a list's are numbered from 0."""
     [ended] = results.of(tx, [source.run_id])
+    if ended.result is not None and not codec.is_json(ended.result):
+        raise NotSegments(f"the result of stage {source.name} can't be decoded")
     match ended.value:
         case list() as values:
             return [(str(number), value) for number, value in enumerate(values)]
@@ -116,8 +122,8 @@ def _insert(
     return runs.add(tx, new) if new else []
 
 
-def _fail(tx: Transaction, row: Row, error: str) -> int:
+def _fail(tx: Transaction, row: Row, outcome: Failed) -> int:
     failed = waits.remove(tx, [row["run_id"]])
     waits.need_nothing(tx, [ticket.run_id for ticket in failed])
-    outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("NOT_SEGMENTS", error)) for ticket in failed])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=outcome) for ticket in failed])
     return len(failed)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from holdfast import workers
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreBusy
 from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
 from holdfast.settings import Settings
@@ -39,19 +39,20 @@ class Orchestrator:
         look: Callable[[], Pulse],
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
+        on_busy: Callable[[StoreBusy], None] = lambda error: None,
         timetable: Timetable | None = None,
         chore: Callable[[], None] = lambda: None,
         moves: bool = True,
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
         self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
+        self._on_busy = on_busy
         self._timetable = timetable or Timetable(store, {})
         self._moves = moves
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
         self._needs_exist = True
         self._cursor: tuple[str, str] | None = ("", "")
-        self._born = clock.elapsed()
         self.bell = Bell()
 
     def heard(self, rung: set[str], ended: list[str]) -> None:
@@ -90,6 +91,8 @@ class Orchestrator:
                 wait = self.tick()
             except HoldfastError as error:
                 log.warning("orchestrator: %s; trying again at the next tick", error)
+                if isinstance(error, StoreBusy):
+                    self._on_busy(error)
                 wait = self._settings.tick.total_seconds()
             except Exception:
                 log.exception("orchestrator failed; trying again at the next tick")
@@ -150,14 +153,12 @@ class Orchestrator:
     def _recover(self, tx: Transaction) -> list[recover.Takeover]:
         # Asked inside the transaction: while we waited for it the clock may have jumped, and others have followed it.
         self._store.follow_clock()
-        return recover.expired(tx, limit=BATCH) if self._can_judge() else []
+        return recover.expired(tx, wait=self._settings.takeover_wait, limit=BATCH) if self._can_judge() else []
 
     def _can_judge(self) -> bool:
-        """Only who has itself been heard for one lease may call others lost, and only by a clock that has not jumped
-        for two: one in which a worker may still claim by its old time, and one for that claim's lease to be renewed."""
-        age = timedelta(seconds=self._clock.elapsed() - self._born)
-        settled = self._clock.settled_for() >= 2 * self._settings.lease
-        return age >= self._settings.lease and settled and self._may_recover()
+        """Whether we may mark and take away leases: our own heartbeat is fresh, and our clock has not jumped for one
+        lease. A process that lives shorter than a lease may judge too: the marks are in the database."""
+        return self._clock.settled_for() >= self._settings.lease and self._may_recover()
 
     def _until_next(self, pulse: Pulse) -> float:
         wait = self._settings.tick

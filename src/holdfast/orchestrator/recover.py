@@ -1,16 +1,21 @@
 """Recover: what becomes of runs whose lease ran out.
 
-cancel was requested            ──▶ cancelled
-its deadline has passed         ──▶ timed_out, or tried again, as its policy says
-on_crash = requeue              ──▶ ready, until too many workers were lost with it
-on_crash = retry                ──▶ a failed attempt like any other
-on_crash = fail                 ──▶ failed, PROCESS_TERMINATED
+A lease that ran out is marked with the time at which that was first seen. It is taken away if it is not renewed for a
+while after that. The mark is in the database: it does not matter which process saw it, or how long that process lives.
+
+cancel was requested               ──▶ cancelled
+the lease lasted to the deadline   ──▶ timed_out, or tried again, as its policy says
+a slot's run, past its deadline    ──▶ timed_out
+on_crash = requeue                 ──▶ ready, until too many workers were lost with it
+on_crash = retry                   ──▶ a failed attempt like any other
+on_crash = fail                    ──▶ failed, PROCESS_TERMINATED
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from holdfast import events, holds, outcomes, policies, ready, waits
 from holdfast.events import Event
@@ -51,9 +56,15 @@ class Takeover:
         return "it ended"
 
 
-def expired(tx: Transaction, *, limit: int) -> list[Takeover]:
-    """Take away leases that ran out, if they are still as we saw them; those that were."""
-    return take_away(tx, tx.all("find_expired", now=tx.now, limit=limit), because="its lease ran out")
+def expired(tx: Transaction, *, wait: timedelta, limit: int) -> list[Takeover]:
+    """Mark leases that ran out, and take away those that were marked at least `wait` ago and not renewed since."""
+    return take_away(tx, overdue(tx, wait=wait, limit=limit), because="its lease ran out")
+
+
+def overdue(tx: Transaction, *, wait: timedelta, limit: int) -> Sequence[Row]:
+    """Mark leases that ran out; the leases that were marked at least `wait` ago and not renewed since."""
+    tx.put("mark_expired", now=tx.now, limit=limit)
+    return tx.all("find_expired", seen_before=tx.now - wait, limit=limit)
 
 
 def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: bool = False) -> list[Takeover]:
@@ -75,7 +86,8 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
         # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
         lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
-        decision = decide(tx, lease, policy, because=because, orphaned=orphaned)
+        slot = row["kind"] == "slot"
+        decision = decide(tx, lease, policy, because=because, orphaned=orphaned, slot=slot)
         taken.append(Takeover(lease=lease, because=because, decision=decision))
         tx.count("taken_over")
         match decision:
@@ -96,7 +108,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
 
 
 def decide(
-    tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False
+    tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False, slot: bool = False
 ) -> Final | TryLater | None:
     """What the loss of its worker means for a run; None is: let it be claimed again at once."""
     if orphaned and policy.on_crash == "fail":
@@ -104,8 +116,8 @@ def decide(
         return Failed("PROCESS_TERMINATED", f"its worker {lease.holder} was lost: {because}")
     if lease.cancel_requested_at is not None:
         return Cancelled(lease.cancel_reason or "cancelled")
-    if lease.deadline_at is not None and lease.deadline_at <= tx.now:
-        error = f"over its window of {policy.timeout}; its worker {lease.holder} was silent"
+    if _timed_out(tx, lease, slot=slot):
+        error = f"{policy.timed_out}; its worker {lease.holder} was silent"
         if policy.on_timeout == "retry":
             return _retry_or(tx, lease, policy, error, TimedOut(error))
         return TimedOut(error)
@@ -122,6 +134,14 @@ def decide(
                     f"{lease.ticket.takeovers + 1} workers were lost with it; the last was {lease.holder}",
                 )
             return None
+
+
+def _timed_out(tx: Transaction, lease: Lease, *, slot: bool) -> bool:
+    """Whether the run was still held at its deadline. A lease that ran out earlier means a lost worker, even if that
+    is noticed after the deadline. A slot's run is never started again, so for it only the time of noticing counts."""
+    if lease.deadline_at is None:
+        return False
+    return lease.deadline_at <= (tx.now if slot else lease.expires_at)
 
 
 def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | TryLater:

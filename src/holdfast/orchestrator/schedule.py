@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from holdfast import events, schedules, slots, triggers
+from holdfast import codec, events, schedules, slots, triggers
 from holdfast.errors import StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.events import Event
 from holdfast.schedules import Schedule, Standing
@@ -38,6 +39,8 @@ class Timetable:
         self._store, self._known, self._guard = store, known, guard
         self._next: dict[str, datetime] = {}
         self._met: set[str] = set()
+        self._warned: dict[str, str] = {}
+        """The stored definition of each schedule that differs from ours, as of the last warning."""
         self._looked_at: datetime | None = None
         self._changed = self._closed = False
 
@@ -67,12 +70,12 @@ class Timetable:
         return min((self._next.get(name, EPOCH) for name in list(self._known)), default=None)
 
     def _keep(self, schedule: Schedule, now: datetime) -> int:
-        def consider_it(tx: Transaction) -> tuple[int, datetime]:
+        def consider_it(tx: Transaction) -> tuple[Considered, datetime]:
             self._guard(tx)
             return consider(tx, schedule, take_over=schedule.name not in self._met), tx.now
 
         try:
-            count, until = self._store.do(consider_it)
+            considered, until = self._store.do(consider_it)
             following = schedule.trigger.after(until)
         except (StoreBusy, StoreUnavailable, WorkerExists):
             raise
@@ -82,12 +85,43 @@ class Timetable:
             self._next[schedule.name] = now + SET_BACK
             return 0
         self._met.add(schedule.name)
+        self._tell(schedule, considered)
         self._next[schedule.name] = min(until + SEEN_EVERY, following or until + SEEN_EVERY)
-        return count
+        return considered.slots
+
+    def _tell(self, schedule: Schedule, considered: Considered) -> None:
+        """Log that our definition of a schedule replaced the stored one, or lost to it; the latter once a change."""
+        name = schedule.name
+        if considered.replaced is not None:
+            log.info("schedule %s: this worker's definition replaces the stored one: %s", name, considered.replaced)
+        if considered.other is None:
+            self._warned.pop(name, None)
+        elif self._warned.get(name) != considered.other:
+            self._warned[name] = considered.other
+            log.warning(
+                "schedule %s: a worker that started later has another definition, and this worker claims none of its "
+                "slots: %s",
+                name,
+                schedules.differences(schedule.to_json(), considered.other),
+            )
 
 
-def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> int:
-    """Decide every slot that came due since someone last did; how many were decided.
+@dataclass(frozen=True, kw_only=True)
+class Considered:
+    """What came of looking at a schedule.
+
+    slots     how many slots were decided
+    replaced  how our definition differs from the stored one that it replaced, if it did
+    other     the stored definition, if it differs from ours and we leave the slots to other workers
+    """
+
+    slots: int = 0
+    replaced: str | None = None
+    other: str | None = None
+
+
+def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> Considered:
+    """Decide every slot that came due since someone last did.
 
     `take_over`: the code has just started and says what the schedule is now. From then on code that says otherwise
     is older, and leaves the slots alone.
@@ -95,30 +129,43 @@ def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> int:
     standing = schedules.lock(tx, schedule.name)
     if standing is None:
         schedules.add(tx, schedule)
-        return 0
+        return Considered()
     spec = schedule.to_json()
-    if not take_over and spec != standing.spec and not _is_abandoned(standing, tx.now):
-        return 0
+    standing, damaged = _readable(standing, schedule, tx.now), standing.unreadable
+    if not take_over and damaged is None and spec != standing.spec and not _is_abandoned(standing, tx.now):
+        return Considered(other=standing.spec)
+    replaced = None
+    if spec != standing.spec:
+        replaced = schedules.differences(spec, standing.spec) if damaged is None else codec.marker(damaged)
+        tx.ring("schedules")  # workers with the other definition look now, and say so
     since = standing.considered_at
     if since > tx.now + SET_BACK:
         # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.
         since = tx.now - SET_BACK
     # What came due before this code started was due by what the row says; its own counts from now on.
-    replaced = take_over and triggers.dump(schedule.trigger) != triggers.dump(standing.schedule.trigger)
-    trigger = standing.schedule.trigger if replaced else schedule.trigger
+    other_times = take_over and triggers.dump(schedule.trigger) != triggers.dump(standing.schedule.trigger)
+    trigger = standing.schedule.trigger if other_times else schedule.trigger
     due, more = ([], False) if standing.paused_at else triggers.between(trigger, since, tx.now, most=MOST)
     if not due:
-        until = tx.now if replaced and not standing.paused_at else since
+        until = tx.now if other_times and not standing.paused_at else since
         if spec != standing.spec or until != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
             schedules.decided(tx, schedule, until=until)
-        return 0
+        return Considered(replaced=replaced)
     if more:
         _sum_up(tx, schedule, since, due[0])
     written = slots.take(tx, schedule, decide(schedule, due, now=tx.now, active=slots.active(tx, schedule)))
     schedules.decided(tx, schedule, until=tx.now)
     for slot in written:
         log.info("schedule %s: slot %s %s", schedule.name, slots.text(slot.scheduled_for), slot.outcome)
-    return len(written)
+    return Considered(slots=len(written), replaced=replaced)
+
+
+def _readable(standing: Standing, schedule: Schedule, now: datetime) -> Standing:
+    """The stored schedule; in place of what can't be decoded, our own definition and no slot before now."""
+    if standing.unreadable is None:
+        return standing
+    considered_at = now if isinstance(standing.considered_at, codec.UnreadableInstant) else standing.considered_at
+    return replace(standing, schedule=schedule, considered_at=considered_at)
 
 
 def decide(

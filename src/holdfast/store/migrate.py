@@ -108,15 +108,22 @@ def _create_schema_table(store: Store, *, prefix: str) -> None:
             tx.execute_ddl(f"create schema {schema}")
     # Two processes may both find no table; the one that comes second finds it made, or is told so by an error.
     # Whichever it is, `lock_schema` decides afterwards.
-    with contextlib.suppress(Exception), store.transaction() as tx:
-        tx.run("create_schema_table")
+    refusal: Exception | None = None
+    try:
+        with store.transaction() as tx:
+            tx.run("create_schema_table")
+    except Exception as error:
+        refusal = error
     try:
         store.do(lambda tx: tx.run("insert_schema_row"))
     except HoldfastError:
         raise
-    except Exception:
+    except Exception as error:
         if version(store) is None:
-            raise
+            reason = str(refusal or error).strip().partition("\n")[0]
+            raise SchemaMissing(
+                f"the tables can't be made: {reason}; run 'holdfast migrate' as a user that may create them"
+            ) from (refusal or error)
 
 
 def _too_new(current: int, latest: int) -> SchemaTooNew:

@@ -7,22 +7,31 @@ in the file's lock, unfairly); elsewhere each transaction has a connection of it
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
 from holdfast.ids import Ids
-from holdfast.store.dialects.base import About, Conflict, Dialect, Session, SqlAlchemySession
+from holdfast.store.dialects.backup import Backup, Progress
+from holdfast.store.dialects.base import About, Conflict, Dialect, Session
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Transaction
 
+log = logging.getLogger("holdfast.store")
+
 T = TypeVar("T")
 
+_warned: set[str] = set()
+
 FOLLOW_EVERY = 60.0  # seconds: who has no heartbeat (a client) would drift away from the database's time
+WAIT_BEFORE_FORK = 1.0  # seconds that a fork waits for a transaction of another thread
 CONFLICTS = 8  # how often the same transaction may lose a deadlock before we say so
 
 
@@ -37,11 +46,25 @@ class Store:
         self.commits = 0
         self._followed_at = clock.elapsed()
         self._reset()
+        if dialect.one_writer:
+            forks.around_fork(self._before_fork, self._after_fork_in_parent)
+
+    def warn(self) -> None:
+        """Log what is risky about the database, once in a process. Called where a worker or a server starts."""
+        for warning in self.dialect.warnings():
+            if warning not in _warned:
+                _warned.add(warning)
+                log.warning("%s", warning)
+
+    def require_safe(self) -> None:
+        """Raise why this process may write no more, if that is so."""
+        if self.dialect.unsafe is not None:
+            raise self.dialect.unsafe
 
     def do(self, verb: Callable[[Transaction], T], *, patience: timedelta | None = None) -> T:
-        """Run `verb` in a transaction of its own; again if the database undid it to resolve a deadlock.
+        """Run `verb` in a transaction of its own; again if the database undid it, because of a deadlock or a conflict.
 
-        `patience` is how long to wait for a row that someone else has locked, if not as long as the settings say.
+        `patience` is how long to wait for a lock, if not as long as the settings say.
         """
         for left in range(CONFLICTS, 0, -1):
             try:
@@ -50,7 +73,10 @@ class Store:
                     return verb(tx)
             except Conflict as conflict:
                 if left == 1:
-                    raise StoreBusy(f"{CONFLICTS} deadlocks in a row; nothing was written: {conflict}") from conflict
+                    raise StoreBusy(
+                        f"the database undid this transaction {CONFLICTS} times, because it conflicted with others; "
+                        f"nothing was written: {conflict}"
+                    ) from conflict
         raise AssertionError
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
@@ -63,12 +89,15 @@ class Store:
         with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
             now = self.clock.now()
             session = self.dialect.alone(connection)
-            return verb(Transaction(session, self.queries, self.dialect, now=now, ids=self.ids))
+            answer = verb(Transaction(session, self.queries, self.dialect, now=now, ids=self.ids))
+            if write:
+                self.dialect.committed(connection)
+            return answer
 
     @contextlib.contextmanager
     def transaction(self, *, patience: timedelta | None = None) -> Iterator[Transaction]:
         """All of it or nothing; what it rang is passed on after the commit."""
-        with self._writing(), self._open(write=True, patience=patience) as tx:
+        with self._writing(patience), self._open(write=True, patience=patience) as tx:
             yield tx
         self.commits += tx.wrote
         if tx.counted:
@@ -89,7 +118,7 @@ class Store:
     def join_sqlalchemy(self, connection: Any, verb: Callable[[Transaction], T]) -> T:
         """The same on a SQLAlchemy Connection whose driver is async: SQLAlchemy itself speaks to it."""
         style = self.dialect.joins_style(connection)
-        return self._within(lambda: SqlAlchemySession(connection), self.queries.styled(style), verb)
+        return self._within(lambda: self.dialect.join_sqlalchemy(connection), self.queries.styled(style), verb)
 
     def _within(self, session: Callable[[], Session], queries: Queries, verb: Callable[[Transaction], T]) -> T:
         try:
@@ -111,7 +140,7 @@ class Store:
             if translated is error:
                 raise
             if isinstance(translated, Conflict):
-                raise StoreBusy("the database undid your transaction to resolve a deadlock; begin it again") from error
+                raise StoreBusy(f"the database undid your transaction; begin it again: {translated}") from error
             raise translated from error
 
     def follow_clock(self) -> None:
@@ -126,6 +155,11 @@ class Store:
             theirs = self.dialect.server_time(connection, self.clock)
             return self.dialect.about(connection), theirs - (ours + (self.clock.wall() - ours) / 2)
 
+    def backup(self, path: Path, *, progress: Progress) -> Backup:
+        """Copy the database to a new file while it is in use."""
+        with self._connection(write=False) as connection:
+            return self.dialect.backup(connection, path, progress=progress)
+
     def announce(self, names: set[str]) -> None:
         """Tell other processes; a hint, so a failure is theirs to make up for at their next tick."""
         with contextlib.suppress(HoldfastError), self._connection(write=False) as connection:
@@ -133,6 +167,7 @@ class Store:
 
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
         """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
+        self._after_fork()
         connection = self.dialect.connect()
         try:
             yield from self.dialect.listen(connection, stopping, lambda: self.commits)
@@ -147,6 +182,7 @@ class Store:
         self._close_idle()
         writer, self._writer = self._writer, None
         if writer is not None:
+            self.dialect.checkpoint(writer)
             self.dialect.close(writer)
 
     def _reset(self) -> None:
@@ -156,13 +192,18 @@ class Store:
         self._turn = threading.Lock()
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, patience: timedelta | None = None) -> Iterator[None]:
         self._after_fork()
         if not self.dialect.one_writer:
             yield
             return
-        with self._turn:
+        turn = self._turn
+        if not turn.acquire(timeout=-1 if patience is None else patience.total_seconds()):
+            raise StoreBusy("the database is locked, or another thread of this process writes; nothing was written")
+        try:
             yield
+        finally:
+            turn.release()
 
     def _follow(self, connection: Any) -> None:
         asked = self.clock.elapsed()
@@ -191,6 +232,8 @@ class Store:
             except BaseException:
                 self.dialect.rollback(connection)
                 raise
+            if tx.wrote:
+                self.dialect.committed(connection)
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool) -> Iterator[Any]:
@@ -239,7 +282,19 @@ class Store:
                 self.dialect.close(self._idle.pop())
 
     def _after_fork(self) -> None:
-        """A child process must not speak on its parent's connections, nor close them."""
+        """A child process must not speak on its parent's connections."""
         if self._pid != os.getpid():
-            self._inherited = (self._idle, self._writer)
+            inherited = [*self._idle, *([] if self._writer is None else [self._writer])]
             self._reset()
+            self.dialect.after_fork_in_child(inherited)
+            self._inherited = inherited  # closed by its parent, which still uses it
+
+    def _before_fork(self) -> None:
+        """Fork between two transactions, so that a child inherits no connection that is in use."""
+        self._held_for_fork = self._turn.acquire(timeout=WAIT_BEFORE_FORK)
+        self.dialect.before_fork()
+
+    def _after_fork_in_parent(self) -> None:
+        self.dialect.after_fork_in_parent()
+        if self._held_for_fork:
+            self._turn.release()

@@ -17,12 +17,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, children, joins, leases, outcomes, results, stages, steps, workers
+from holdfast import artifacts, children, isolations, joins, leases, outcomes, results, stages, steps, workers
 from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
@@ -56,11 +56,16 @@ class Manual:
         """A worker of that name; it knows all jobs unless told which."""
         return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
 
-    def orchestrate(self, *, limit: int = 1000) -> int:
-        """Everything an orchestrator would do now, expired leases included; how many runs moved."""
+    def orchestrate(self, *, limit: int = 1000, takeover_wait: timedelta = timedelta(0)) -> int:
+        """Everything an orchestrator would do now; how many runs moved.
+
+        Expired leases are taken away at once. With `takeover_wait=hf.settings.takeover_wait` they are only marked the
+        first time and taken away by a later call, as by a real orchestrator.
+        """
         total = 0
         for _ in range(ROUNDS):
-            moved = self.promote(limit=limit) + len(self.hf.do(lambda tx: recover.expired(tx, limit=limit)))
+            taken = self.hf.do(lambda tx: recover.expired(tx, wait=takeover_wait, limit=limit))
+            moved = self.promote(limit=limit) + len(taken)
             moved += self.schedule()
             total += moved
             if not moved:
@@ -229,6 +234,7 @@ class _Desk:
 
     def finish(self, result: str, connection: Any) -> None:
         def write(tx: Transaction) -> None:
+            isolations.require_latest(tx, "to finish a run")
             if outcomes.finish(tx, [(self._lease, Succeeded(result))], holder=self._lease.holder):
                 raise LeaseLost(f"run {self._lease.run_id}: someone else has it")
 

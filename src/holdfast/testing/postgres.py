@@ -26,12 +26,13 @@ FOLDERS = {16: "pginstall", 18: "pginstall18"}
 class PostgresServer:
     """One server. `url` reaches its `postgres` database; `kill` and `start` are for tests of restarts."""
 
-    def __init__(self, folder: Path, version: Version) -> None:
-        self.version = version
+    def __init__(self, folder: Path, version: Version, *, locale: str = "C") -> None:
+        self.version, self._locale = version, locale
         self._bin = binaries(version)
         self._folder, self._data = folder, folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        self._held = hold_port()
+        self.port: int = self._held.getsockname()[1]
 
     @property
     def url(self) -> str:
@@ -42,6 +43,8 @@ class PostgresServer:
 
     def initialise(self) -> None:
         self._folder.chmod(0o755)
+        if self._locale != "C":
+            self._compile_locale()
         self._data.mkdir(mode=0o700)
         if os.getuid() == 0:
             os.chown(self._data, NOBODY, NOBODY)
@@ -51,7 +54,7 @@ class PostgresServer:
             "--auth=trust",
             "--username=postgres",
             "--encoding=UTF8",
-            "--locale=C",
+            f"--locale={self._locale}",
         ]
         self._call([*command, "-D", self._data])
 
@@ -74,6 +77,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 cwd="/",
+                env=self._environment,
                 **_as_nobody(),
             )
         self._wait_until_ready()
@@ -93,6 +97,13 @@ class PostgresServer:
             self._process.wait(timeout=60)
             self._process = None
 
+    def close(self) -> None:
+        """Stop it, and give its port back."""
+        try:
+            self.stop(how="immediate")
+        finally:
+            self._held.close()
+
     def log(self) -> str:
         return (self._folder / "server.log").read_text(errors="replace")
 
@@ -110,26 +121,46 @@ class PostgresServer:
             time.sleep(0.05)
         raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-3000:]}")
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        """Ours, and for another locale than C the folder in which glibc finds it."""
+        return {**os.environ} if self._locale == "C" else {**os.environ, "LOCPATH": str(self._folder / "locales")}
+
+    def _compile_locale(self) -> None:
+        """Make the locale (such as en_US.UTF-8) from the system's sources: a host need not have it installed."""
+        source, _, charmap = self._locale.partition(".")
+        (self._folder / "locales").mkdir()
+        made = self._folder / "locales" / self._locale
+        subprocess.run(
+            ["localedef", "-i", source, "-f", charmap, made], check=True, capture_output=True, stdin=subprocess.DEVNULL
+        )
+
     def _call(self, command: list[Any]) -> None:
         done = subprocess.run(
-            command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, check=False, **_as_nobody()
+            command,
+            capture_output=True,
+            cwd="/",
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            **_as_nobody(),
         )
         if done.returncode:
             raise RuntimeError(f"{command[0]} failed:\n{done.stderr.decode(errors='replace')[-3000:]}")
 
 
 @contextlib.contextmanager
-def postgres_server(version: Version = 18, *options: str) -> Iterator[PostgresServer]:
+def postgres_server(version: Version = 18, *options: str, locale: str = "C") -> Iterator[PostgresServer]:
     """A running server, gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
-    server = PostgresServer(folder, version)
+    server = PostgresServer(folder, version, locale=locale)
     try:
         server.initialise()
         server.start(*options)
         yield server
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.stop(how="immediate")
+            server.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -141,11 +172,16 @@ def binaries(version: Version) -> Path:
     return Path(spec.submodule_search_locations[0]) / FOLDERS[version] / "bin"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def hold_port() -> socket.socket:
+    """A socket that holds a free port of the loopback for a server that is started later, and again.
+
+    While it is open, the system gives the port to no one who asks for any free one. A server can bind the port all the
+    same if it sets SO_REUSEADDR, as PostgreSQL and most others do: this socket sets it too, and does not listen.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 def _as_nobody() -> dict[str, Any]:

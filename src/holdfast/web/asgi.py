@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
+import os
+import signal
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache, partial
 
@@ -18,6 +22,8 @@ from holdfast.web.doorman import Doorman
 from holdfast.web.problems import Problem, answer_to
 from holdfast.web.site import Site
 
+log = logging.getLogger("holdfast.web")
+
 
 def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
     """What the site includes, then API and dashboard, at / unless the site says where.
@@ -27,9 +33,12 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        site.hf.store.warn()
         for function in site.starts:
             await run_in_threadpool(function)
+        ending = asyncio.create_task(_end_when_unsafe(site))
         yield
+        ending.cancel()
         site.streams.close()
 
     app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
@@ -43,6 +52,14 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
         app.include_router(_document(site), include_in_schema=False)
     app.include_router(site.router(), prefix=site.at)
     return app
+
+
+async def _end_when_unsafe(site: Site) -> None:
+    """End this server when it may write no more: a new process opens the database anew."""
+    while (unsafe := site.hf.store.dialect.unsafe) is None:
+        await asyncio.sleep(1)
+    log.error("the server stops: %s", unsafe)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _document(site: Site) -> APIRouter:

@@ -34,6 +34,7 @@ STATUS: Mapping[str, int] = {
     "stage_not_done": 409,
     "artifact_corrupt": 409,
     "run_failed": 409,
+    "unreadable": 409,
     "lease_lost": 409,
     "not_committed": 409,
     "cancelled": 409,
@@ -54,13 +55,16 @@ STATUS: Mapping[str, int] = {
     # Later.
     "queue_full": 429,
     "store_busy": 503,
+    "store_unsafe": 503,
     "store_unavailable": 503,
+    "store_refused": 503,
     "depot_unavailable": 503,
     "schema_missing": 503,
     "schema_too_new": 503,
     "result_timeout": 504,
     # The server's own slips, and what only a client meets.
     "holdfast_error": 500,
+    "backup_failed": 500,
     "wrong_connection": 500,
     "wrong_sqlite_library": 500,
     "server_unavailable": 502,
@@ -101,7 +105,7 @@ TITLES = {
     503: "Not now",
     504: "Not in time",
 }
-RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "depot_unavailable": "5"}
+RETRY_AFTER = {"store_busy": "1", "store_unavailable": "5", "store_refused": "5", "depot_unavailable": "5"}
 MEDIA_TYPE = "application/problem+json"
 FEW, SHORT = 20, 500  # faults that are told of, and characters of each
 

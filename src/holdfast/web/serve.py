@@ -37,15 +37,43 @@ class AddressTaken(HoldfastError):
     code = "address_taken"
 
 
+class NotListening(HoldfastError):
+    """The open file that was to be served is not a TCP socket that listens."""
+
+    code = "not_listening"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where to serve, and how; `insecure` lets others than this machine in without TLS."""
+    """Where to serve, and how; `insecure` lets others than this machine in without TLS.
+
+    inherited   a socket that listens there already
+    """
 
     host: str = "127.0.0.1"
     port: int = 8700
+    inherited: socket.socket | None = None
     certificate: Path | None = None
     key: Path | None = None
     insecure: bool = False
+
+    @classmethod
+    def of(
+        cls, fd: int, *, certificate: Path | None = None, key: Path | None = None, insecure: bool = False
+    ) -> Address:
+        """The address of the socket that whoever started this process left open under this number; NotListening if it
+        is no such socket."""
+        try:
+            inherited = socket.socket(fileno=fd)
+            listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        except OSError as error:
+            raise NotListening(f"file {fd} is no socket: {error.strerror}") from error
+        if not listens or inherited.family not in (socket.AF_INET, socket.AF_INET6):
+            inherited.detach()
+            raise NotListening(f"file {fd} is a socket, but none that listens for TCP connections")
+        inherited.set_inheritable(False)  # what this process starts has no use for it
+        host, port = inherited.getsockname()[:2]
+        return cls(host=host, port=port, inherited=inherited, certificate=certificate, key=key, insecure=insecure)
 
     @property
     def tls(self) -> bool:
@@ -67,15 +95,18 @@ class Address:
 
     def listen(self) -> socket.socket:
         """A socket that has the address; AddressTaken if someone else has."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        try:
-            listening = socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
-        except OSError as error:
-            raise AddressTaken(f"{self.host} port {self.port}: {_why(error, self.port)}") from error
+        listening = self.inherited or self._bind()
         # Its connections inherit this. asyncio sees to it only for sockets that name their protocol; without it the
         # body of an answer waits some 40 ms until the other end has said that it has the head.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
+
+    def _bind(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            return socket.create_server((self.host, self.port), family=family, backlog=BACKLOG)
+        except OSError as error:
+            raise AddressTaken(f"{self.host} port {self.port}: {_why(error, self.port)}") from error
 
     def url(self, port: int, *, token: str | None = None) -> str:
         """Where a browser finds it; with a token it opens signed in."""

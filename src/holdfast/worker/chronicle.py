@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from holdfast import events, leases
+from holdfast.errors import StoreBusy
 from holdfast.events import Event
 from holdfast.leases import Lease
 from holdfast.store.transaction import Transaction
 
-Told: TypeAlias = tuple[list[tuple[Lease, Event]], list[Event]]
+Told: TypeAlias = tuple[list[tuple[Lease, Event]], Event | None]
 BESIDES = 100  # events of a run that others may have written meanwhile
 MOST = 20_000  # a job that logs without end loses its oldest records, not the worker's memory
 
@@ -22,7 +23,7 @@ class Chronicle:
         self._lock = threading.Lock()
         self._told: list[tuple[Lease, Event]] = []
         self._taken: list[tuple[Lease, Event]] = []
-        self._general: list[Event] = []
+        self._contention: Event | None = None
 
     def tell(self, lease: Lease, kind: str, data: dict[str, Any], *, at: datetime) -> None:
         event = Event(run_id=lease.run_id, kind=kind, attempt=lease.attempt, data=data, happened_at=at)
@@ -30,36 +31,44 @@ class Chronicle:
             self._told.append((lease, event))
             del self._told[:-MOST]
 
-    def note(self, kind: str, data: dict[str, Any], *, at: datetime) -> None:
-        """Something that happened to no run in particular."""
+    def contended(self, error: StoreBusy, *, at: datetime) -> None:
+        """The database was locked. However often that is noticed before the next commit, it makes one event."""
+        data = {"error": str(error), "worker": self._holder}
         with self._lock:
-            self._general.append(Event(run_id=None, kind=kind, data=data, happened_at=at))
-            del self._general[:-1000]
+            self._contention = self._contention or Event(
+                run_id=None, kind="SCHEDULER_CONTENTION", data=data, happened_at=at
+            )
 
     def __bool__(self) -> bool:
-        return bool(self._told or self._general)
+        return bool(self._told or self._contention)
 
     def take(self) -> Told:
         with self._lock:
             self._taken, self._told = self._told, []
-            general, self._general = self._general, []
-            return self._taken, general
+            return self._taken, self._contention
 
     def put_back(self, taken: Told) -> None:
         """The transaction that was to write these did not happen."""
         with self._lock:
-            self._told[:0], self._general[:0] = taken
+            self._told[:0] = taken[0]
             self._taken = []
+
+    def written(self, taken: Told) -> None:
+        """The transaction that wrote these was committed."""
+        with self._lock:
+            if self._contention is taken[1]:
+                self._contention = None
 
     def write(self, tx: Transaction, taken: Told) -> None:
         """Write what was told of runs that are still ours; the rest is a stale attempt's and is dropped."""
-        told, general = taken
+        told, contention = taken
         ours = (
             leases.guard(tx, {(lease.run_id, lease.attempt): lease for lease, _ in told}.values(), holder=self._holder)
             if told
             else set()
         )
-        events.record(tx, [event for lease, event in told if (lease.run_id, lease.attempt) in ours] + general)
+        found = [event for lease, event in told if (lease.run_id, lease.attempt) in ours]
+        events.record(tx, found if contention is None else [*found, contention])
 
     def write_last(self, tx: Transaction, lease: Lease) -> None:
         """Write what was told of a run whose lease this transaction has ended, and is not written yet.

@@ -24,11 +24,12 @@ from holdfast.depots.making import Content
 from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
 from holdfast.jobs import Job
 from holdfast.leases import Claim
+from holdfast.options import MAX_KEY, check_name
 from holdfast.plans import CHILD
 from holdfast.results import Result
 from holdfast.retries import Retry
 from holdfast.steps import Step
-from holdfast.submissions import Submission
+from holdfast.submissions import Submission, needed_of, tags_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -145,9 +146,9 @@ class RunContext(Context):
         if found is not None:
             return decode_value(adapter, found)  # type: ignore[no-any-return]
         with telemetry.step(name):
+            started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
                 self.check()
-                started_at = self._desk.now()
                 try:
                     value = fn(*args, **kwargs)
                 except Exception as error:
@@ -164,9 +165,9 @@ class RunContext(Context):
         if found is not None:
             return decode_value(adapter, found)
         with telemetry.step(name):
+            started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
                 self.check()
-                started_at = self._desk.now()
                 try:
                     value = await fn(*args, **kwargs)
                 except Exception as error:
@@ -181,7 +182,8 @@ class RunContext(Context):
         if self._told_at is not None and now - self._told_at < 0.5 and done != total:
             return
         self._told_at = now
-        self._desk.tell("PROGRESS", {"done": done, "total": total, "note": note})
+        numbers = codec.load(codec.dump({"done": done, "total": total}, what="progress"))
+        self._desk.tell("PROGRESS", numbers | {"note": str(note)})
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._desk, name, content)
@@ -199,6 +201,7 @@ class RunContext(Context):
         )
 
     def _recall(self, name: str) -> str | None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)
         with self._lock:
             if name in self._used:
                 raise DuplicateStep(f"step {name!r} was used before in this run; every step needs a name of its own")
@@ -224,8 +227,10 @@ class RunContext(Context):
 
     def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
         """How long to wait before the step is tried again; raises when it is not."""
+        if number == 1:
+            # A step that succeeds at once has a row that tells its start; that row would come too late here.
+            self._desk.tell("STEP_STARTED", {"step": name}, at=started_at)
         if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
-            self._desk.tell("STEP_STARTED", {"step": name}, at=started_at)  # no row of its own will prove it
             raise error
         self._desk.tell(
             "STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]}
@@ -240,14 +245,14 @@ def info_of(claim: Claim) -> RunInfo:
         job=ticket.job,
         queue=ticket.queue,
         key=ticket.key,
-        tags=codec.load(claim.tags),
+        tags=tags_of(claim.tags),
         attempt=ticket.attempt,
         tries=ticket.tries,
         created_at=claim.created_at,
         started_at=claim.lease.started_at,
         deadline_at=claim.lease.deadline_at,
         again_of=claim.again_of,
-        needed=tuple(codec.load(claim.needed)) if claim.needed else (),
+        needed=tuple(one for one in needed_of(claim.needed) if one is not None),
         parent_id=claim.parent_id,
         **_in_pipeline(claim),
     )

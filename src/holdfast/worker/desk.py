@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from holdfast import artifacts, children, joins, leases, outcomes, results, stages, steps
+from holdfast import artifacts, children, isolations, joins, leases, outcomes, results, stages, steps
 from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnavailable
@@ -23,6 +23,8 @@ from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.running import Running
+
+T = TypeVar("T")
 
 Remembered: TypeAlias = tuple[Lease, Step, Iterator[int]]
 
@@ -53,11 +55,14 @@ class StepWriter:
                 for lease, _ in batch
             ]
 
-        return self._hf.do(write)
+        try:
+            return self._hf.do(write)
+        except StoreBusy as error:
+            return [error] * len(batch)  # each waits for itself; to split the batch would only take longer
 
 
 class RunDesk:
-    """The desk of one run in this process."""
+    """The desk of one run in this process. A locked database is waited for as long as the run may go on."""
 
     def __init__(self, hf: Holdfast, running: Running, chronicle: Chronicle, writer: StepWriter) -> None:
         self._hf, self._running, self._chronicle, self._writer = hf, running, chronicle, writer
@@ -86,26 +91,23 @@ class RunDesk:
             self._told.wait(seconds)
 
     def steps(self) -> dict[str, str]:
-        return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
+        return {step.name: step.result for step in self.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        return self._hf.read(lambda tx: results.of(tx, run_ids))
+        return self.read(lambda tx: results.of(tx, run_ids))
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        while True:
-            try:
-                return self._hf.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names))
-            except (StoreBusy, StoreUnavailable):
-                # The work has not begun: a database that is away is no fault of it.
-                if self.stopped() is not None:
-                    raise
-                self.wait(self._hf.settings.tick.total_seconds())
+        # The work has not begun: a database that is away is no fault of it, either.
+        return self._waiting(
+            lambda: self._hf.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names)),
+            or_away=True,
+        )
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        return self._hf.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name))
+        return self.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name))
 
     def remember(self, step: Step) -> None:
-        self._writer.remember(self._running.lease, step, self._numbers)
+        self._waiting(lambda: self._writer.remember(self._running.lease, step, self._numbers))
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)
@@ -116,18 +118,46 @@ class RunDesk:
         self._running.finishing = True
 
         def write(tx: Transaction) -> None:
+            # Our own threads renew the lease and write events meanwhile: a snapshot may lack both.
+            isolations.require_latest(tx, "to finish a run")
             if outcomes.finish(tx, [(lease, Succeeded(result))], holder=lease.holder):
                 raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
             self._chronicle.write_last(tx, lease)
 
-        joins.within(self._hf.store, connection, write)
+        while True:
+            try:
+                return joins.within(self._hf.store, connection, write)
+            except StoreBusy:
+                # In a transaction that is open, what was read may be outdated by the time the lock is free.
+                if joins.in_transaction(connection) or self.stopped() is not None:
+                    raise
+                self.wait(self._hf.settings.tick.total_seconds())
 
     def recall(self, name: str) -> Artifact | None:
-        return artifacts.recall(self._hf.store, self._hf.depot, self._running.claim, name)
+        return artifacts.recall(self, self._hf.depot, self._running.claim, name)
 
     def scratch(self) -> tuple[str, Path]:
         return artifacts.scratch(self._hf.depot, self._running.lease)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
         hf, limit = self._hf, self._hf.settings.max_artifact_bytes
-        return artifacts.keep(hf.store, hf.depot, self._running.claim, name, content, part=part, max_bytes=limit)
+        return artifacts.keep(self, hf.depot, self._running.claim, name, content, part=part, max_bytes=limit)
+
+    def do(self, verb: Callable[[Transaction], T]) -> T:
+        """Write in a transaction of its own."""
+        return self._waiting(lambda: self._hf.do(verb))
+
+    def read(self, verb: Callable[[Transaction], T]) -> T:
+        """Read in a transaction of its own."""
+        return self._waiting(lambda: self._hf.read(verb))
+
+    def _waiting(self, ask: Callable[[], T], *, or_away: bool = False) -> T:
+        """Ask until the database is no longer locked (or away), or the run is told to stop."""
+        while True:
+            try:
+                return ask()
+            except (StoreBusy, StoreUnavailable) as error:
+                waits = or_away or isinstance(error, StoreBusy)
+                if not waits or self.stopped() is not None:
+                    raise
+                self.wait(self._hf.settings.tick.total_seconds())

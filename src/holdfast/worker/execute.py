@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from holdfast import children, errors
+from holdfast import children, codec, errors
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -22,6 +22,7 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
     """Call a plain function."""
     token = current.set(context)
     try:
+        _check(claim)
         value = job.fn(**_arguments(job, _filled(job, claim, context), context))
         return judge.finished(job, claim) if context.finishing else judge.success(job, value)
     except BaseException as error:
@@ -34,6 +35,7 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
     """Await an async function."""
     token = current.set(context)
     try:
+        _check(claim)
         work: Callable[..., Awaitable[Any]] = job.fn
         if claim.needed:
             # Asked for now, off the event loop: what the function reads later must not make others wait.
@@ -51,14 +53,30 @@ class ArgumentsChanged(Exception):
     """The stored arguments no longer fit the function."""
 
 
+class StoredUnreadable(Exception):
+    """A stored value of the run can't be decoded."""
+
+
+def _check(claim: Claim) -> None:
+    if claim.unreadable is not None:
+        raise StoredUnreadable(claim.unreadable)
+
+
 def _filled(job: Job[..., Any], claim: Claim, context: RunContext) -> str:
-    return job.filled(claim.args, context.inputs) if job.fills else claim.args
+    try:
+        return job.filled(claim.args, context.inputs) if job.fills else claim.args
+    except errors.Unreadable as error:
+        raise StoredUnreadable(str(error)) from error
 
 
 def _arguments(job: Job[..., Any], args: str, context: RunContext) -> dict[str, Any]:
     try:
         arguments = job.decode_arguments(args)
     except Exception as error:
+        try:
+            codec.load(args)
+        except errors.Unreadable as unreadable:
+            raise StoredUnreadable(f"args: {unreadable}") from error
         raise ArgumentsChanged(str(error)) from error
     if job.arguments.context_name is not None:
         arguments[job.arguments.context_name] = context
@@ -87,6 +105,8 @@ class Judge:
         match error:
             case ArgumentsChanged():
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
+            case StoredUnreadable():
+                return Failed("RUN_UNREADABLE", self._redactor.text(str(error)))
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
             case GiveUp():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 from holdfast import leases, workers
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreBusy
 from holdfast.leases import Lease
 from holdfast.settings import Settings
 from holdfast.store.store import Store
@@ -20,14 +21,21 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Heartbeat:
-    def __init__(self, store: Store, hand: Hand, settings: Settings, clock: Clock, *, holder: str) -> None:
-        self._store, self._hand, self._settings, self._clock, self._holder = (
-            store,
-            hand,
-            settings,
-            clock,
-            holder,
-        )
+    def __init__(
+        self,
+        store: Store,
+        hand: Hand,
+        settings: Settings,
+        clock: Clock,
+        *,
+        holder: str,
+        on_busy: Callable[[StoreBusy], None] = lambda error: None,
+    ) -> None:
+        self._store, self._hand, self._settings, self._clock = store, hand, settings, clock
+        self._holder, self._on_busy = holder, on_busy
+        # Short, so that several attempts, and a look at our leases after each, fit into one `proof_for`.
+        self._patience = settings.renew_every / 5
+        self._busy = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self.beaten_at = clock.elapsed()
@@ -42,7 +50,10 @@ class Heartbeat:
         self._thread.join(timeout=5)
 
     def fresh(self) -> bool:
-        """Whether we ourselves have been heard within one renew interval, so that we may judge others."""
+        """Whether we ourselves were heard within two renew intervals, so that we may judge others.
+
+        A worker is created after it was registered, and that counts as its first heartbeat.
+        """
         return self._clock.elapsed() - self.beaten_at <= 2 * self._settings.renew_every.total_seconds()
 
     def beat(self) -> None:
@@ -63,7 +74,9 @@ class Heartbeat:
                 kill_grace=self._settings.kill_grace,
             )
 
-        renewed = {(renewal.run_id, renewal.attempt): renewal for renewal in self._store.do(renew)}
+        renewed = {
+            (renewal.run_id, renewal.attempt): renewal for renewal in self._store.do(renew, patience=self._patience)
+        }
         self.beaten_at = asked
         for running in held:
             renewal = renewed.get((running.lease.run_id, running.lease.attempt))
@@ -73,6 +86,27 @@ class Heartbeat:
             running.extend(asked + self._settings.lease.total_seconds())
             if renewal.cancelled:
                 running.stop("cancel", renewal.reason or "cancelled")
+
+    def prove(self) -> None:
+        """Read our leases when we can't renew them: a locked database takes nothing away from us.
+
+        Whoever takes a lease away must first mark it and then wait. So a lease that is not marked now is ours for at
+        least that long, and a marked one is ours until the wait is over. The mark counts as it reads now: if the clock
+        has jumped since, others may already see the wait as over.
+        """
+        held = self._hand.all()
+        asked, now = self._clock.elapsed(), self._clock.now()
+        marks = self._store.read(lambda tx: leases.marks(tx, self._holder))
+        for running in held:
+            attempt = (running.lease.run_id, running.lease.attempt)
+            if attempt not in marks:
+                self._lost(running)
+                continue
+            proof_for, seen_at = self._settings.proof_for, marks[attempt]
+            if seen_at is None:
+                running.extend(max(running.lease_until, asked + proof_for.total_seconds()))
+            else:
+                running.extend(asked + (proof_for - max(now - seen_at, timedelta(0))).total_seconds())
 
     def _as_of_now(self, running: Running) -> Lease:
         """The lease with its deadline as the clock reads now. When that has jumped, the written deadline is wrong, and
@@ -91,14 +125,29 @@ class Heartbeat:
         interval = self._settings.renew_every.total_seconds()
         wait = interval
         while not self._stopping.wait(wait):
+            wait = interval / 10
             try:
                 if len(self._hand):  # an idle worker beats with its look
-                    self._store.follow_clock()
-                    self.beat()
+                    self._renew()
                 wait = interval
+            except StoreBusy:
+                pass
             except HoldfastError as error:
                 log.warning("heartbeat failed, trying again: %s", error)
-                wait = interval / 10
             except Exception:
                 log.exception("heartbeat failed, trying again")
-                wait = interval / 10
+
+    def _renew(self) -> None:
+        self._store.follow_clock()
+        try:
+            self.beat()
+        except StoreBusy as error:
+            if not self._busy:
+                log.warning("heartbeat: %s; the work goes on while its leases are not taken away", error)
+            self._busy = True
+            self._on_busy(error)
+            self.prove()
+            raise
+        if self._busy:
+            log.info("heartbeat: the database can be written again")
+        self._busy = False

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast import workers
+from holdfast import schedules, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import WorkerExists
 from holdfast.ids import Ids
@@ -95,6 +95,7 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
                     version=VERSION,
                     queues=worker.served,
                     jobs=hf.jobs.served(),
+                    schedules=_definitions(hf) if worker.orchestrates else {},
                     concurrency=worker.concurrency,
                     exclusive=exclusive,
                     started_at=now,
@@ -115,25 +116,40 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
         pause.wait(hf.settings.tick.total_seconds() / 2)
 
 
+def update(hf: Holdfast, worker: Worker) -> None:
+    """Write down what the worker serves now."""
+    digests = _definitions(hf) if worker.orchestrates else {}
+    jobs = {name: digests.get(name) for name in hf.jobs.served()}
+    hf.do(lambda tx: workers.serve(tx, worker.id, queues=worker.served, jobs=jobs))
+
+
+def _definitions(hf: Holdfast) -> dict[str, str]:
+    """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
+    return {name: schedules.digest(schedule.to_json()) for name, schedule in hf.scheduled.items()}
+
+
 def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
-    """What earlier workers of our name left running ends before we start anything, once its lease has run out.
+    """What earlier workers of our name left running ends before we start anything, once its lease has run out and was
+    not renewed for a while.
 
     With `unknown='fail'`, so does what any worker left that is not known any more.
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()
-    give_up_at = hf.clock.elapsed() + 2 * hf.settings.lease.total_seconds()
+    give_up_at = hf.clock.elapsed() + 3 * hf.settings.lease.total_seconds()
     total = 0
 
     def end(tx: Transaction) -> tuple[list[recover.Takeover], bool]:
+        # This may take longer than a lease, and our heartbeat has not begun.
+        workers.beat(tx, worker.id, lease_for=hf.settings.lease, stopping=False)
         known = {one.id for one in workers.live(tx)}
 
         def left_behind(holder: str) -> bool:
             ours = Ids.name_of(holder) == name
             return holder != worker.id and (ours or (worker.unknown == "fail" and holder not in known))
 
-        over = [row for row in tx.all("find_expired", now=tx.now, limit=1000) if left_behind(row["holder"])]
-        ended = recover.take_away(tx, over, because=STARTUP)
+        rows = recover.overdue(tx, wait=hf.settings.takeover_wait, limit=1000)
+        ended = recover.take_away(tx, [row for row in rows if left_behind(row["holder"])], because=STARTUP)
         _count(tx, ended)
         return ended, any(left_behind(row["holder"]) for row in tx.all("count_leases"))
 

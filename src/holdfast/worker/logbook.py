@@ -34,7 +34,7 @@ def ended(running: Running, outcome: Outcome) -> None:
             kind = "" if failure_type == "ERROR" else f" ({failure_type})"
             _warn("%s failed%s: %s", running, kind, gist(error or "") or "it said nothing")
         case TimedOut(error):
-            _warn("%s timed out: %s", running, gist(error))
+            _warn("%s: %s", running, gist(error))
         case TryLater(error, after):
             _warn("%s failed, the next one is due in %s: %s", running, _seconds(after), gist(error))
         case _ if log.isEnabledFor(logging.DEBUG):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast import workers
 from holdfast.engine import Holdfast
@@ -19,12 +19,13 @@ class Look:
         hand: Hand,
         heartbeat: Heartbeat,
         *,
-        queues: list[str],
+        queues: Sequence[str],
+        jobs: Sequence[str],
         holder: str,
         register: Callable[[], None],
     ) -> None:
         self._hf, self._hand, self._heartbeat, self._register = hf, hand, heartbeat, register
-        self._queues, self._jobs, self._holder = queues, hf.jobs.served(), holder
+        self._queues, self._jobs, self._holder = queues, jobs, holder
 
     def __call__(self) -> Pulse:
         asked = self._hf.clock.elapsed()

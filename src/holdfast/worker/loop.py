@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WorkerExists
+from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists
 from holdfast.jobs import OPERATIONS
 from holdfast.leases import Claim
 from holdfast.orchestrator import promote
@@ -51,21 +51,26 @@ class Cycle:
         hand: Hand,
         heartbeat: Heartbeat,
         watch: Watch,
+        chronicle: Chronicle,
         *,
         holder: str,
         queues: Sequence[str],
+        jobs: Sequence[str],
         concurrency: int,
         named: bool,
     ) -> None:
-        """`named`: its row in `workers` stands for a name, without which it may start nothing."""
+        """`named`: its row in `workers` stands for a name, without which it may start nothing.
+
+        The worker changes `queues` and `jobs` in place when more are declared.
+        """
         self.hf, self.hand, self.id, self.queues, self.concurrency = hf, hand, holder, queues, concurrency
         self.bell = Bell()
-        self.chronicle = Chronicle(holder)
+        self.chronicle = chronicle
         self.claimed = 0
         self.handed_back = 0
         self._heartbeat, self._watch, self._named = heartbeat, watch, named
-        self._jobs = hf.jobs.served()
-        self._per_worker: Mapping[str, int] = dict(hf.per_worker)
+        self._jobs = jobs
+        self._per_worker: Mapping[str, int] = hf.per_worker
         self._steered_at = 0.0
         self._hooks = Hooks(hf)
         self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
@@ -172,7 +177,7 @@ class Cycle:
 
         try:
             lost, claims = self.hf.do(write)
-        except (StoreBusy, StoreUnavailable, WorkerExists) as error:
+        except (StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists) as error:
             self._settled.extendleft(reversed(done))
             self.chronicle.put_back(told)
             self._hungry = self._hungry or claim
@@ -185,6 +190,7 @@ class Cycle:
             self._finish_alone(done)
             self._pause.wait(self.hf.settings.tick.total_seconds())  # what stopped the claim may stop the next one too
             return
+        self.chronicle.written(told)
         self._finished_runs(done, lost)
         if limit:
             full = len(claims) == limit
@@ -264,6 +270,9 @@ class Cycle:
             self.chronicle.put_back(told)
         except Exception:
             log.exception("events of running runs could not be written and are lost")
+            self.chronicle.written(told)
+        else:
+            self.chronicle.written(told)
 
     def _begin(self, claim: Claim, asked: float) -> None:
         settings, clock = self.hf.settings, self.hf.clock
@@ -318,9 +327,7 @@ class Cycle:
         """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
-            self.chronicle.note(
-                "SCHEDULER_CONTENTION", {"error": str(error), "worker": self.id}, at=self.hf.clock.now()
-            )
+            self.chronicle.contended(error, at=self.hf.clock.now())
         jitter = 0.5 + self.hf.ids.fraction()
         self._pause.wait(self.hf.settings.tick.total_seconds() * jitter)
 

@@ -190,8 +190,8 @@ class Child:
 
     def _what_was_done(self, why: str, status: int | None) -> str:
         after = self._hf.clock.elapsed() - (self._told_at or self._hf.clock.elapsed())
-        verb = "killed" if why != "ended" and self._outcome is None else "terminated"
-        return f"its process was {verb} {after:.1f} s after it was told"
+        verb = "killed" if why != "ended" and self._outcome is None else "ended"
+        return f"process {verb} {after:.1f} s after it was told to stop"
 
 
 def _how(status: int | None) -> str:

@@ -43,7 +43,7 @@ class Running:
         return self.claim.lease
 
     def extend(self, until: float) -> None:
-        """The lease was renewed."""
+        """The lease was renewed, or is known to be ours until then."""
         self.lease_until = min(until, self.last)
         self.renewed()
 

@@ -17,6 +17,11 @@ from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.pool import Loop, Threads
 from holdfast.worker.running import Running
 
+STILL_RUNNING = (
+    "may still be running, beside a retry or the next run of its key. Holdfast stores nothing more of it, but its "
+    'other effects go on; isolation="process" kills it'
+)
+
 Settle = Callable[[Running, Outcome | None], None]
 
 
@@ -46,12 +51,9 @@ class Starter:
         desk, context = self._context(running)
 
         def interrupt() -> None:
-            # A thread can't be killed: it is told, and its run ends without it.
+            # A thread can't be killed: its run ends while the function may go on.
             desk.interrupted()
-            self._settle(
-                running,
-                self._told(running, "its thread was told to stop, and can write no more even if it does not listen"),
-            )
+            self._settle(running, self._told(running, f"its function {STILL_RUNNING}"))
 
         def work() -> None:
             if running.ended:
@@ -91,7 +93,7 @@ class Starter:
             lingering.start()
 
         def linger() -> None:
-            self._settle(running, self._told(running, "its task was cancelled and does not end; it can write no more"))
+            self._settle(running, self._told(running, f"its task was cancelled but has not ended; it {STILL_RUNNING}"))
 
         running.interrupt = interrupt
         self._loop.run(work)
@@ -127,7 +129,7 @@ class Starter:
         )
         return desk, context
 
-    def _or_told(self, running: Running, outcome: Outcome, what: str = "it stopped when told") -> Outcome | None:
+    def _or_told(self, running: Running, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
         """What the work itself came to, unless it was stopped from outside and has no result."""
         if running.stopped is None or (running.stopped in ("cancel", "shutdown") and isinstance(outcome, Succeeded)):
             return outcome
@@ -140,7 +142,7 @@ class Starter:
         claim = running.claim
         match running.stopped:
             case "timeout":
-                error = f"{running.reason}; {what}"
+                error = f"{claim.policy.timed_out}; {what}"
                 if claim.policy.on_timeout == "retry" and claim.lease.ticket.tries < claim.policy.max_attempts:
                     return self._judge.later(claim, error)
                 return TimedOut(error)

@@ -1,4 +1,4 @@
-"""Watch: stops work whose time is up, or whose lease could run out before it can be renewed. It asks no database."""
+"""Watch: stops work whose time is up, or whose lease someone else could take away soon. It asks no database."""
 
 from __future__ import annotations
 

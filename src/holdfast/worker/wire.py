@@ -37,6 +37,7 @@ def claim_to_wire(claim: Claim) -> Message:
         "segment": claim.segment,
         "needed": claim.needed,
         "trace": claim.trace,
+        "unreadable": claim.unreadable,
     }
 
 
@@ -59,6 +60,7 @@ def claim_from_wire(told: Message) -> Claim:
         segment=told["segment"],
         needed=told["needed"],
         trace=told["trace"],
+        unreadable=told["unreadable"],
     )
 
 

@@ -13,14 +13,15 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Literal, get_args
 
-from holdfast import workers
+from holdfast import outages, workers
 from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.jobs import OPERATIONS
-from holdfast.options import check_name, is_number
+from holdfast.options import as_duration, check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
 from holdfast.orchestrator.sample import Sampler
@@ -28,6 +29,7 @@ from holdfast.orchestrator.schedule import Timetable
 from holdfast.orchestrator.tally import Tallier
 from holdfast.store.transaction import Transaction
 from holdfast.worker import locks, logbook
+from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunLog
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.listen import Ear
@@ -71,9 +73,12 @@ class Worker:
         self.drained = False
         self.claims, self.orchestrates = role != "orchestrator", role != "worker"
         _check_role(self, queues, concurrency)
+        self._follows_queues = self.claims and queues is None
         self.queues = [] if not self.claims else _queues(hf) if queues is None else _named(queues)
-        self.served = [*([] if OPERATIONS in self.queues or not self.claims else [OPERATIONS]), *self.queues]
+        self.served = _served(self.queues) if self.claims else []
         """What operators ask for in bulk goes to a queue that every worker serves, before its own."""
+        self.jobs = hf.jobs.served()
+        self._declared = _declared(hf)
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = (concurrency or hf.settings.concurrency) if self.claims else 0
@@ -84,22 +89,29 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
-    def start(self) -> None:
-        """Take the locks, recover what a predecessor left, and begin in a thread."""
+    def start(self, *, wait: timedelta | float = 0) -> None:
+        """Take the locks, recover what a predecessor left, and begin in a thread.
+
+        `wait` is how long to wait for a database that restarts or is not up yet.
+        """
         hf = self.hf
+        outages.outlast(self._register, wait=as_duration(wait), clock=hf.clock)
         store = hf.store
-        self._lock = locks.take(hf, self)
-        if self.claims:
-            logbook.unserved(hf, self.queues)
-        self._heartbeat = Heartbeat(store, self.hand, hf.settings, hf.clock, holder=self.id)
+        store.warn()
+        chronicle = Chronicle(self.id)
+        self._heartbeat = Heartbeat(
+            store, self.hand, hf.settings, hf.clock, holder=self.id, on_busy=partial(_contended, hf, chronicle)
+        )
         self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
         self._cycle = Cycle(
             hf,
             self.hand,
             self._heartbeat,
             self._watch,
+            chronicle,
             holder=self.id,
             queues=self.queues,
+            jobs=self.jobs,
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
@@ -117,11 +129,13 @@ class Worker:
                 self.hand,
                 self._heartbeat,
                 queues=self.served,
+                jobs=self.jobs,
                 holder=self.id,
                 register=lambda: locks.register(hf, self),
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
+            on_busy=partial(_contended, hf, chronicle),
             chore=self._chore,
             timetable=self._timetable,
             moves=self.orchestrates,
@@ -145,6 +159,16 @@ class Worker:
         self._ear.start()
         self._orchestrating.start()
         self._thread.start()
+
+    def _register(self) -> None:
+        lock = locks.take(self.hf, self)
+        try:
+            if self.claims:
+                logbook.unserved(self.hf, self.queues)
+        except BaseException:
+            lock.release()
+            raise
+        self._lock = lock
 
     def stop(self, *, grace: timedelta | None = None) -> Ended:
         """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
@@ -187,6 +211,7 @@ class Worker:
     def _run(self) -> None:
         try:
             while not self._finished():
+                self.hf.store.require_safe()
                 self._cycle.turn()
         except BaseException as error:
             # Our own errors say what to do in a line; of anything else we want to know where it came from.
@@ -216,12 +241,26 @@ class Worker:
 
     def _chore(self) -> None:
         """What is done between two ticks."""
+        self._follow_declarations()
         self.hf.counting.flush(self.hf.store)
         if not self.orchestrates:
             return
         self._retainer.tick()
         self._tallier.tick()
         self._sampler.tick()
+
+    def _follow_declarations(self) -> None:
+        """Serve what was declared since we last looked, as in a notebook: jobs, builds and their queues, schedules."""
+        hf, declared = self.hf, _declared(self.hf)
+        if declared == self._declared:
+            return
+        self.jobs[:] = hf.jobs.served()
+        if self._follows_queues:
+            self.queues[:] = _queues(hf)
+            self.served[:] = _served(self.queues)
+        locks.update(hf, self)
+        self._declared = declared
+        self._cycle.look()
 
     def _on_pulse(self, pulse: workers.Pulse) -> None:
         if pulse.ready:
@@ -281,6 +320,10 @@ class Worker:
         self._lock.release()
 
 
+def _contended(hf: Holdfast, chronicle: Chronicle, error: StoreBusy) -> None:
+    chronicle.contended(error, at=hf.clock.now())
+
+
 def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:
     """A role that is none, or that contradicts what else was said, is refused."""
     if worker.role not in ROLES:
@@ -299,6 +342,15 @@ def _named(queues: Sequence[str]) -> list[str]:
     for name in names:
         check_name(name, what="each of queues")
     return names
+
+
+def _declared(hf: Holdfast) -> tuple[int, int]:
+    """Another value whenever a job, a build, a pipeline or a schedule was declared."""
+    return hf.jobs.declared, len(hf.scheduled)
+
+
+def _served(queues: Sequence[str]) -> list[str]:
+    return [*([] if OPERATIONS in queues else [OPERATIONS]), *queues]
 
 
 def _queues(hf: Holdfast) -> list[str]:

@@ -274,4 +274,4 @@ def test_a_reader_that_goes_away_ends_the_run(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(PACKAGE / "src")})
     assert process.stdout is not None
     process.stdout.close()
-    assert process.wait(timeout=50) == 1
+    assert process.wait(timeout=60) == 1

@@ -187,7 +187,7 @@ def test_a_lock_that_was_removed_while_someone_waited_for_it_locks_no_one(tmp_pa
         lock.unlink()
         with places.held(lock, wait=False) as ours:
             assert ours
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     assert inside.is_set()
 
 

@@ -150,7 +150,6 @@ def page(browser: Browser, one: Service) -> Iterator[Page]:
 
 
 @pytest.mark.contract("Q2", "Q19")
-@pytest.mark.timeout(180)
 def test_a_person_uploads_edits_runs_watches_and_runs_again(page: Page, one: Service, tmp_path: Path) -> None:
     expect.set_options(timeout=6 * PATIENCE)
     page.goto(f"{one.url}configurations")

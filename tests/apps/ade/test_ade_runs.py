@@ -25,7 +25,6 @@ from tests.apps.ade.ade_service import (
     wait_for,
 )
 
-pytestmark = pytest.mark.timeout(180)
 BROKEN = RULES + "\nraise RuntimeError('these rules are broken')\n"
 
 

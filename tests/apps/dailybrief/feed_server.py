@@ -282,7 +282,7 @@ def slow(handler: _Handler, kind: str, number: int) -> None:
 
 def silent(handler: _Handler, kind: str, number: int) -> None:
     handler.feeds.answering(handler)
-    handler.feeds.released.wait(30)
+    handler.feeds.released.wait(200)
 
 
 def laughing(handler: _Handler, kind: str, number: int) -> None:

@@ -223,7 +223,7 @@ def test_a_name_without_an_address_and_a_name_server_that_is_silent_are_failures
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     def silent(host: str, port: int) -> list[str]:
-        silence.wait(30)
+        silence.wait(60)
         return []
 
     def nothing(host: str, port: int) -> list[str]:

@@ -145,7 +145,7 @@ def test_who_waits_for_a_server_can_be_stopped(server: FeedServer) -> None:
     thread.start()
     wait_for(lambda: len(server.asked("silent")) > before)
     stop.set()
-    thread.join(15)  # the server would keep it for 30 seconds
+    thread.join(60)  # the server would keep it for minutes
     assert len(found) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_host_is_asked_by_one_at_a_time_with_a_pause_between() -> None:
         with hosts.turn("another.test"):  # nobody waits for the neighbour
             assert times == []
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(times) == 8
     assert all(later[0] - earlier[1] >= 0.02 for earlier, later in pairwise(times))
 

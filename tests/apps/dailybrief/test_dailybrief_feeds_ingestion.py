@@ -164,7 +164,7 @@ def test_two_readings_at_once_lose_no_article_and_store_none_twice(
         start = threading.Barrier(3)
 
         def reading(start: threading.Barrier = start) -> Ingested:
-            start.wait(20)
+            start.wait(60)
             return read(either)
 
         with ThreadPoolExecutor(3) as threads:

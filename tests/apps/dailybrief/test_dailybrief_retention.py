@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3.dbapi2 as sqlite
 from datetime import date, datetime, timedelta
 
-import pysqlite3.dbapi2 as sqlite
 import pytest
 from apps.dailybrief.editions import publish
 from apps.dailybrief.events import cluster

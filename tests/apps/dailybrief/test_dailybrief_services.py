@@ -103,7 +103,7 @@ def test_a_process_that_is_neither_service_has_no_timetable_to_put_in_the_place_
 def test_a_setting_that_can_not_be_used_ends_the_worker_before_it_touches_anything(tmp_path: Path) -> None:
     found = TwoServices(tmp_path, DAILYBRIEF_TIMEZONE="Mars/Olympus")
     worker = found.start("apps.dailybrief.worker")
-    assert worker.running.wait(timeout=50) == 2
+    assert worker.running.wait(timeout=60) == 2
     [line] = worker.events("invalid_settings")
     assert "DAILYBRIEF_TIMEZONE" in line["error"]
     assert not found.database.exists()
@@ -137,8 +137,8 @@ def feeds() -> Iterator[FeedServer]:
 def job_process(worker: Process) -> int | None:
     """The process in which a worker's job runs."""
     for task in Path(f"/proc/{worker.pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
                 if b"supervisor.py" in Path(f"/proc/{child}/cmdline").read_bytes():
                     return int(child)
     return None

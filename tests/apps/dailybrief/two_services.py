@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
@@ -27,7 +27,7 @@ from psycopg.rows import dict_row
 ROOT = Path(__file__).parent.parent.parent.parent
 TOKEN = "0123456789abcdef-newsroom"
 NEVER = "0 0 1 1 *"  # only by hand
-PATIENCE = 50.0
+PATIENCE = 150.0
 
 
 def wait_for(condition: Callable[[], Any], what: str, *, at_most: float = PATIENCE) -> Any:
@@ -43,11 +43,16 @@ def wait_for(condition: Callable[[], Any], what: str, *, at_most: float = PATIEN
 class Process:
     """One of them, and what it has printed."""
 
-    def __init__(self, *command: str, log: Path, environment: dict[str, str]) -> None:
+    def __init__(self, *command: str, log: Path, environment: dict[str, str], files: Sequence[int] = ()) -> None:
         self.log = log
         with open(log, "ab") as file:
             self.running = subprocess.Popen(
-                [sys.executable, "-m", *command], stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=ROOT
+                [sys.executable, "-m", *command],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=ROOT,
+                pass_fds=files,
             )
 
     @property
@@ -98,18 +103,18 @@ class TwoServices:
             **settings,
         }
 
-    def start(self, *command: str, **environment: str) -> Process:
+    def start(self, *command: str, files: Sequence[int] = (), **environment: str) -> Process:
         log = self.folder / f"process-{len(self.started)}.log"
-        self.started.append(Process(*command, log=log, environment=self.environment | environment))
+        self.started.append(Process(*command, log=log, environment=self.environment | environment, files=files))
         return self.started[-1]
 
     def web(self, *, workers: int = 2) -> Process:
         """Gunicorn with so many workers; it answers when this returns."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            fd, port = listening.fileno(), listening.getsockname()[1]
+            command = ("gunicorn", "-c", "python:apps.dailybrief.gunicorn_config", "--bind", f"fd://{fd}")
+            web = self.start(*command, "--workers", str(workers), files=[fd])
         self.url = f"http://127.0.0.1:{port}"
-        config = "python:apps.dailybrief.gunicorn_config"
-        web = self.start("gunicorn", "-c", config, "--bind", f"127.0.0.1:{port}", "--workers", str(workers))
         self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20)
         wait_for(lambda: self._answers(), f"the web service answers; {web.log.read_text()}")
         return web

@@ -14,8 +14,6 @@ from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.services import Fault, Services
 from tests.azurite import ACCOUNT, KEY, Azurite
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:

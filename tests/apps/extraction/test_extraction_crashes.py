@@ -131,4 +131,4 @@ def test_two_watchdogs_put_back_what_is_processed_for_too_long_once(
         assert lite.job(document_id)["status"] == "PROCESSING"
         document = lite.ended(document_id)
     assert (document["job"]["status"], document["job"]["attempts"]) == ("COMPLETED", 1), document["job"]
-    assert "window" in document["job"]["error_log"]
+    assert "Timed out after 5 s" in document["job"]["error_log"]

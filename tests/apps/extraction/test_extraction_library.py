@@ -32,16 +32,22 @@ from holdfast import Holdfast, InvalidSetting
 from holdfast.testing import FakeClock
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
-pytestmark = pytest.mark.timeout(180)
 STORES = ["sqlite", "postgres 18", "postgres 16"]
 DIMENSIONS = 256
 
 
 @contextlib.contextmanager
 def library_at(url: str, *, dimensions: int = DIMENSIONS, model: str = "local") -> Iterator[tuple[Library, Database]]:
-    with Holdfast(url) as hf:
+    with Holdfast(url, sqlite_module=vectors.SQLITE) as hf:
         made = complete(dimensions=dimensions, model=model, prefix="holdfast_")
-        database = Database(url, Base.metadata, prepare=hf.start, complete=made, opened=vectors.opened)
+        database = Database(
+            url,
+            Base.metadata,
+            prepare=hf.start,
+            complete=made,
+            opened=vectors.opened,
+            sqlite_module=vectors.SQLITE,
+        )
         try:
             yield Library(database), database
         finally:
@@ -306,7 +312,7 @@ def test_many_that_were_under_way_open_it_once(opened: tuple[Library, Database])
     ready = threading.Barrier(6)
 
     def question() -> None:
-        ready.wait(30)
+        ready.wait(60)
         trouble()
 
     def ask() -> None:
@@ -339,10 +345,10 @@ def test_of_many_who_ask_when_the_pause_is_over_one_tries(opened: tuple[Library,
 
     def question() -> None:
         tried.append(1)
-        over.wait(30)
+        over.wait(60)
 
     def ask() -> None:
-        together.wait(30)
+        together.wait(60)
         try:
             breaker.ask("reader", question)
         except Away:

@@ -17,7 +17,6 @@ from tests.apps.serving import TOKEN, until
 from tests.browser.conftest import TELL_VIOLATIONS
 from tests.browser.test_browser_pages import _faults as faults
 
-pytestmark = pytest.mark.timeout(180)
 SAMPLES = Path(samples.__file__).parent
 PATIENCE = 60_000
 

@@ -10,7 +10,6 @@ from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.services import DIMENSIONS, KEY, Fault, Services
 from tests.apps.serving import until
 
-pytestmark = pytest.mark.timeout(180)
 TWO_PAGES = ("First paragraph, about whales.", "Second page, about boats.")
 
 

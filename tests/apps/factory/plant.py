@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import imageio_ffmpeg
@@ -179,7 +180,7 @@ class Plant:
             for number in (signal.SIGKILL, signal.SIGCONT):
                 with contextlib.suppress(ProcessLookupError):
                     one.send_signal(number)
-            one.wait(timeout=20)
+            one.wait(timeout=60)
         self.hf.close()
         self.tables.database().close()
         for name, value in self._before.items():
@@ -192,7 +193,7 @@ class Plant:
     def _wrapped(self) -> Path:
         os.environ.pop("IMAGEIO_FFMPEG_EXE", None)
         program = self.folder / "ffmpeg"
-        program.write_text(FFMPEG.format(real=imageio_ffmpeg.get_ffmpeg_exe(), folder=self.folder))
+        program.write_text(FFMPEG.format(real=quote(imageio_ffmpeg.get_ffmpeg_exe()), folder=quote(str(self.folder))))
         program.chmod(0o755)
         return program
 

@@ -191,13 +191,13 @@ def test_two_who_publish_something_different_at_once_never_leave_a_mixture(
         seen.append(_published(folder))
         if not queued.is_set():
             other.start()
-            assert queued.wait(30)
+            assert queued.wait(60)
 
     publishing.publish(folder, files["old"], {"by": "old"})
     monkeypatch.setattr(fcntl, "flock", locked)
     monkeypatch.setattr(os, "replace", replaced)
     publishing.publish(folder, files["one"], {"by": "one"})
-    other.join(30)
+    other.join(60)
     assert seen == [None, None, "one", None, None, "other"]
     assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "manifest.json"]
 

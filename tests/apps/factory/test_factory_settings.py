@@ -14,8 +14,6 @@ from tests.apps.factory.plant import forget, plant
 from holdfast import InvalidSetting
 from holdfast.web import create_app
 
-pytestmark = pytest.mark.timeout(180)
-
 
 def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tmp_path: Path) -> None:
     found = read({"FACTORY_OUTPUT": str(tmp_path), "FACTORY_RETRY_DELAY": "0.5", "FACTORY_ATTEMPTS": "3"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import json
@@ -14,13 +15,13 @@ from pathlib import Path
 import httpx
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant
 from tests.apps.serving import TOKEN, Site, until
 from tests.browser.conftest import TELL_VIOLATIONS
 
-pytestmark = pytest.mark.timeout(180)
-PATIENCE = 30_000
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +169,7 @@ def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed
         lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] != first["pid"]], "another is"
     )[0]
     demo.send_signal(signal.SIGTERM)
-    assert demo.wait(timeout=40) == 0
+    assert demo.wait(timeout=60) == 0
     assert gone(second["pid"])
     importlib.import_module("apps.factory.demo").hand_in()
     assert len(shop.rows("select 1 from editions where video_id = 'sample'")) == 1
@@ -224,6 +225,106 @@ def test_a_person_watches_a_video_being_made_and_plays_it(shop: Plant, address: 
     for path in (page.url, f"{address}/videos", f"{address}/jobs", f"{page.url}/edit"):
         phone.goto(path)
         assert phone.evaluate("document.documentElement.scrollWidth") <= 390, path
+    context.close()
+
+
+def test_a_video_that_has_ended_is_polled_no_more_and_its_page_is_on_the_screen_once(
+    shop: Plant, address: str, browser: Browser
+) -> None:
+    handed = shop.create(**TINY)
+    with _watching(browser) as watched:
+        watched.page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
+        watched.poll()
+        until(watched.swaps, "the page took over the answer to a poll")
+        shop.manual.run_all()
+        expect(watched.page.locator("#main > section #station-commit")).to_contain_text("done")
+        until(watched.rests, "the page has the answer to each poll, and asks no more")
+        polls = len(watched.polls)
+        watched.poll()
+        watched.poll()
+        assert watched.page.evaluate("fetch('/healthz').then((answer) => answer.status)") == 200
+        assert len(watched.polls) == polls
+        expect(watched.page.locator("main")).to_have_count(1)
+
+
+def test_a_poll_that_is_answered_after_its_video_has_ended_does_not_put_the_page_into_itself(
+    shop: Plant, address: str, browser: Browser
+) -> None:
+    handed = shop.create(**TINY)
+    with _watching(browser) as watched:
+        watched.page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
+        watched.hold = True
+        watched.poll()
+        until(lambda: watched.looks() and watched.held, "the server has answered a poll, and the page has not got it")
+        before = watched.swaps()
+        shop.manual.run_all()
+        expect(watched.page.locator("#main > section #station-commit")).to_contain_text("done")
+        expect(watched.page.locator("#leases[hx-trigger]")).to_have_count(0)
+        watched.release()
+        until(lambda: watched.swaps() > before, "the page took over the answer that was held back")
+        expect(watched.page.locator("main")).to_have_count(1)
+        watched.poll()  # that answer was older than the page, so the page asks once more
+        expect(watched.page.locator("#leases[hx-trigger]")).to_have_count(0)
+        expect(watched.page.locator("main")).to_have_count(1)
+
+
+class Watched:
+    """A page of a video whose polls a test counts and holds back.
+
+    hold   whether to keep the answers to polls in `held`
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.hold = page, False
+        self.polls: list[str] = []
+        self.held: list[tuple[Route, APIResponse]] = []
+        page.clock.install()
+        page.add_init_script(COUNT_SWAPS)
+        page.route("**/videos/*", self._asked)
+
+    def poll(self) -> None:
+        """Move the page's clock on by more than the time between two polls."""
+        self.page.clock.run_for(2_500)
+
+    def swaps(self) -> int:
+        """How many answers to polls the page took over."""
+        found: int = self.page.evaluate("window.swaps")
+        return found
+
+    def rests(self) -> bool:
+        """Whether no poll is under way, and the section says that it needs none."""
+        return self.swaps() == len(self.polls) and self.page.locator("#leases[hx-trigger]").count() == 0
+
+    def looks(self) -> bool:
+        """Let the browser's messages arrive."""
+        return bool(self.page.evaluate("true"))
+
+    def release(self) -> None:
+        self.hold = False
+        for route, answer in self.held:
+            route.fulfill(response=answer)
+
+    def _asked(self, route: Route) -> None:
+        if route.request.headers.get("hx-target") != "leases":
+            return route.fallback()
+        self.polls.append(route.request.url)
+        if not self.hold:
+            return route.fallback()
+        self.held.append((route, route.fetch()))
+        return None
+
+
+COUNT_SWAPS = """
+window.swaps = 0;
+document.addEventListener("htmx:afterSwap", (event) => { if (event.detail.target.id === "leases") window.swaps += 1; });
+"""
+
+
+@contextlib.contextmanager
+def _watching(browser: Browser) -> Iterator[Watched]:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield Watched(context.new_page())
     context.close()
 
 

@@ -118,7 +118,6 @@ def test_a_blob_is_whole_or_not_there_and_its_path_is_its_digest(tmp_path: Path)
 
 
 @pytest.mark.contract("P1", "P2", "P3", "P5", "S6")
-@pytest.mark.timeout(180)
 def test_the_whole_archive_on_postgres(postgres_url: str, tmp_path: Path) -> None:
     with serving(tmp_path, url=postgres_url, holdfast_lease=3, holdfast_tick=0.5) as served:
         document = served.hand_in((SAMPLES / "claim.pdf").read_bytes(), "claim.pdf")

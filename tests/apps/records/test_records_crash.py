@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pysqlite3.dbapi2 as sqlite3
 import pytest
 from apps.records.settings import load
 from tests.apps.records.serving import Served, serving
-from tests.apps.records.test_records_running import note, who_waits_for
+from tests.apps.records.test_records_running import contentions, note, who_waits_for
 from tests.apps.serving import ROOT, until
 
 from holdfast import InvalidSetting
-
-pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,32 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_running(hasty: Se
     assert hasty.ended(next_one["id"])["state"] == "SUCCEEDED"  # whatever was queued goes on
     assert hasty.again(document["id"])["number"] == 3  # and the killed one stays as it is
     assert hasty.run(run["id"])["state"] == "FAILED"
+
+
+@pytest.mark.contract("P10", "P1")
+def test_a_run_goes_on_while_someone_locks_the_database_for_longer_than_a_lease(tmp_path: Path) -> None:
+    content, lease = note("goes on"), timedelta(seconds=3)
+    with (
+        serving(tmp_path, holdfast_lease=lease.total_seconds(), holdfast_tick=0.2) as served,
+        contextlib.closing(sqlite3.connect(served.database, isolation_level=None, timeout=20)) as other,
+    ):
+        with served.stuck(content) as document:
+            run = document["runs"][0]
+            served.running(run["id"])
+            until(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
+            other.execute("begin immediate")
+            [(expires_at,)] = other.execute("select expires_at from holdfast_leases")
+            over = datetime.fromisoformat(expires_at).replace(tzinfo=UTC) + lease
+            until(lambda: datetime.now(UTC) > over, "its lease ran out long ago")
+            assert served.run(run["id"])["state"] == "RUNNING"
+            writer = os.open(served.blob(document), os.O_WRONLY)
+        os.write(writer, content)  # now it can read its file, and its steps wait for the database
+        os.close(writer)
+        other.execute("rollback")
+        ended = served.ended(run["id"])
+        assert (ended["state"], ended["attempts"]) == ("SUCCEEDED", 1)
+        until(lambda: contentions(served), "it is recorded")
+        assert len(contentions(served)) == 1, "one block, one event"
 
 
 @pytest.mark.contract("P7")

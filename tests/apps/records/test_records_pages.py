@@ -13,7 +13,6 @@ from tests.apps.records.test_records_running import note
 from tests.apps.serving import TOKEN
 from tests.browser.conftest import TELL_VIOLATIONS
 
-pytestmark = pytest.mark.timeout(180)
 PATIENCE = 60_000
 
 

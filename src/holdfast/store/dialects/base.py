@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast import codec
 from holdfast.clock import Clock
-from holdfast.errors import WrongConnection
+from holdfast.errors import BackupFailed, HoldfastError, WrongConnection
+from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.queries import Style
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class SqlAlchemySession:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What stands behind a connection; `advice` are sentences about what is wrong with it."""
+    """What a connection leads to; `advice` says what could be better."""
 
     server: str
     driver: str
@@ -83,7 +85,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
-        """Begin; `patience` shortens the wait for a locked row, where rows are locked."""
+        """Begin; `patience` replaces `busy_timeout` as the longest wait for a lock."""
 
     @abstractmethod
     def alone(self, connection: Any) -> Session:
@@ -95,6 +97,12 @@ class Dialect(ABC):
     def rollback(self, connection: Any) -> None:
         connection.rollback()
 
+    def committed(self, connection: Any) -> None:
+        """Called after each commit that wrote something."""
+
+    def checkpoint(self, connection: Any) -> None:
+        """Copy the write-ahead log into the database, where that is the client's work."""
+
     def is_open(self, connection: Any) -> bool:
         """Whether it can be used again; one that a rollback has closed can't."""
         return True
@@ -102,9 +110,31 @@ class Dialect(ABC):
     def close(self, connection: Any) -> None:
         connection.close()
 
+    def backup(self, connection: Any, path: Path, *, progress: Progress) -> Backup:
+        """Copy the database to a new file while it is in use."""
+        raise BackupFailed(f"this is for SQLite; {self.name} has tools of its own (pg_dump, BACKUP DATABASE)")
+
+    def before_fork(self) -> None:
+        """Called in the parent before a fork, where writers take turns."""
+
+    def after_fork_in_parent(self) -> None:
+        """Called in the parent after a fork, where writers take turns."""
+
+    def after_fork_in_child(self, inherited: list[Any]) -> None:
+        """Called once in a forked child, with the idle connections of its parent, which it must not speak on."""
+
     @abstractmethod
     def translate(self, error: Exception) -> Exception:
         """The driver's error as one of ours, or itself."""
+
+    @property
+    def unsafe(self) -> HoldfastError | None:
+        """Why this process may write no more, if that is so; it must end."""
+        return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a worker or server should say once when it starts."""
+        return ()
 
     def about(self, connection: Any) -> About:
         """Versions of the server and of the driver."""
@@ -147,6 +177,10 @@ class Dialect(ABC):
     def join(self, connection: Any) -> Session:
         """A caller's own connection, for writing inside its transaction."""
         raise WrongConnection(f"{type(connection).__module__}.{type(connection).__qualname__} can't be joined")
+
+    def join_sqlalchemy(self, connection: Any) -> Session:
+        """The same on a SQLAlchemy Connection whose driver is async."""
+        return SqlAlchemySession(connection)
 
     def bind(self, value: object, columns: tuple[str, ...] = ()) -> object:
         """A value as the driver takes it; a list is JSON, its rows arrays of `columns` where a statement wants that."""

@@ -1,11 +1,23 @@
-"""PostgreSQL 14 and newer, with psycopg 3; direct, or through a pooler in transaction mode."""
+"""PostgreSQL 14 and newer, with psycopg 3; direct, or through a pooler in transaction mode.
+
+A server, a database or a role may have defaults of its own. Our SQL depends on few of them, and a connection of ours
+states those itself:
+
+    isolation           each `begin` says READ COMMITTED; the session's default says it for single statements
+    time zone, encoding on connect; a pooler passes both on
+    time limits         on connect, or in each transaction behind a pooler
+    dates, floats …     results are binary, so how the server writes them does not matter
+
+In a caller's transaction we change no setting.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -16,14 +28,40 @@ import psycopg
 from psycopg import errors
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
+from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
+from holdfast.store.dialects.base import (
+    NOT_COUNTED,
+    About,
+    Conflict,
+    Dialect,
+    Result,
+    Session,
+    SqlAlchemySession,
+    Unstorable,
+)
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Transaction
 
 # What moves has no statistics worth the name: a queue that was empty a second ago holds 100,000 rows now. Left
 # to guess, the planner sorts all of it for each claim; every statement of ours is meant to go by an index, row by row.
 _PLAN = "select " + ", ".join(f"set_config('enable_{way}', 'off', true)" for way in ("bitmapscan", "seqscan"))
+
+_ISOLATION = "read committed"
+_BEGIN = f"begin isolation level {_ISOLATION}"
+
+# A pooler passes these on to whichever server connection it lends us; a connection straight to the server keeps them.
+_STATE = "select pg_backend_pid(), set_config('client_encoding', 'UTF8', false), set_config('TimeZone', 'UTC', false)"
+
+# libpq does not tell the SQLSTATE of a connection that the server refused, so we go by the words. If the server speaks
+# another language, the refusal counts as an outage.
+_REFUSED = re.compile(
+    r"authentication failed"  # 28P01, 28000
+    r"|no password supplied"
+    r"|no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in"  # 28000
+    r"|role .* does not exist|no such user"  # 28000
+    r"|database .* does not exist|no such database"  # 3D000
+    r"|permission denied for database"  # 42501
+)
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -48,13 +86,18 @@ class PostgresDialect(Dialect):
     def connect(self) -> Connection:
         try:
             connection: Connection = self._make()
+            if not isinstance(connection, psycopg.Connection):
+                raise InvalidSetting(
+                    f"engine: its driver is {type(connection).__module__.partition('.')[0]}, and Holdfast needs "
+                    "psycopg 3: create_engine('postgresql+psycopg://…')"
+                )
             connection.autocommit = True
             if self._is_pooled(connection):
                 connection.prepare_threshold = None
             else:
                 connection.prepared_max = 500  # all of our statements: none has to go for another
-                for name, limit in self._limits.items():
-                    connection.execute(f"set {name} = {_milliseconds(limit)}")
+                settings = {name: str(_milliseconds(limit)) for name, limit in self._limits.items()}
+                connection.execute(*_set_config(settings | {"default_transaction_isolation": _ISOLATION}))
             return connection
         except psycopg.Error as error:
             raise self.translate(error) from error
@@ -64,7 +107,7 @@ class PostgresDialect(Dialect):
 
     def _is_pooled(self, connection: Connection) -> bool:
         """A pooler makes up the process id that it tells its clients."""
-        row = connection.execute("select pg_backend_pid()").fetchone()
+        row = connection.execute(_STATE).fetchone()
         return row is None or row[0] != connection.info.backend_pid
 
     def begin(self, connection: Connection, *, write: bool, patience: timedelta | None = None) -> Session:
@@ -72,7 +115,7 @@ class PostgresDialect(Dialect):
         pipeline = connection.pipeline()
         session = _Session(connection, pipeline.__enter__())
         self._pipelines[connection] = pipeline
-        connection.execute("begin" if write else "begin read only")
+        connection.execute(_BEGIN if write else f"{_BEGIN} read only")
         if write:
             connection.execute(_PLAN)
         # Behind a pooler there is no session to keep settings in.
@@ -84,7 +127,7 @@ class PostgresDialect(Dialect):
         return session
 
     def alone(self, connection: Connection) -> Session:
-        return _Session(connection)
+        return _Session(connection) if connection.prepare_threshold is not None else _PooledStatement(self, connection)
 
     def commit(self, connection: Connection) -> None:
         connection.execute("commit")
@@ -122,13 +165,19 @@ class PostgresDialect(Dialect):
                 pipeline.__exit__(None, None, None)
 
     def translate(self, error: Exception) -> Exception:
-        match error:
+        known = _of_psycopg(error)
+        match known:
             case errors.DeadlockDetected() | errors.SerializationFailure():
-                return Conflict(str(error))
-            case errors.NotNullViolation() if error.diag.column_name == "created_at":
+                return Conflict(str(known))
+            case errors.NotNullViolation() if known.diag.column_name == "created_at":
                 return Conflict(NOT_COUNTED)
+            case UnicodeEncodeError() if known.encoding != "utf-8":
+                return WrongConnection(
+                    f"this connection's client_encoding can't carry the character {known.object[known.start]!r}: "
+                    "set client_encoding to UTF8"
+                )
             case psycopg.DataError():
-                return Unstorable(_first_line(error))
+                return Unstorable(_first_line(known))
             case errors.LockNotAvailable():
                 return StoreBusy("the database did not give a lock in time; nothing was written")
             case errors.QueryCanceled():
@@ -140,9 +189,11 @@ class PostgresDialect(Dialect):
                 | errors.IdleInTransactionSessionTimeout()
                 | errors.ReadOnlySqlTransaction()
             ):
-                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
+                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(known)}")
+            case psycopg.OperationalError() if known.sqlstate is None and _REFUSED.search(str(known)):
+                return StoreRefused(f"PostgreSQL refuses the connection: {_first_line(known)}")
             case psycopg.OperationalError() | psycopg.InterfaceError():
-                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(error)}")
+                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(known)}")
         return error
 
     def about(self, connection: Connection) -> About:
@@ -156,6 +207,9 @@ class PostgresDialect(Dialect):
             row = connection.execute("select current_setting(%s)", [name]).fetchone()
             if row is not None and row[0] == "off":
                 advice.append(f"the server's {name} is off: a power failure can lose or corrupt what was committed")
+        row = connection.execute("select current_setting('synchronous_commit')").fetchone()
+        if row is not None and row[0] == "off":
+            advice.append("synchronous_commit is off: a crash of the server can lose the last commits")
         return About(
             server=f"PostgreSQL {connection.info.parameter_status('server_version') or version}",
             driver=f"psycopg {psycopg.__version__}",
@@ -163,7 +217,7 @@ class PostgresDialect(Dialect):
         )
 
     def server_time(self, connection: Connection, clock: Clock) -> datetime:
-        row = connection.execute("select clock_timestamp()").fetchone()
+        row = connection.execute("select clock_timestamp()", binary=True).fetchone()
         assert row is not None
         return row[0].astimezone(UTC)  # type: ignore[no-any-return]
 
@@ -182,6 +236,7 @@ class PostgresDialect(Dialect):
     def listen(self, connection: Connection, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
         if connection.prepare_threshold is None:
             return  # a pooler is between us: it would lend our connection to others, and the tick has to do
+        connection.execute("set idle_session_timeout = 0")  # it waits for notices, however long there are none
         connection.execute("listen holdfast")
         yield {""}  # whatever was rung before we listened
         while not stopping.is_set():
@@ -220,24 +275,95 @@ class PostgresDialect(Dialect):
             raise WrongConnection(f"this connection is to database {connection.info.dbname}, the store is {ours}")
         return _Session(connection)
 
+    def join_sqlalchemy(self, connection: Any) -> Session:
+        driver = connection.connection.driver_connection
+        return _AsyncSession(driver) if isinstance(driver, psycopg.AsyncConnection) else SqlAlchemySession(connection)
+
 
 class _Session:
     def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
         self._connection, self._pipeline = connection, pipeline
 
     def put(self, text: str, values: Any) -> None:
-        cursor = self._connection.cursor()
-        cursor.execute(text, values)
+        _cursor(self._connection).execute(text, values)
 
     def execute(self, text: str, values: Any) -> Result:
-        cursor = self._connection.cursor(row_factory=psycopg.rows.tuple_row)
+        cursor = _cursor(self._connection)
         cursor.execute(text, values)
         if self._pipeline is not None:
             self._pipeline.sync()
+        return _result(cursor)
+
+
+class _PooledStatement:
+    """A single statement behind a pooler. A transaction around it, in the same round trip, states its isolation."""
+
+    def __init__(self, dialect: PostgresDialect, connection: Connection) -> None:
+        self._dialect, self._connection = dialect, connection
+
+    def put(self, text: str, values: Any) -> None:
+        self.execute(text, values)
+
+    def execute(self, text: str, values: Any) -> Result:
+        try:
+            with self._connection.pipeline():
+                self._connection.execute(_BEGIN)
+                cursor = _cursor(self._connection)
+                cursor.execute(text, values)
+                self._connection.execute("commit")
+            return _result(cursor)
+        except BaseException:
+            self._dialect.rollback(self._connection)
+            raise
+
+
+class _AsyncSession:
+    """A caller's async psycopg connection, from inside SQLAlchemy's `run_sync`."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+
+    def put(self, text: str, values: Any) -> None:
+        self.execute(text, values)
+
+    def execute(self, text: str, values: Any) -> Result:
+        from sqlalchemy.util import await_only
+
+        cursor = psycopg.AsyncCursor(self._connection, row_factory=psycopg.rows.tuple_row)
+        cursor.format = psycopg.pq.Format.BINARY
+        await_only(cursor.execute(text, values))
         if cursor.description is None:
             return (), [], cursor.rowcount
-        rows = cursor.fetchall()
+        rows = await_only(cursor.fetchall())
         return rows, [column.name for column in cursor.description], len(rows)
+
+
+def _of_psycopg(error: Exception) -> Exception:
+    """psycopg's error for what asyncpg raised and SQLAlchemy wrapped; any other error as it is."""
+    original = getattr(error, "orig", None)
+    with contextlib.suppress(KeyError):
+        return errors.lookup(getattr(original, "sqlstate", None) or "")(str(original))
+    return error
+
+
+def _cursor(connection: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
+    """A cursor with binary results, whatever kind of cursor a caller's connection makes."""
+    cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+    cursor.format = psycopg.pq.Format.BINARY
+    return cursor
+
+
+def _result(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Result:
+    if cursor.description is None:
+        return (), [], cursor.rowcount
+    rows = cursor.fetchall()
+    return rows, [column.name for column in cursor.description], len(rows)
+
+
+def _set_config(settings: Mapping[str, str]) -> tuple[str, list[str]]:
+    """One statement that sets all of them for the session."""
+    each = ", ".join("set_config(%s, %s, false)" for _ in settings)
+    return f"select {each}", [part for setting in settings.items() for part in setting]
 
 
 @lru_cache(maxsize=4096)  # a batch says the same instant many times

@@ -1,12 +1,16 @@
-"""SQLite: embedded, one writer at a time, many processes on one file."""
+"""SQLite: embedded, one writer at a time, many processes on one file.
+
+Checkpoints are ours to make: versions before 3.51.3 can lose committed pages when a checkpoint overlaps with a commit
+that restarts the log. So no connection checkpoints by itself; `checkpoint` does it while it holds the write lock.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import os
+import logging
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,14 +18,32 @@ from typing import Any
 
 from holdfast import codec
 from holdfast.clock import Clock
-from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection, WrongSqliteLibrary
+from holdfast.errors import (
+    InvalidSetting,
+    StoreBusy,
+    StoreUnavailable,
+    StoreUnsafe,
+    WrongConnection,
+    WrongSqliteLibrary,
+)
+from holdfast.store.database_file import NETWORK, DatabaseFile, never_close, open_files
+from holdfast.store.dialects import backup
+from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
+
+log = logging.getLogger("holdfast.store")
 
 LOOK_OFTEN, LOOK_SELDOM = 0.002, 0.020
 PAUSE = timedelta(milliseconds=10)
 ASK_AGAIN = timedelta(milliseconds=1)
-SAFE = (3, 51, 3)  # older ones can corrupt a WAL that several processes reset at once
+OLDEST = (3, 38, 0)  # our statements use `->>`
+CHECKPOINT_PAGES = 500
+LOOK_AT_SIZE = 4  # commits between two looks at the log's size
+CHECKPOINT_PATIENCE = timedelta(milliseconds=100)
+PAGE = 4096
+LOG_LIMIT = 16 * 1024 * 1024  # bytes that the log keeps when it starts again
+LOG_TOO_LARGE = 64 * 1024 * 1024
 
 
 class SqliteDialect(Dialect):
@@ -35,19 +57,27 @@ class SqliteDialect(Dialect):
         self,
         path: str,
         *,
-        module: str = "pysqlite3",
+        module: str = "sqlite3",
         synchronous: str = "full",
         busy_timeout: timedelta = timedelta(seconds=10),
         make: Callable[[], Any] | None = None,
     ) -> None:
         if path in ("", ":memory:"):
             raise InvalidSetting("url: an in-memory SQLite can't be shared by threads and processes; name a file")
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # SQLite names the -wal after the file itself, not after a link to it
+        self.file = DatabaseFile(self.path)
         self.module = _load(module)
         self.synchronous, self.busy_timeout = synchronous, busy_timeout
         self._make = make or self._open
+        self._log = _Log()
+        self._listening, self._held_for_fork = threading.Lock(), False
+        self._listeners: list[Any] = []
 
     def connect(self) -> Any:
+        if self.file.unsafe is not None:
+            raise self.file.unsafe
+        self.file.create()
+        before = open_files()
         try:
             connection = self._make()
             connection.isolation_level = None
@@ -55,15 +85,15 @@ class SqliteDialect(Dialect):
             self._use_wal(connection)
             connection.execute(f"pragma synchronous = {self.synchronous}")
             connection.execute("pragma temp_store = memory")
-            return connection
+            connection.execute("pragma wal_autocheckpoint = 0")
+            connection.execute(f"pragma journal_size_limit = {LOG_LIMIT}")
+            connection.execute("select 1 from sqlite_schema").fetchone()  # opens the -wal, and takes our locks
         except self.module.Error as error:
             raise self.translate(error) from error
+        self.file.opened(connection, before=before)
+        return connection
 
     def _open(self) -> Any:
-        try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            raise StoreUnavailable(f"can't open {self.path}: {error.strerror}") from error
         return self.module.connect(str(self.path), check_same_thread=False, isolation_level=None, cached_statements=256)
 
     def _use_wal(self, connection: Any) -> None:
@@ -79,25 +109,26 @@ class SqliteDialect(Dialect):
 
     def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
         if write:
-            self._take_write_lock(connection)
+            self._take_write_lock(connection, self.busy_timeout if patience is None else patience)
         else:
             connection.execute("begin")
         return _Session(connection)
 
-    def _take_write_lock(self, connection: Any) -> None:
+    def _take_write_lock(self, connection: Any, patience: timedelta) -> None:
         """At once: a deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is.
 
         SQLite itself asks again every 100 ms, and among eight busy processes one may then wait for seconds, longer
         than a lease. Asking every millisecond, none waited for one.
         """
         connection.execute("pragma busy_timeout = 0")
+        give_up_at = time.monotonic() + patience.total_seconds()
         try:
-            for left in range(max(1, int(self.busy_timeout / ASK_AGAIN)), 0, -1):
+            while True:
                 try:
                     connection.execute("begin immediate")
                     return
                 except self.module.OperationalError as error:
-                    if left == 1 or "locked" not in str(error):
+                    if "locked" not in str(error) or time.monotonic() >= give_up_at:
                         raise
                     time.sleep(ASK_AGAIN.total_seconds())
         finally:
@@ -107,14 +138,73 @@ class SqliteDialect(Dialect):
         connection.execute(f"pragma busy_timeout = {int(self.busy_timeout / timedelta(milliseconds=1))}")
 
     def alone(self, connection: Any) -> Session:
+        self.file.check(connection)
         return _Session(connection)
 
     def commit(self, connection: Any) -> None:
+        self.file.check(connection)
         connection.execute("commit")
+        self.file.check(connection, committed=True)
 
-    def rollback(self, connection: Any) -> None:
-        if connection.in_transaction:
-            connection.execute("rollback")
+    def committed(self, connection: Any) -> None:
+        """Checkpoint when about 500 pages were written since the last time, by whichever process comes first."""
+        if self._log.committed(self.file):
+            self.checkpoint(connection)
+
+    def checkpoint(self, connection: Any) -> None:
+        """Copy the log into the database while we hold the write lock, so that no commit overlaps with it.
+
+        The lock is held by one connection and the checkpoint made by another: the one with a transaction may not.
+        PASSIVE waits for no reader; the next commit starts the log again if no reader still needs it.
+        """
+        if not self._log.commits or self.file.unsafe is not None or self.file.is_replaced(connection):
+            return
+        try:
+            self._take_write_lock(connection, min(CHECKPOINT_PATIENCE, self.busy_timeout))
+            try:
+                with contextlib.closing(self._make()) as other:
+                    other.execute("pragma wal_autocheckpoint = 0")
+                    other.execute(f"pragma synchronous = {self.synchronous}")
+                    _, pages, copied = other.execute("pragma wal_checkpoint(passive)").fetchone()
+            finally:
+                connection.execute("rollback")
+        except self.module.Error as error:
+            log.debug("no checkpoint of %s now: %s", self.path.name, error)
+            return
+        if self._log.checkpointed(pages, copied, self.file.log_size):
+            log.warning(
+                "%s-wal has %d MB: a reader that does not end keeps it from starting again",
+                self.path.name,
+                self.file.log_size // 1_000_000,
+            )
+
+    def close(self, connection: Any) -> None:
+        if self.file.is_replaced(connection):
+            never_close(connection)
+        else:
+            connection.close()
+        self.file.closed(connection)
+        if connection in self._listeners:
+            self._listeners.remove(connection)
+
+    def backup(self, connection: Any, path: Path, *, progress: Progress) -> Backup:
+        return backup.copy(self.module, connection, path, progress=progress)
+
+    def before_fork(self) -> None:
+        self._held_for_fork = self._listening.acquire(timeout=LOOK_SELDOM)
+
+    def after_fork_in_parent(self) -> None:
+        if self._held_for_fork:
+            self._listening.release()
+
+    def after_fork_in_child(self, inherited: list[Any]) -> None:
+        """Close what is idle. SQLite counts a file's locks per process and copies the count to a child, which takes no
+        locks of its own while an inherited connection is open. The parent's locks keep its `-wal` in place."""
+        for connection in (*inherited, *(self._listeners if self._held_for_fork else ())):
+            if not connection.in_transaction:
+                connection.close()
+            self.file.closed(connection)
+        self._listeners, self._listening = [], threading.Lock()
 
     def translate(self, error: Exception) -> Exception:
         driver_error: type[Exception] = self.module.Error
@@ -136,13 +226,28 @@ class SqliteDialect(Dialect):
 
     def about(self, connection: Any) -> About:
         module = self.module
-        unsafe = f"SQLite {module.sqlite_version} can corrupt a file that several processes write: install pysqlite3"
-        safe = module.sqlite_version_info >= SAFE
         return About(
-            server=f"SQLite {module.sqlite_version}, {'safe' if safe else 'not safe'} with several writers",
+            server=f"SQLite {module.sqlite_version}",
             driver=f"{module.__name__.partition('.')[0]} (synchronous={self.synchronous})",
-            advice=() if safe else (unsafe,),
+            advice=(*self.warnings(), *self._file_advice()),
         )
+
+    @property
+    def unsafe(self) -> StoreUnsafe | None:
+        return self.file.unsafe
+
+    def warnings(self) -> tuple[str, ...]:
+        if not _has_reset_bug(self.module.sqlite_version_info):
+            return ()
+        return (
+            f"SQLite {self.module.sqlite_version} can lose committed pages when another program checkpoints the file "
+            "while Holdfast writes (fixed in 3.51.3). Holdfast's own checkpoints avoid it. Don't let other programs "
+            "write to the file, or use sqlite_module='pysqlite3'",
+        )
+
+    def _file_advice(self) -> Iterator[str]:
+        if (kind := self.file.file_system) in NETWORK:
+            yield f"{self.path.name} is on a network file system ({kind}), where SQLite's locks and -shm don't work"
 
     def server_time(self, connection: Any, clock: Clock) -> datetime:
         return clock.wall()
@@ -164,9 +269,11 @@ class SqliteDialect(Dialect):
         It can't tell our process's own commits from others', so while we commit ourselves it is asked less often.
         """
         seen, ours, pause = None, own(), LOOK_OFTEN
+        self._listeners.append(connection)
         while not stopping.is_set():
             time.sleep(pause)  # half of what waiting for the event with a time limit costs
-            version = connection.execute("pragma data_version").fetchone()[0]
+            with self._listening:
+                version = connection.execute("pragma data_version").fetchone()[0]
             if version == seen:
                 pause = min(pause * 1.02, LOOK_SELDOM)
                 continue
@@ -181,6 +288,7 @@ class SqliteDialect(Dialect):
             raise self._wrong_library("aiosqlite, which uses sqlite3")
         files = [row[2] for row in connection.exec_driver_sql("pragma database_list") if row[1] == "main"]
         self._same_file(files)
+        connection.exec_driver_sql("pragma wal_autocheckpoint = 0")
         return "named"
 
     def join(self, connection: Any) -> Session:
@@ -190,6 +298,7 @@ class SqliteDialect(Dialect):
             return super().join(connection)
         files = [row[2] for row in connection.execute("pragma database_list") if row[1] == "main"]
         self._same_file(files)
+        connection.execute("pragma wal_autocheckpoint = 0")
         if not connection.in_transaction:
             if connection.isolation_level is None:
                 raise WrongConnection("no transaction is open on this connection: begin one with 'begin immediate'")
@@ -197,7 +306,7 @@ class SqliteDialect(Dialect):
         return _Session(connection)
 
     def _same_file(self, files: list[str]) -> None:
-        if not files or Path(files[0]) != self.path.resolve():
+        if not files or Path(files[0]) != self.path:
             raise WrongConnection(
                 f"this connection is to {files[0] or 'a temporary database'}, the store is {self.path}"
             )
@@ -224,16 +333,51 @@ class _Session:
         return rows, [column[0] for column in cursor.description], len(rows)
 
 
+class _Log:
+    """How much was written to the log since the last checkpoint, as far as this process knows.
+
+    SQLite does not tell how many pages a commit wrote, so the last checkpoint's count says how many commits make 500.
+    """
+
+    def __init__(self) -> None:
+        self.commits = 0
+        self._every = 50
+        self._left = 0
+        self._size = 0
+        self._told = False
+
+    def committed(self, file: DatabaseFile) -> bool:
+        """Count a commit; whether a checkpoint is due. Large commits are seen by the size of the log."""
+        self.commits += 1
+        if self.commits >= self._every:
+            return True
+        return self.commits % LOOK_AT_SIZE == 0 and file.log_size - self._size >= CHECKPOINT_PAGES * PAGE
+
+    def checkpointed(self, pages: int, copied: int, size: int) -> bool:
+        """Begin to count anew; whether the log has become too large, which is told once."""
+        written = max(1, pages - self._left)
+        self._every = max(1, min(CHECKPOINT_PAGES, CHECKPOINT_PAGES * self.commits // written))
+        # A log that was copied whole starts again with the next commit, unless a reader still needs it.
+        self.commits, self._left, self._size = 0, 0 if copied == pages else pages, size
+        too_large = size > LOG_TOO_LARGE
+        news, self._told = too_large and not self._told, too_large
+        return news
+
+
+def _has_reset_bug(version: tuple[int, ...]) -> bool:
+    """Versions in which a checkpoint beside a commit that restarts the log can lose pages."""
+    return version < (3, 51, 3) and not (3, 44, 6) <= version < (3, 45) and not (3, 50, 7) <= version < (3, 51)
+
+
 def _load(name: str) -> Any:
     try:
-        module = importlib.import_module("pysqlite3.dbapi2" if name == "pysqlite3" else "sqlite3.dbapi2")
+        module = importlib.import_module(f"{name}.dbapi2")
     except ImportError as error:
-        raise InvalidSetting(f"sqlite_module: {name} is not installed") from error
-    if module.sqlite_version_info < SAFE:
-        warnings.warn(
-            f"SQLite {module.sqlite_version} can corrupt a database that several processes write; "
-            f"3.51.3 or newer is safe (install pysqlite3)",
-            RuntimeWarning,
-            stacklevel=4,
+        raise InvalidSetting(f"sqlite_module: {name} is not installed: pip install 'holdfast[{name}]'") from error
+    if module.sqlite_version_info < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise InvalidSetting(
+            f"sqlite_module: {name} has SQLite {module.sqlite_version}, and Holdfast needs {oldest} or newer: "
+            "use a newer Python, or sqlite_module='pysqlite3'"
         )
     return module

@@ -21,7 +21,7 @@ import mssql_python
 
 from holdfast import codec
 from holdfast.clock import Clock
-from holdfast.errors import InvalidSetting, StoreBusy, StoreUnavailable, WrongConnection
+from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
 from holdfast.store.queries import Style
 
@@ -113,6 +113,8 @@ class SqlServerDialect(Dialect):
                     "url: the ODBC driver inside mssql-python misses a library of the system: install libltdl "
                     "(Debian: libltdl7, Red Hat: libtool-ltdl) and Kerberos (libkrb5-3, krb5-libs)"
                 ) from error
+            if _is_refusal(error):
+                raise StoreRefused(f"SQL Server refuses the connection: {_first_line(error)}") from error
             if _is_driver_error(error):
                 raise StoreUnavailable(f"SQL Server is not available: {_first_line(error)}") from error
             raise
@@ -322,6 +324,12 @@ def _is_driver_error(error: Exception) -> bool:
 
 def _is_duplicate(error: Exception) -> bool:
     return _is_driver_error(error) and _state(error) == "23000" and "duplicate key" in str(error)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the login is wrong (18456). While the server starts, it refuses any login and adds the reason (18401)."""
+    text = str(error)
+    return _is_driver_error(error) and "Login failed for user" in text and "Reason:" not in text
 
 
 def _state(error: Exception) -> str:

@@ -37,6 +37,7 @@ class Build(Shape):
     error: str | None
     result: Any
     waiting: int = Field(description="Runs that wait for it.")
+    unreadable: str | None = Field(description="Which stored values can't be decoded, and why.")
     uses: int = Field(description="Runs that needed it, among the newest 5,000 that needed anything.")
     cut: list[Literal["result", "error"]] = Field(
         description=f"Of a build in a list: values longer than {LONG:,} characters, which only the build itself shows."
@@ -47,7 +48,7 @@ class Build(Shape):
         fields = {name: getattr(made, name) for name in Made.__dataclass_fields__ if name in cls.model_fields}
         sizes = {"result": len(made.result or ""), "error": len(made.error or "")}
         cut = [] if whole else [name for name, size in sizes.items() if size > LONG]
-        result = None if made.result is None or "result" in cut else codec.load(made.result)
+        result = None if made.result is None or "result" in cut else codec.shown(made.result)
         fields |= {
             "uses": uses.get(made.run_id, 0),
             "result": result,

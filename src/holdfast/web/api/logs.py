@@ -84,7 +84,7 @@ def router(site: "Site") -> APIRouter:
 
 def _step(step: Done, *, whole: bool) -> Step:
     cut = not whole and len(step.result) > LONG
-    result = None if cut else codec.load(step.result)
+    result = None if cut else codec.shown(step.result)
     return Step(**{name: getattr(step, name) for name in _SAME}, result=result, cut=cut)
 
 

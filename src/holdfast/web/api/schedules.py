@@ -48,6 +48,8 @@ class Schedule(Shape):
     seen_at: datetime | None = Field(description="When a worker last said that its code knows it.")
     last: Slot | None
     next_at: datetime | None
+    others: list[str] = Field(description="Live workers with another definition of it; they claim none of its slots.")
+    unreadable: str | None = Field(description="Which stored values can't be decoded, and why.")
 
 
 class Schedules(Shape):

@@ -130,6 +130,7 @@ class Run(Shape):
     error: str | None
     result: Any
     policy: Policy
+    unreadable: str | None = Field(description="Which stored values can't be decoded, and why; null for a sound run.")
     cut: list[Literal["args", "result", "error"]] = Field(
         description=f"Of a run in a list: values longer than {LONG:,} characters, which only the run itself shows."
     )
@@ -139,7 +140,7 @@ class Run(Shape):
         """All of it; in a list without the values that are too long for one."""
         fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__ if name in cls.model_fields}
         cut = [] if whole else [name for name, size in _sizes(snapshot).items() if size > LONG]
-        result = None if snapshot.result is None or "result" in cut else codec.load(snapshot.result)
+        result = None if snapshot.result is None or "result" in cut else codec.shown(snapshot.result)
         fields |= {"result": result, "needed": list(snapshot.needed), "policy": Policy.of(snapshot.policy), "cut": cut}
         if "error" in cut:
             fields["error"] = f"{(snapshot.error or '')[-LONG:]}"

@@ -30,6 +30,9 @@ class Worker(Shape):
     expires_at: datetime = Field(description="If it is not heard until then, it counts as lost.")
     stopping: bool
     drain_at: datetime | None = Field(description="When someone asked it to finish and end.")
+    schedules: dict[str, str] = Field(
+        description="The schedules that it looks after, each with a digest of the definition in its code."
+    )
 
 
 class Task(Shape):

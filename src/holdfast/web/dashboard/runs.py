@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
+from holdfast import codec
 from holdfast.engine import Holdfast
 from holdfast.errors import InvalidArguments
 from holdfast.filters import STATES, RunFilter
@@ -102,6 +103,8 @@ def router(site: "Site") -> APIRouter:
 
 def note(run: Snapshot, far: Progress | None) -> str:
     """The one thing to know about it."""
+    if run.unreadable is not None:
+        return codec.marker(run.unreadable)
     if run.cancel_requested_at is not None and not run.ended:
         return "asked to stop"
     if run.failure_type is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from holdfast import news
 from holdfast.dossiers import Dossier, Kin, StepTimes
 from holdfast.events import Event
 from holdfast.runs import Snapshot
@@ -93,8 +94,9 @@ def _attempts(run: Snapshot, told: Sequence[Event], now: datetime) -> Iterator[t
     """Those that ended are told by the record of their end, the last one by the run itself."""
     last = None
     for event in told:
-        if event.kind in _ENDS and "started_at" in event.data and event.happened_at is not None:
-            start = datetime.fromisoformat(event.data["started_at"])
+        began = news.start_of(event) if event.kind in _ENDS else None
+        if began is not None and began.happened_at is not None and event.happened_at is not None:
+            start = began.happened_at
             look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK", "RUN_PUT_OFF") else "failed"
             last = event.attempt
             yield event.attempt or 0, Bar(look=look, start=start, end=event.happened_at, says=_ENDS[event.kind])

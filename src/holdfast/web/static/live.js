@@ -17,9 +17,25 @@ const QUIET = 400; // changes come in flocks: wait this long for the rest of one
 const LEAST = 1000; // between two refreshes of one element
 const LOST_AFTER = 4000; // a connection that is back before this was never missed
 
+// htmx reads hx-select and hx-swap when an answer arrives. A live update may have removed them from the element while its
+// request was under way, and a whole page would then be put into the element: so each request remembers both.
+const uses = new WeakMap(); // request → how its answer is used
+let inherited;
+
 htmx.defineExtension("morph", {
+  init: (api) => (inherited = api.getClosestAttributeValue),
   isInlineSwap: (style) => style === "morph",
   handleSwap: (style, target, fragment) => style === "morph" && morphSwap(target, fragment),
+  onEvent: (name, { detail }) => {
+    if (name === "htmx:beforeRequest") {
+      const select = inherited(detail.elt, "hx-select") ?? "unset";
+      uses.set(detail.xhr, { select, swap: inherited(detail.elt, "hx-swap") ?? htmx.config.defaultSwapStyle });
+    } else if (name === "htmx:beforeSwap") {
+      const { select, swap } = uses.get(detail.xhr);
+      detail.selectOverride ??= select;
+      detail.swapOverride ??= swap;
+    }
+  },
 });
 
 document.addEventListener("htmx:configRequest", (event) => {

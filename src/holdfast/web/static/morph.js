@@ -21,12 +21,15 @@ export function morph(old, fresh) {
 
 function attributes(old, fresh) {
   const open = old.matches("details, dialog"); // the reader's choice, not the server's
+  const asked = old.hasAttribute("hx-trigger");
   for (const { name, value } of [...fresh.attributes]) {
     if (!(open && name === "open") && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !(open && name === "open")) old.removeAttribute(name);
   }
+  // After a swap htmx looks only at elements that have attributes of its own: the others would go on polling.
+  if (asked && !old.hasAttribute("hx-trigger")) htmx.process(old);
 }
 
 function children(old, fresh) {

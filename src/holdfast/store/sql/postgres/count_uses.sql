@@ -9,6 +9,8 @@ from (
     order by id desc
     limit :limit
 ) as r
-cross join lateral json_array_elements_text(cast(r.needed as json)) as n (run_id)
+cross join lateral json_array_elements_text(
+    case json_typeof(holdfast_json(r.needed)) when 'array' then holdfast_json(r.needed) else cast('[]' as json) end
+) as n (run_id)
 where n.run_id = any (array(select json_array_elements_text(cast(:ids as json))))
 group by n.run_id

@@ -44,11 +44,8 @@ from (
                         select
                         from json_to_recordset(cast(:args as json)) as a (parts json, text text)
                         where
-                            coalesce(
-                                case q.kind when 'pipeline' then cast(q.args as json) -> 'arguments' else cast(q.args as json) end
-                                #>> array(select json_array_elements_text(a.parts)),
-                                'null'
-                            ) <> a.text
+                            -- Arguments that can't be decoded match no value, not even null.
+                            holdfast_argument(q.args, q.kind, array(select json_array_elements_text(a.parts))) is distinct from a.text
                     )
             ) as found
         from (

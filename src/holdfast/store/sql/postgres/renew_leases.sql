@@ -1,4 +1,4 @@
--- Extend our own leases; cancel requests come back with them.
+-- Extend our own leases, which no longer count as expired; cancel requests come back with them.
 with locked as (
     select
         l.run_id,
@@ -14,7 +14,9 @@ with locked as (
 )
 
 update holdfast_leases as l
-set expires_at = locked.expires_at
+set
+    expires_at = locked.expires_at,
+    expired_seen_at = null
 from locked
 where l.run_id = locked.run_id
 returning l.run_id, l.attempt, l.cancel_requested_at, l.cancel_reason

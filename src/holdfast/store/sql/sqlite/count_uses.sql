@@ -9,6 +9,6 @@ from (
     order by id desc
     limit :limit
 ) as r
-inner join json_each(r.needed) as n
+inner join json_each(case when json_valid(r.needed) then r.needed else '[]' end) as n
 where n.value in (select value from json_each(:ids))
 group by n.value

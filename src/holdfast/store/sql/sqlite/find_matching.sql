@@ -44,13 +44,17 @@ from (
                         select 1
                         from json_each(:args) as a
                         where
-                            coalesce(
-                                case json_type(case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end, a.value ->> 'path')
-                                    when 'text' then case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end ->> (a.value ->> 'path')
-                                    else case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end -> (a.value ->> 'path')
-                                end,
-                                'null'
-                            ) <> a.value ->> 'text'
+                            -- Arguments that can't be decoded match no value, not even null. SQLite 3.40 cuts a text off at a NUL.
+                            case
+                                when json_valid(q.args) and instr(replace(q.args, '\\', ''), '\u0000') = 0
+                                then coalesce(
+                                    case json_type(case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end, a.value ->> 'path')
+                                        when 'text' then case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end ->> (a.value ->> 'path')
+                                        else case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end -> (a.value ->> 'path')
+                                    end,
+                                    'null'
+                                )
+                            end is not a.value ->> 'text'
                     )
             ) as found
         from (

@@ -1,16 +1,18 @@
--- What was submitted.
+-- What was submitted, and how many runs of its queue may run at once.
 select
-    id,
-    args,
-    policy,
-    tags,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    trace,
-    created_at
-from holdfast_runs
-where id in (select value from json_each(:ids))
+    r.id,
+    r.args,
+    r.policy,
+    r.tags,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.trace,
+    r.created_at,
+    q.concurrency
+from holdfast_runs as r
+left join holdfast_queues as q on q.name = r.queue
+where r.id in (select value from json_each(:ids))

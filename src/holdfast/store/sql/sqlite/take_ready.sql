@@ -33,5 +33,4 @@ returning
     takeovers,
     key_limit,
     number,
-    reserved,
-    (select q.concurrency from holdfast_queues as q where q.name = :queue) as concurrency
+    reserved

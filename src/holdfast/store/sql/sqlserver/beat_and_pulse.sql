@@ -3,5 +3,5 @@ update holdfast_workers
 set
     seen_at = :now,
     expires_at = :expires_at
-output cast(null as int) as ready
+output inserted.id
 where id = :holder and :queues is not null and :jobs is not null

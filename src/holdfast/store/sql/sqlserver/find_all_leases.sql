@@ -19,7 +19,8 @@ output
     inserted.deadline_at,
     inserted.cancel_requested_at,
     inserted.cancel_reason,
-    r.policy
+    r.policy,
+    r.kind
 from (
     select top (:limit) e.run_id
     from holdfast_leases as e with (readpast, readcommittedlock)

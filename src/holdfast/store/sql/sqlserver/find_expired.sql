@@ -1,5 +1,5 @@
--- Leases that ran out, and what to do about them. The update changes nothing: it holds them still until this transaction
--- ends, so that no request to cancel comes in between unseen.
+-- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies. The
+-- update changes nothing: it locks the rows until this transaction ends, so that no request to cancel comes in between.
 update l
 set holder = l.holder
 output
@@ -20,14 +20,15 @@ output
     inserted.deadline_at,
     inserted.cancel_requested_at,
     inserted.cancel_reason,
-    r.policy
+    r.policy,
+    r.kind
 from (
     select top (:limit) e.run_id
     from holdfast_leases as e with (readpast, readcommittedlock)
-    where e.expires_at < :now
+    where e.expired_seen_at <= :seen_before
     order by e.run_id
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
-where l.expires_at < :now
+where l.expired_seen_at <= :seen_before
 option (force order, loop join)

@@ -16,7 +16,8 @@ select
     expires_at,
     deadline_at,
     cancel_requested_at,
-    cancel_reason
+    cancel_reason,
+    expired_seen_at
 from holdfast_leases
 where holder = :holder
 order by run_id

@@ -45,10 +45,21 @@ from (
                         select 1
                         from openjson(:args) with (path nvarchar(2000), text nvarchar(1000)) as a
                         where
-                            coalesce(
-                                json_value(case q.kind when 'pipeline' then json_query(q.args, '$.arguments') else q.args end, a.path),
-                                'null'
-                            ) collate latin1_general_100_bin2 <> a.text collate latin1_general_100_bin2
+                            -- Arguments that can't be decoded match no value, not even null.
+                            case isjson(q.args)
+                                when 1
+                                then
+                                    case
+                                        when
+                                            coalesce(
+                                                json_value(case q.kind when 'pipeline' then json_query(q.args, '$.arguments') else q.args end, a.path),
+                                                'null'
+                                            ) collate latin1_general_100_bin2 = a.text collate latin1_general_100_bin2
+                                            then 1
+                                        else 0
+                                    end
+                                else 0
+                            end = 0
                     )
             ) as found
         from (

@@ -1,6 +1,8 @@
--- Extend our own leases; cancel requests come back with them.
+-- Extend our own leases, which no longer count as expired; cancel requests come back with them.
 update l
-set expires_at = r.expires_at
+set
+    expires_at = r.expires_at,
+    expired_seen_at = null
 output
     inserted.run_id,
     inserted.attempt,

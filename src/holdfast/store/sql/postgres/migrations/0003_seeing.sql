@@ -96,3 +96,27 @@ create table holdfast_samples (
     oldest bigint,
     primary key (minute_at)
 )
+go
+-- The text as JSON; null if it can't be decoded: no JSON, or with a character that PostgreSQL's texts can't hold.
+create function holdfast_json(stored text) returns json language plpgsql immutable as $$
+begin
+    perform cast(stored as jsonb);
+    return cast(stored as json);
+exception
+    when data_exception or program_limit_exceeded then
+        return null;
+end
+$$
+go
+-- An argument of a run as text, 'null' if there is none; null if the stored arguments can't be decoded.
+create function holdfast_argument(stored text, kind text, path text[]) returns text language plpgsql immutable as $$
+begin
+    return coalesce(
+        case kind when 'pipeline' then cast(stored as json) -> 'arguments' else cast(stored as json) end #>> path,
+        'null'
+    );
+exception
+    when data_exception or program_limit_exceeded then
+        return null;
+end
+$$

@@ -1,0 +1,279 @@
+"""Joining a PostgreSQL transaction that is not READ COMMITTED, or a connection with settings of its own.
+
+Such a transaction does not see what others commit while it is open. What a submission does without looking at others'
+rows works all the same; `unique` and a bounded queue have to look, and are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from tests.databases import Schemas
+
+from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
+from holdfast.jobs import Job
+from holdfast.testing import Manual
+
+WAYS = ["psycopg", "psycopg sqlalchemy", "psycopg async", "asyncpg"]
+SNAPSHOTS = ["REPEATABLE READ", "SERIALIZABLE"]
+OPTIONS = (
+    "-c datestyle=SQL,DMY -c timezone=Asia/Kathmandu -c intervalstyle=sql_standard -c extra_float_digits=0 "
+    "-c client_encoding=UTF8"
+)
+
+
+@pytest.fixture
+def postgres_url(schemas: Schemas) -> Iterator[str]:
+    """A schema will do: it is made much faster than a database."""
+    with schemas.lend() as found:
+        yield found
+
+
+@pytest.fixture
+def hf(postgres_url: str) -> Iterator[Holdfast]:
+    with Holdfast(postgres_url) as engine:
+        yield engine
+
+
+@pytest.fixture
+def job(hf: Holdfast) -> Job[[str], str]:
+    @hf.job(name="work")
+    def work(name: str) -> str:
+        return name
+
+    hf.start()
+    return work
+
+
+class Caller:
+    """A transaction of the caller's, on whichever driver."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    async def execute(self, statement: str) -> Any:
+        text: Any = statement if isinstance(self.connection, psycopg.Connection) else sqlalchemy.text(statement)
+        done = self.connection.execute(text)
+        return (await done if asyncio.iscoroutine(done) else done).fetchone()[0]
+
+    async def submit(self, job: Job[..., Any], *args: Any, **options: Any) -> Any:
+        return await job.using(connection=self.connection, **options).asubmit(*args)
+
+    async def commit(self) -> None:
+        done = self.connection.commit()
+        if asyncio.iscoroutine(done):
+            await done
+
+
+@contextlib.asynccontextmanager
+async def caller(way: str, url: str, isolation: str, *, options: str = "") -> AsyncIterator[Caller]:
+    if way == "psycopg":
+        with psycopg.connect(url, options=options) as own:
+            own.set_isolation_level(psycopg.IsolationLevel[isolation.replace(" ", "_")])
+            yield Caller(own)
+        return
+    address = url.replace("postgresql:", "postgresql+asyncpg:" if way == "asyncpg" else "postgresql+psycopg:")
+    parts = dict(part.split("=") for part in options.split("-c ") if part)
+    given: dict[str, Any] = (
+        {"server_settings": {k: v.strip() for k, v in parts.items()}} if way == "asyncpg" else {"options": options}
+    )
+    if way == "psycopg sqlalchemy":
+        engine = sqlalchemy.create_engine(address, isolation_level=isolation, connect_args=given)
+        with engine.connect() as connection:
+            yield Caller(connection)
+        engine.dispose()
+        return
+    aengine = create_async_engine(address, isolation_level=isolation, connect_args=given)
+    async with AsyncSession(aengine) as session:
+        yield Caller(session)
+    await aengine.dispose()
+
+
+@pytest.mark.contract("S2")
+@pytest.mark.parametrize("isolation", SNAPSHOTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_submissions_that_write_only_their_own_rows_join_any_isolation(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+) -> None:
+    made = []
+
+    @hf.build(name="image")
+    def image(name: str, fingerprint: str) -> None:
+        made.append(name)
+
+    before = job.submit("before")
+
+    async def scene() -> list[Any]:
+        async with caller(way, postgres_url, isolation) as tx:
+            await tx.execute("select 1")
+            job.submit("others go on")
+            runs = [
+                await tx.submit(job, "plain"),
+                await tx.submit(job, "keyed", key="name"),
+                await tx.submit(job, "delayed", delay=timedelta(microseconds=1)),
+                await tx.submit(job, "needy", after=[before]),
+                await tx.submit(job, "built", after=[image.of(name="a", fingerprint="f")]),
+                await tx.submit(job, "idempotent", idempotency_key="i"),
+                *await job.using(connection=tx.connection).asubmit_many([{"name": "many"}]),
+            ]
+            again = await tx.submit(job, "idempotent", idempotency_key="i")
+            assert again.id == runs[5].id
+            await tx.commit()
+            return runs
+
+    runs = asyncio.run(scene())
+    Manual(hf).run_all()
+    names = ["plain", "keyed", "delayed", "needy", "built", "idempotent", "many"]
+    assert [hf.get(run.id).result(timeout=1) for run in runs] == names
+    assert made == ["a"]
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S2", "S4")
+@pytest.mark.parametrize("isolation", SNAPSHOTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_idempotency_key_taken_since_the_snapshot_undoes_the_transaction_and_is_found_by_the_next(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+) -> None:
+    async def scene() -> None:
+        async with caller(way, postgres_url, isolation) as tx:
+            await tx.execute("select count(*) from holdfast_runs")
+            there = job.using(idempotency_key="i").submit("a")
+            with pytest.raises(StoreBusy, match="begin it again"):
+                await tx.submit(job, "a", idempotency_key="i")
+        async with caller(way, postgres_url, isolation) as tx:
+            assert (await tx.submit(job, "a", idempotency_key="i")).id == there.id
+            await tx.commit()
+
+    asyncio.run(scene())
+    assert len(hf.list_runs()) == 1
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S2", "S4")
+@pytest.mark.parametrize("isolation", SNAPSHOTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_must_see_others_rows_is_refused_and_leaves_the_transaction_usable(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+) -> None:
+    hf.queue("narrow", max_queued=1)
+
+    async def scene() -> None:
+        async with caller(way, postgres_url, isolation) as tx:
+            await tx.execute("select count(*) from holdfast_runs")
+            since = job.submit("since")
+            bounded = job.using(queue="narrow").submit("takes the seat, and changes the row of the queue")
+            Manual(hf).run_all()
+            with pytest.raises(WrongConnection, match=f"unique .* READ COMMITTED, and it is {isolation}"):
+                await tx.submit(job, "since", unique="queued")
+            with pytest.raises(WrongConnection, match=f"bounded queue narrow .* and it is {isolation}"):
+                await tx.submit(job, "a", queue="narrow")
+            with pytest.raises(UnknownNeed, match=f"{isolation} and sees no run submitted since it began"):
+                await tx.submit(job, "a", after=[since])
+            await tx.submit(job, "plain")
+            await tx.commit()
+            assert bounded.refresh().state == "succeeded"
+
+    asyncio.run(scene())
+    Manual(hf).run_all()
+    assert sorted(run.args["name"] for run in hf.list_runs(limit=10))[0] == "plain"
+    assert len(hf.list_runs(limit=10)) == 3
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S2", "S4")
+@pytest.mark.parametrize("isolation", SNAPSHOTS)
+def test_a_run_is_not_finished_in_a_snapshot(hf: Holdfast, postgres_url: str, isolation: str) -> None:
+    @hf.job(name="write")
+    def write(ctx: Context) -> None:
+        with psycopg.connect(postgres_url) as connection:
+            connection.set_isolation_level(psycopg.IsolationLevel[isolation.replace(" ", "_")])
+            ctx.finish(connection=connection)
+
+    runs = [write.submit()]
+    Manual(hf).run_all()
+    runs.append(write.submit())
+    with hf.worker():
+        for run in runs:
+            with pytest.raises(RunFailed, match=f"to finish a run .* READ COMMITTED, and it is {isolation}"):
+                run.result(timeout=20)
+
+
+@pytest.mark.contract("S2")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_it(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str
+) -> None:
+    hf.queue("narrow", max_queued=1)
+    job.using(queue="narrow").submit("first")
+    Manual(hf).run_all()
+    job.using(queue="narrow").submit("second")
+
+    async def scene() -> None:
+        async with caller(way, postgres_url, "READ COMMITTED", options=OPTIONS) as tx:
+            names = ("datestyle", "timezone", "intervalstyle", "extra_float_digits", "transaction_isolation")
+            said = [await tx.execute(f"select current_setting('{name}')") for name in names]
+            assert said == ["SQL, DMY", "Asia/Kathmandu", "sql_standard", "0", "read committed"]
+            await tx.submit(job, "ä €", key="name", unique="queued", delay=timedelta(microseconds=1))
+            with pytest.raises(QueueFull):  # which reads when the last runs of the queue ended
+                await tx.submit(job, "third", queue="narrow")
+            assert [await tx.execute(f"select current_setting('{name}')") for name in names] == said
+            await tx.commit()
+
+    asyncio.run(scene())
+    Manual(hf).run_all()
+    assert {run.args["name"] for run in hf.list_runs()} == {"first", "second", "ä €"}
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("S2", "S4")
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "asyncpg"])  # which always speaks UTF-8
+def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_transaction_usable(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str
+) -> None:
+    async def scene() -> None:
+        async with caller(way, postgres_url, "READ COMMITTED", options="-c client_encoding=LATIN1") as tx:
+            with pytest.raises(WrongConnection, match="'€': set client_encoding to UTF8"):
+                await tx.submit(job, "€")
+            await tx.submit(job, "ä")
+            await tx.commit()
+
+    asyncio.run(scene())
+    assert [run.args["name"] for run in hf.list_runs()] == ["ä"]
+
+
+@pytest.mark.contract("S2")
+def test_a_connection_may_make_cursors_and_rows_of_its_own_kind(
+    postgres_url: str, hf: Holdfast, job: Job[[str], str]
+) -> None:
+    """As Django's connections do, which bind parameters on the client's side."""
+    kinds: dict[str, Any] = {"cursor_factory": psycopg.ClientCursor, "row_factory": psycopg.rows.dict_row}
+    with psycopg.connect(postgres_url, **kinds) as connection:
+        first = job.using(connection=connection, idempotency_key="i").submit("a")
+        assert job.using(connection=connection, idempotency_key="i").submit("a").id == first.id
+    Manual(hf).run_all()
+    assert first.result(timeout=1) == "a"
+
+
+@pytest.mark.contract("S2")
+def test_a_submission_may_be_the_first_thing_in_a_sqlalchemy_transaction(
+    hf: Holdfast, postgres_url: str, job: Job[[str], str]
+) -> None:
+    """SQLAlchemy begins with its first statement, and a commit before that does nothing."""
+
+    async def scene(way: str) -> None:
+        async with caller(way, postgres_url, "READ COMMITTED") as tx:
+            await tx.submit(job, way)
+            await tx.commit()
+
+    for way in WAYS:
+        asyncio.run(scene(way))
+    assert {run.args["name"] for run in hf.list_runs()} == set(WAYS)

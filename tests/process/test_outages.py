@@ -1,0 +1,138 @@
+"""Outages: a database that is locked for longer than a lease, workers that are gone or live shorter than a lease."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.process.support import WorkerProcess, wait_for
+
+Start = Callable[..., WorkerProcess]
+LEASE = 3.0
+PATIENCE = 60.0
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@contextlib.contextmanager
+def locked_by_someone_else(app: Any, url: str) -> Iterator[None]:
+    """Nothing can be written to the leases (on SQLite, to anything); reading goes on."""
+    if url.startswith("sqlite"):
+        other = app.hf.store.dialect.connect()
+        begin, end = "begin immediate", "rollback"
+    else:
+        other = psycopg.connect(url, autocommit=True)
+        begin, end = "begin; lock table holdfast_leases in share row exclusive mode", "rollback"
+    with contextlib.closing(other):
+        wait_for(lambda: _done(other, begin))
+        yield
+        other.execute(end)
+
+
+def _done(connection: Any, statement: str) -> bool:
+    try:
+        connection.execute(statement)
+    except Exception:  # a worker is writing just now
+        with contextlib.suppress(Exception):
+            connection.execute("rollback")
+        return False
+    return True
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def here(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(f"{request.param}_url")
+    return found
+
+
+def begun(folder: Path, run: Any, attempt: int = 1) -> bool:
+    return (folder / f"begun-{run.id}-{attempt}").exists()
+
+
+@pytest.mark.contract("P10", "L4", "L7", "S3")
+def test_runs_go_on_while_the_database_is_locked_for_longer_than_a_lease(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = load("outages", here, TEST_LEASE=LEASE)
+    start_worker("outages").ready()
+    runs = [app.in_thread.submit(tmp_path), app.in_process.submit(tmp_path)]
+    wait_for(lambda: all(begun(tmp_path, run) for run in runs), at_most=PATIENCE)
+
+    with locked_by_someone_else(app, here):
+        monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
+        newborn = start_worker("outages")  # it waits for the lock, and must not take the runs away when it has it
+        (tmp_path / "locked").touch()
+        over = max(run.refresh().snapshot.expires_at for run in runs) + app.hf.settings.lease
+        wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
+        assert [run.refresh().state for run in runs] == ["running", "running"]
+    newborn.ready()
+
+    assert [run.result(timeout=PATIENCE) for run in runs] == [1, 1]
+    for run in runs:
+        seen = run.refresh().snapshot
+        assert (seen.attempt, seen.tries, seen.takeovers) == (1, 1, 0)
+        kinds = [event.kind for event in run.story()]
+        assert {"PROGRESS", "LOG"} <= set(kinds)
+        assert kinds.count("STEP_FINISHED") == 2
+        assert [found.name for found in app.hf.artifacts.of(run.id)] == ["out.txt"]
+    # Each worker records the block once, with its next commit.
+    contended = wait_for(lambda: contentions(app), at_most=PATIENCE)
+    assert 1 <= len(contended) <= 2
+    assert len({event.data["worker"] for event in contended}) == len(contended)
+    assert app.hf.verify() == []
+
+
+@pytest.mark.contract("L6", "L7", "S3")
+def test_workers_that_live_shorter_than_a_lease_take_over_what_another_left(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+) -> None:
+    app = load("outages", here, TEST_LEASE=5)
+    victim = start_worker("outages").ready()
+    run = app.hangs_once.using(timeout=None).submit(tmp_path)
+    wait_for(lambda: begun(tmp_path, run), at_most=PATIENCE)
+    kill(victim)
+
+    killed = 0
+    while not run.refresh().snapshot.ended and killed < 60:
+        short_lived = start_worker("outages").ready()
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: run.refresh().snapshot.ended, at_most=1)
+        kill(short_lived)
+        killed += 1
+
+    assert run.result(timeout=1) == 2
+    assert (run.snapshot.tries, run.snapshot.takeovers) == (1, 1)
+    assert killed > 1, "each lived for about a second, and the lease and the wait are longer than that"
+
+
+@pytest.mark.contract("L6", "L7", "Q14")
+def test_an_outage_that_is_longer_than_the_timeout_is_no_failure_of_the_run(
+    load: Callable[..., Any], here: str, tmp_path: Path, start_worker: Start
+) -> None:
+    app = load("outages", here, TEST_LEASE=1)
+    victim = start_worker("outages").ready()
+    run = app.hangs_once.submit(tmp_path)
+    wait_for(lambda: begun(tmp_path, run), at_most=PATIENCE)
+    kill(victim)
+    left = run.refresh().snapshot
+    assert left.expires_at < left.deadline_at, "its worker was killed well before the deadline"
+    wait_for(lambda: app.hf.clock.now() > left.deadline_at, at_most=PATIENCE)
+
+    start_worker("outages").ready()
+
+    assert run.result(timeout=PATIENCE) == 2
+    assert (run.snapshot.tries, run.snapshot.takeovers) == (1, 1)
+
+
+def kill(worker: WorkerProcess) -> None:
+    worker.signal(signal.SIGKILL)
+    worker.process.wait()
+
+
+def contentions(app: Any) -> list[Any]:
+    return [event for _, event in app.hf.events(kinds=["SCHEDULER_CONTENTION"]).events]

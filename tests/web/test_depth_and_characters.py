@@ -1,0 +1,102 @@
+"""Every interface reads what is stored, up to the greatest depth, and refuses the same values with the same code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from tests.contract.nesting import nested
+from tests.web.conftest import Serve
+
+from holdfast import Context, Holdfast, InvalidArguments, NotSerialisable
+from holdfast.cli import main
+from holdfast.client import Client
+from holdfast.codec import MAX_DEPTH
+from holdfast.testing import FakeClock, Manual
+
+if TYPE_CHECKING:
+    from tests.conftest import Database
+
+DEEPEST = nested(MAX_DEPTH - 1)  # the object of all arguments is a level too
+REFUSED = {
+    "too deep": {"value": nested(MAX_DEPTH)},
+    "nul": {"value": "a\x00b"},
+    "nul in a name": {"value": {"a\x00b": 1}},
+    "half a character": {"value": ["\ud800"]},
+}
+
+
+@pytest.fixture
+def app(hf: Holdfast) -> Holdfast:
+    @hf.job(name="echo")
+    def echo(ctx: Context, value: Any) -> Any:
+        return ctx.step("wrap", lambda: [value])
+
+    return hf
+
+
+@pytest.mark.contract("S4")
+def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual: Manual, server: Serve) -> None:
+    serve = server(app)
+    web = serve.client("operator")
+    said = web.post("/api/runs", json={"job": "echo", "args": {"value": DEEPEST}})
+    assert said.status_code == 201, said.text
+    run_id = said.json()["id"]
+    manual.run_all()
+    result = [DEEPEST]
+
+    assert app.get(run_id).result() == result
+    assert (app.list_runs()[0].args, app.list_runs()[0].unreadable) == ({"value": DEEPEST}, None)
+    assert web.get(f"/api/runs/{run_id}").json()["result"] == result
+    assert web.get("/api/runs").json()["runs"][0]["args"] == {"value": DEEPEST}
+    assert web.get(f"/api/runs/{run_id}/steps").json()["steps"][0]["result"] == result
+    with Client(serve.url, token=serve.token) as client:
+        assert client.get(run_id).result() == result
+        assert client.list_runs()[0].args == {"value": DEEPEST}
+    for path in ("/runs", f"/runs/{run_id}"):
+        page = web.get(path, headers={"Accept": "text/html"})
+        assert page.status_code == 200
+        assert "unreadable" not in page.text
+    for words in (["list", app.settings.url], ["show", app.settings.url, run_id]):
+        said_by_command = CliRunner().invoke(main, ["runs", *words, "--json"])
+        assert said_by_command.exit_code == 0
+        told = json.loads(said_by_command.output)
+        assert (told["runs"][0] if "runs" in told else told)["result"] == result
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_can_not_be_read_back_is_refused_by_every_interface(
+    app: Holdfast, database: Database, server: Serve, why: str
+) -> None:
+    app.start()
+    serve, args = server(app), REFUSED[why]
+    web = serve.client("operator")
+    before = database.counts()
+    with pytest.raises(NotSerialisable):
+        app.submit("echo", **args)
+    body = json.dumps({"job": "echo", "args": args})
+    said = web.post("/api/runs", content=body, headers={"Content-Type": "application/json"})
+    assert (said.status_code, said.json()["code"]) == (422, "not_serialisable")
+    assert database.counts() == before
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"], ids=["nul", "half a character"])
+def test_texts_that_no_store_can_keep_are_refused_everywhere(
+    app: Holdfast, database: Database, clock: FakeClock, text: str
+) -> None:
+    app.schedule("0 * * * *", name="hourly")(lambda: None)
+    run = app.submit("echo", value=1)
+    before = database.counts()
+    for steer in (
+        lambda: app.cancel(run, reason=text),
+        lambda: app.queues.pause("default", note=text),
+        lambda: app.schedules.pause("hourly", note=text),
+        lambda: app.cancel(run, by=text),
+    ):
+        with pytest.raises(InvalidArguments):
+            steer()
+    assert database.counts() == before
+    assert app.schedules.get("hourly").paused_at is None
