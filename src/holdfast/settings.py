@@ -71,6 +71,10 @@ class Settings(BaseModel):
         timedelta(seconds=15),
         description="How long a worker may be silent; half a lease later its runs are taken over.",
     )
+    guardian: bool = Field(
+        True,
+        description="Start a small process beside each worker: it renews leases while a job holds the GIL.",
+    )
     tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
     shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")

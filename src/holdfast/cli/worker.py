@@ -73,6 +73,7 @@ def worker(
         log_to_stderr(log_level, kept=hf.settings.log_level)
         role: Role = "worker" if no_orchestrator else "both"
         working = Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
+        working.restart = _restart if "worker" in sys.orig_argv else None
         return _work(hf, working, wait=wait)
 
 
@@ -114,6 +115,11 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
         return exits.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")
     return exits.OK
+
+
+def _restart() -> None:
+    """Become a new worker with the same process id: every thread of this one is gone at once."""
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _announce(hf: Holdfast, working: Worker) -> None:

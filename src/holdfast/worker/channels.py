@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.worker import supervisor, wire
+from holdfast.worker.board import Board
 from holdfast.worker.output import Output
 from holdfast.worker.supervisor import Lines, line
 
@@ -18,15 +19,15 @@ from holdfast.worker.supervisor import Lines, line
 class Channels:
     """A supervisor that has just been started, and what leads to it. Closed, it ends whatever it watches over."""
 
-    def __init__(self) -> None:
+    def __init__(self, board: Board | None) -> None:
         self.control, control = socket.socketpair()
         self.desk, desk = socket.socketpair()
         try:
             # -P: the script's own folder is no place to import from.
-            command = [sys.executable, "-P", supervisor.__file__, str(control.fileno()), str(desk.fileno())]
+            files = [control.fileno(), desk.fileno(), *([] if board is None else [board.file])]
             self._process = subprocess.Popen(
-                command,
-                pass_fds=(control.fileno(), desk.fileno()),
+                [sys.executable, "-P", supervisor.__file__, *map(str, files)],
+                pass_fds=files,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

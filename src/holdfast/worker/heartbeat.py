@@ -30,13 +30,16 @@ class Heartbeat:
         *,
         holder: str,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
+        on_taken: Callable[[Running], None] = lambda running: None,
     ) -> None:
+        """`on_taken`: someone else may have this run now."""
         self._store, self._hand, self._settings, self._clock = store, hand, settings, clock
-        self._holder, self._on_busy = holder, on_busy
+        self._holder, self._on_busy, self._on_taken = holder, on_busy, on_taken
         # Short, so that several attempts, and a look at our leases after each, fit into one `proof_for`.
         self._patience = settings.renew_every / 5
         self._busy = False
-        self._stopping = threading.Event()
+        self._closed = False
+        self._hurried = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self.beaten_at = clock.elapsed()
         self.stopping = False
@@ -46,8 +49,18 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._closed = True
+        self._hurried.set()
         self._thread.join(timeout=5)
+
+    def hurry(self) -> None:
+        """Renew now, not at the next interval."""
+        self._hurried.set()
+
+    def heard(self, at: float) -> None:
+        """The database has heard us: until the next lease and the wait after it, nobody takes a lease of ours away."""
+        self.beaten_at = at
+        self._hand.guardian.safe_until(at + (self._settings.lease + self._settings.proof_for).total_seconds())
 
     def fresh(self) -> bool:
         """Whether we ourselves were heard within two renew intervals, so that we may judge others.
@@ -77,7 +90,7 @@ class Heartbeat:
         renewed = {
             (renewal.run_id, renewal.attempt): renewal for renewal in self._store.do(renew, patience=self._patience)
         }
-        self.beaten_at = asked
+        self.heard(asked)
         for running in held:
             renewal = renewed.get((running.lease.run_id, running.lease.attempt))
             if renewal is None:
@@ -97,6 +110,10 @@ class Heartbeat:
         held = self._hand.all()
         asked, now = self._clock.elapsed(), self._clock.now()
         marks = self._store.read(lambda tx: leases.marks(tx, self._holder))
+        first_mark = min((seen_at for seen_at in marks.values() if seen_at is not None), default=now)
+        self._hand.guardian.safe_until(
+            asked + (self._settings.proof_for - max(now - first_mark, timedelta(0))).total_seconds()
+        )
         for running in held:
             attempt = (running.lease.run_id, running.lease.attempt)
             if attempt not in marks:
@@ -120,12 +137,18 @@ class Heartbeat:
         # Its finish may have been committed while we asked, by us or by the job itself: then it is not lost but done.
         if not running.ended and not running.finishing and running.stop("lost", "its lease was taken away"):
             log.warning("run %s: lease lost, the work is stopped", running.lease.run_id)
+            self._on_taken(running)
 
     def _run(self) -> None:
         interval = self._settings.renew_every.total_seconds()
         wait = interval
-        while not self._stopping.wait(wait):
+        while True:
+            self._hurried.wait(wait)
+            if self._closed:
+                return
+            self._hurried.clear()
             wait = interval / 10
+            self._hand.guardian.require()
             try:
                 if len(self._hand):  # an idle worker beats with its look
                     self._renew()

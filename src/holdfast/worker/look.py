@@ -53,5 +53,5 @@ class Look:
         if pulse is None:
             self._register()  # someone took us for dead; one whose name is taken is refused here
             return self._hf.store.once(self._pulse, write=False)
-        self._heartbeat.beaten_at = asked
+        self._heartbeat.heard(asked)
         return pulse

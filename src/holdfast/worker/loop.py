@@ -73,7 +73,7 @@ class Cycle:
         self._per_worker: Mapping[str, int] = hf.per_worker
         self._steered_at = 0.0
         self._hooks = Hooks(hf)
-        self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle)
+        self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle, hand=hand)
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
         self._closed = self._leaving = False
@@ -112,7 +112,7 @@ class Cycle:
         """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
         self.hf.counting.add("lease_lost")
         self._lost.add((running.lease.run_id, running.lease.attempt))
-        self.hand.drop(running)
+        self.hand.give_up(running)
 
     def stop_claiming(self) -> None:
         """Start nothing more, from now on."""

@@ -27,6 +27,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
 from holdfast.outcomes import Failed, Outcome
 from holdfast.worker import addresses, wire
+from holdfast.worker.board import Board
 from holdfast.worker.channels import Channels
 from holdfast.worker.desk import RunDesk
 from holdfast.worker.execute import Judge
@@ -42,8 +43,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Child:
     """One run's process, from its start to its end."""
 
-    def __init__(self, hf: Holdfast, running: Running, desk: RunDesk, judge: Judge) -> None:
-        self._hf, self._running, self._desk, self._judge = hf, running, desk, judge
+    def __init__(self, hf: Holdfast, running: Running, desk: RunDesk, judge: Judge, board: Board | None) -> None:
+        self._hf, self._running, self._desk, self._judge, self._board = hf, running, desk, judge, board
         # Nearer to the end of the lease than the watch, which stops in an orderly way: this is the net below it.
         self._margin = hf.settings.lease.total_seconds() / 20
         self._lock = threading.Lock()
@@ -64,7 +65,7 @@ class Child:
             log.exception("run %s: its process could not be started", self._running.lease.run_id)
             return self._judge.died(self._running.claim, f"its process could not be started: {error!r}"), "it is gone"
         try:
-            with Channels() as channels:
+            with Channels(self._board) as channels:
                 self._begin(channels, start)
                 channels.serve(self._heard, self._asked, self._output, until=lambda: self._gone is not None)
         except Exception as error:
@@ -82,7 +83,7 @@ class Child:
 
     def renewed(self) -> None:
         with self._lock:
-            self._say({"until": self._running.lease_until - self._margin})
+            self._say_until()
 
     def _start_message(self) -> wire.Message:
         hf = self._hf
@@ -102,11 +103,15 @@ class Child:
     def _begin(self, channels: Channels, start: wire.Message) -> None:
         with self._lock:
             self._control = channels.control
-            self._say({"until": self._running.lease_until - self._margin})
+            self._say_until()
             if self._running.stopped is not None:
                 self._say_stop()
         with contextlib.suppress(ConnectionError):  # it is gone already: how, its supervisor tells
             channels.desk.sendall(line(start))
+
+    def _say_until(self) -> None:
+        running = self._running
+        self._say({"until": running.lease_until, "last": running.last, "margin": self._margin})
 
     def _say_stop(self) -> None:
         if self._told_at is None:

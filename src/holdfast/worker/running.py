@@ -12,6 +12,7 @@ from holdfast.clock import Clock
 from holdfast.jobs import Job
 from holdfast.leases import Claim, Lease
 from holdfast.store.transaction import Transaction
+from holdfast.worker.guardian import Guardian
 
 Stop = Literal["timeout", "cancel", "lost", "shutdown"]
 
@@ -36,11 +37,18 @@ class Running:
     finishing: bool = False
     """Whether its end was written in a transaction of the job's own, of which only the job knows what became of it."""
     ended: bool = False
+    executing: bool = False
+    """Whether its function executes now, in a thread or in the event loop."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def lease(self) -> Lease:
         return self.claim.lease
+
+    @property
+    def can_be_killed(self) -> bool:
+        """Whether it runs in a process of its own; a thread and a task can only be asked to stop."""
+        return self.job.isolation == "process"
 
     def extend(self, until: float) -> None:
         """The lease was renewed, or is known to be ours until then."""
@@ -68,17 +76,52 @@ class Hand:
     run again. Safe to read from any thread."""
 
     def __init__(self) -> None:
+        self.guardian = Guardian()
         self._lock = threading.Lock()
         self._running: dict[tuple[str, int], Running] = {}
+        self._lingering: set[Running] = set()
+        self._executing = 0
 
     def take(self, running: Running) -> None:
         with self._lock:
             self._running[_attempt(running)] = running
+            if not running.can_be_killed:
+                self._count(+1)
 
     def drop(self, running: Running) -> None:
+        """Its end is written."""
         with self._lock:
-            if self._running.get(_attempt(running)) is running:
-                del self._running[_attempt(running)]
+            if self._remove(running) and not running.can_be_killed:
+                self._count(-1)
+
+    def give_up(self, running: Running) -> None:
+        """It is no longer ours, but its function may still execute; `returned` says when it does not."""
+        with self._lock:
+            if not self._remove(running) or running.can_be_killed:
+                return
+            if running.executing:
+                self._lingering.add(running)
+            else:
+                self._count(-1)
+
+    def returned(self, running: Running) -> None:
+        """Its function has returned."""
+        with self._lock:
+            running.executing = False
+            if running in self._lingering:
+                self._lingering.remove(running)
+                self._count(-1)
+
+    def _remove(self, running: Running) -> bool:
+        found = self._running.get(_attempt(running)) is running
+        if found:
+            del self._running[_attempt(running)]
+        return found
+
+    def _count(self, more: int) -> None:
+        """How many functions a takeover could double, for the guardian."""
+        self._executing += more
+        self.guardian.executing(self._executing)
 
     def get(self, run_id: str, attempt: int) -> Running | None:
         with self._lock:

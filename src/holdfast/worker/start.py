@@ -15,7 +15,7 @@ from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
 from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.pool import Loop, Threads
-from holdfast.worker.running import Running
+from holdfast.worker.running import Hand, Running
 
 STILL_RUNNING = (
     "may still be running, beside a retry or the next run of its key. Holdfast stores nothing more of it, but its "
@@ -26,8 +26,16 @@ Settle = Callable[[Running, Outcome | None], None]
 
 
 class Starter:
-    def __init__(self, hf: Holdfast, chronicle: Chronicle, writer: StepWriter, *, settle: Settle) -> None:
-        self._hf, self._chronicle, self._writer, self._settle = hf, chronicle, writer, settle
+    def __init__(
+        self,
+        hf: Holdfast,
+        chronicle: Chronicle,
+        writer: StepWriter,
+        *,
+        settle: Settle,
+        hand: Hand,
+    ) -> None:
+        self._hf, self._chronicle, self._writer, self._settle, self._hand = hf, chronicle, writer, settle, hand
         self._judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
         self._threads = Threads("holdfast-run")
         self._loop = Loop("holdfast-loop")
@@ -56,11 +64,15 @@ class Starter:
             self._settle(running, self._told(running, f"its function {STILL_RUNNING}"))
 
         def work() -> None:
-            if running.ended:
-                return  # stopped before a thread was free
-            with tracing.attempt(running.claim, self._hf.redactor) as span:
-                outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
-                tracing.ended(span, outcome)
+            running.executing = True
+            try:
+                if running.ended:
+                    return  # stopped before a thread was free
+                with tracing.attempt(running.claim, self._hf.redactor) as span:
+                    outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
+                    tracing.ended(span, outcome)
+            finally:
+                self._hand.returned(running)
             self._settle(running, outcome)
 
         running.interrupt = interrupt
@@ -73,12 +85,16 @@ class Starter:
         async def work() -> None:
             nonlocal task
             task = asyncio.current_task()
+            running.executing = True
             if running.stopped is not None:
                 cancel()
             # Cancelling ends the job's function, not this one: whatever it came to is settled.
-            with tracing.attempt(running.claim, self._hf.redactor) as span:
-                outcome = self._or_told(running, await aexecute(running.job, running.claim, context, self._judge))
-                tracing.ended(span, outcome)
+            try:
+                with tracing.attempt(running.claim, self._hf.redactor) as span:
+                    outcome = self._or_told(running, await aexecute(running.job, running.claim, context, self._judge))
+                    tracing.ended(span, outcome)
+            finally:
+                self._hand.returned(running)
             self._settle(running, outcome)
 
         def cancel() -> None:
@@ -102,7 +118,7 @@ class Starter:
         from holdfast.worker.process import Child
 
         desk, _ = self._context(running)
-        child = Child(self._hf, running, desk, self._judge)
+        child = Child(self._hf, running, desk, self._judge, self._hand.guardian.board)
 
         def work() -> None:
             with tracing.attempt(running.claim, self._hf.redactor) as span:

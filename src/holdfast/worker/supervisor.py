@@ -5,9 +5,9 @@
        └──────────────────── desk ────────────────┘
 
 Started as a script: it imports nothing of ours, so that it is there in milliseconds and no job's code runs in it. The
-worker tells it until when the lease is sure. When that moment comes without news (the worker is stopped or swapped
-out), or the control channel closes (the worker is gone), it kills the run's group and every other descendant, and
-waits until none is left.
+worker tells it until when the lease is sure, and so does the worker's guardian, on the board. When that moment comes
+without news (the worker is stopped or swapped out), or the control channel closes (the worker is gone), it kills the
+run's group and every other descendant, and waits until none is left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from holdfast.worker.board import RENEWED_UNTIL, Board
+else:
+    # Not from the package: to import it would take a quarter of a second.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from board import RENEWED_UNTIL, Board
+
+    del sys.path[0]
 
 LOOK = 0.5  # select's clock stops in suspend, so it is never trusted for longer
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -46,9 +55,11 @@ def line(value: dict[str, Any]) -> bytes:
 class Supervisor:
     """Watches one process, the leader of its own group."""
 
-    def __init__(self, control: socket.socket, pid: int, lines: Lines, told: list[dict[str, Any]]) -> None:
-        self._control, self._pid, self._lines = control, pid, lines
-        self._until = 0.0
+    def __init__(
+        self, control: socket.socket, pid: int, lines: Lines, told: list[dict[str, Any]], board: Board | None
+    ) -> None:
+        self._control, self._pid, self._lines, self._board = control, pid, lines, board
+        self._until = self._last = self._margin = 0.0
         self._kill_at: float | None = None
         self._why = "ended"
         self._status: int | None = None
@@ -63,19 +74,25 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         while self._reap() and self._status is None:
             now = time.clock_gettime(_BOOT)
-            if now >= self._until:
+            until = self._sure_until()
+            if now >= until:
                 self._why = "unrenewed"
                 return
             if self._kill_at is not None and now >= self._kill_at:
                 self._why = "killed"
                 return
-            soonest = min(self._until, self._kill_at if self._kill_at is not None else self._until)
+            soonest = min(until, self._kill_at if self._kill_at is not None else until)
             readable, _, _ = select.select([self._control, woken], [], [], max(0.0, min(LOOK, soonest - now)))
             if woken in readable:
                 woken.recv(4096)
             if self._control in readable and not self._hear():
                 self._why = "orphaned"
                 return
+
+    def _sure_until(self) -> float:
+        """Until when the lease is sure, less the time that it takes to kill."""
+        guarded = 0.0 if self._board is None else min(self._board[RENEWED_UNTIL], self._last)
+        return max(self._until, guarded) - self._margin
 
     def end(self) -> None:
         """Kill what is left of the group and of its descendants, wait until they are gone, and say so."""
@@ -104,7 +121,7 @@ class Supervisor:
     def _heed(self, told: list[dict[str, Any]]) -> None:
         for one in told:
             if "until" in one:
-                self._until = one["until"]
+                self._until, self._last, self._margin = one["until"], one["last"], one["margin"]
             elif self._kill_at is None or one["kill_in"] == 0:
                 self._kill_at = time.clock_gettime(_BOOT) + one["kill_in"]
                 if one["kill_in"] > 0:
@@ -123,10 +140,14 @@ class Supervisor:
         return False
 
 
-def main(control_fd: int, desk_fd: int) -> None:
+def main(control_fd: int, desk_fd: int, board_fd: int | None) -> None:
     control, desk = socket.socket(fileno=control_fd), socket.socket(fileno=desk_fd)
     os.set_inheritable(control_fd, False)
     os.set_inheritable(desk_fd, False)
+    board = None
+    if board_fd is not None:
+        board = Board(board_fd)
+        os.close(board_fd)
     lines, told = Lines(), list[dict[str, Any]]()
     while not told:
         piece = control.recv(65536)
@@ -148,7 +169,7 @@ def main(control_fd: int, desk_fd: int) -> None:
     desk.close()
     _let_go_of_output()
     control.sendall(line({"pid": pid}))
-    supervisor = Supervisor(control, pid, lines, told)
+    supervisor = Supervisor(control, pid, lines, told, board)
     supervisor.watch()
     supervisor.end()
 
@@ -196,4 +217,4 @@ def _prctl(option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)

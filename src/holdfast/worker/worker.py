@@ -5,13 +5,14 @@ worker ── cycle          finishes and claims, a commit at a time
        ── watch          stops what is over its time
        ── orchestrator   moves what waits, takes over what was lost
        ── ear            hears other processes
+       ── guardian       a process that renews what is in hand while this one can't
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Literal, get_args
@@ -31,11 +32,12 @@ from holdfast.store.transaction import Transaction
 from holdfast.worker import locks, logbook
 from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunLog
+from holdfast.worker.guardian import Guardian
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.listen import Ear
 from holdfast.worker.look import Look
 from holdfast.worker.loop import Cycle
-from holdfast.worker.running import Hand
+from holdfast.worker.running import Hand, Running
 from holdfast.worker.watch import Watch
 
 log = logging.getLogger("holdfast.worker")
@@ -84,6 +86,9 @@ class Worker:
         self.concurrency = (concurrency or hf.settings.concurrency) if self.claims else 0
         self.id = hf.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
         self.hand = Hand()
+        self.restart: Callable[[], None] | None = None
+        """How to end this process at once and start it again. Set only where the process is the worker's own; then it
+        is ended before a takeover could run a function beside itself."""
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -100,9 +105,23 @@ class Worker:
         store.warn()
         chronicle = Chronicle(self.id)
         self._heartbeat = Heartbeat(
-            store, self.hand, hf.settings, hf.clock, holder=self.id, on_busy=partial(_contended, hf, chronicle)
+            store,
+            self.hand,
+            hf.settings,
+            hf.clock,
+            holder=self.id,
+            on_busy=partial(_contended, hf, chronicle),
+            on_taken=self._taken,
         )
-        self._watch = Watch(self.hand, hf.clock, lease=hf.settings.lease)
+        if self.claims:
+            self.hand.guardian = Guardian.of(hf, holder=self.id, may_kill=self.restart is not None)
+        self._watch = Watch(
+            self.hand,
+            hf.clock,
+            lease=hf.settings.lease,
+            on_standstill=self._heartbeat.hurry,
+            on_unsafe=self._unsafe,
+        )
         self._cycle = Cycle(
             hf,
             self.hand,
@@ -181,6 +200,7 @@ class Worker:
         """Claim no more, neither runs nor slots."""
         self._stopping.set()
         self._heartbeat.stopping = True
+        self.hand.guardian.stopping()
         self._timetable.close()
         self._cycle.stop_claiming()
 
@@ -278,6 +298,18 @@ class Worker:
             if running is not None:
                 running.stop("cancel", row["cancel_reason"] or "cancelled")
 
+    # Leases that were lost, or soon will be
+
+    def _taken(self, running: Running) -> None:
+        if running.executing and not running.can_be_killed:
+            self._unsafe(f"run {running.lease.run_id} was taken over, and its function did not stop")
+
+    def _unsafe(self, why: str) -> None:
+        if self.restart is not None and self.hand.guardian.board is not None:
+            log.error("worker %s ends at once and starts again: %s", self.id, why)
+            self.hand.guardian.close()
+            self.restart()
+
     # The end
 
     def _nothing_left(self) -> bool:
@@ -310,6 +342,7 @@ class Worker:
         self._orchestrating.join(timeout=5)
         self._heartbeat.stop()
         self._watch.stop()
+        self.hand.guardian.close()
         self._cycle.close()
         self.hf.polls.pop(self.id, None)
         self.hf.counting.flush(self.hf.store, at_once=True)

@@ -154,6 +154,9 @@ class Dialect(ABC):
     @abstractmethod
     def parse_instant(self, value: Any) -> datetime | None: ...
 
+    url: str
+    """Where another process finds the same database."""
+
     announces: ClassVar[bool] = False
     """Whether it can wake other processes."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from holdfast import codec
 from holdfast.clock import Clock
@@ -65,6 +66,7 @@ class SqliteDialect(Dialect):
         if path in ("", ":memory:"):
             raise InvalidSetting("url: an in-memory SQLite can't be shared by threads and processes; name a file")
         self.path = Path(path).resolve()  # SQLite names the -wal after the file itself, not after a link to it
+        self.url = f"sqlite:///{quote(str(self.path))}"
         self.file = DatabaseFile(self.path)
         self.module = _load(module)
         self.synchronous, self.busy_timeout = synchronous, busy_timeout

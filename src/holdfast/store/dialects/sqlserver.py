@@ -94,6 +94,7 @@ class SqlServerDialect(Dialect):
         busy_timeout: timedelta = timedelta(seconds=10),
         make: Callable[[], Any] | None = None,
     ) -> None:
+        self.url = url
         self._connection_string = connection_string(url) if make is None else ""
         self._make = make or self._open
         self._statement_timeout = math.ceil(statement_timeout.total_seconds())

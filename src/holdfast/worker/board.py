@@ -1,0 +1,62 @@
+"""Board: a few numbers that the worker, its guardian and the supervisors of its runs share in memory.
+
+It imports nothing of ours, because the guardian and the supervisors load it as a plain file. All times are seconds of
+CLOCK_BOOTTIME, which every process of the machine reads alike.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import tempfile
+from typing import Any
+
+_NUMBER = struct.Struct("=d")
+_TEXT_AT = 64
+AWAKE_AT, EXECUTING, SAFE_UNTIL, STOPPING, RENEWED_UNTIL, GUARDED_UNTIL = range(6)
+"""Where each number stands.
+
+AWAKE_AT       when the worker last ran code of its own
+EXECUTING      how many functions in its threads and its event loop could run beside another attempt
+SAFE_UNTIL     until when nobody can have taken a lease of the worker away, as far as the worker knows
+STOPPING       whether the worker is about to end: 0 or 1
+RENEWED_UNTIL  until when the guardian has renewed the leases
+GUARDED_UNTIL  until when nobody can have taken a lease away, as far as the guardian knows
+"""
+
+
+class Board:
+    """The numbers, and the guardian's instructions behind them."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._memory = mmap.mmap(file, 0)
+
+    @classmethod
+    def create(cls, instructions: dict[str, Any]) -> Board:
+        text = json.dumps(instructions).encode()
+        file = os.memfd_create("holdfast-board") if hasattr(os, "memfd_create") else _temporary_file()
+        os.write(file, bytes(_TEXT_AT) + text)
+        return cls(file)
+
+    @property
+    def instructions(self) -> dict[str, Any]:
+        return json.loads(self._memory[_TEXT_AT:])  # type: ignore[no-any-return]
+
+    def __getitem__(self, number: int) -> float:
+        return _NUMBER.unpack_from(self._memory, number * _NUMBER.size)[0]  # type: ignore[no-any-return]
+
+    def __setitem__(self, number: int, value: float) -> None:
+        _NUMBER.pack_into(self._memory, number * _NUMBER.size, value)
+
+    @property
+    def safe_until(self) -> float:
+        """Until when nobody can have taken a lease away, by whatever the worker or its guardian knows."""
+        return max(self[SAFE_UNTIL], self[GUARDED_UNTIL])
+
+
+def _temporary_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -1,0 +1,121 @@
+"""Guardian: the worker's side of a small process that renews its leases while the worker can't.
+
+See `guardian_process` for what that process does, and `board` for what the two share.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from typing import Any
+
+from holdfast.clock import SystemClock
+from holdfast.engine import Holdfast
+from holdfast.worker import guardian_process
+from holdfast.worker.board import AWAKE_AT, EXECUTING, RENEWED_UNTIL, SAFE_UNTIL, STOPPING, Board
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Guardian:
+    """Started with a worker, and gone with it. Without a process, all of this does nothing."""
+
+    def __init__(self, board: Board | None = None) -> None:
+        self.board = board
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @classmethod
+    def of(cls, hf: Holdfast, *, holder: str, may_kill: bool) -> Guardian:
+        """One for this worker, unless it is switched off or time is not the system's own."""
+        if not hf.settings.guardian or not isinstance(hf.clock, SystemClock):
+            return cls()
+        guardian = cls(Board.create(_instructions(hf, holder=holder, may_kill=may_kill)))
+        guardian.awake(hf.clock.elapsed())
+        guardian.safe_until(hf.clock.elapsed() + (hf.settings.lease + hf.settings.proof_for).total_seconds())
+        guardian.require()
+        return guardian
+
+    # What the worker says
+
+    def awake(self, now: float) -> None:
+        """The worker runs its own code."""
+        if self.board is not None:
+            self.board[AWAKE_AT] = now
+
+    def executing(self, count: int) -> None:
+        """So many functions in threads and in the event loop could run beside another attempt."""
+        if self.board is not None:
+            self.board[EXECUTING] = count
+
+    def safe_until(self, until: float) -> None:
+        """Until then nobody can have taken a lease of ours away."""
+        if self.board is not None:
+            self.board[SAFE_UNTIL] = until
+
+    def stopping(self) -> None:
+        if self.board is not None:
+            self.board[STOPPING] = 1
+
+    # What the worker asks
+
+    @property
+    def renewed_until(self) -> float:
+        """Until when the guardian has renewed our leases."""
+        return 0.0 if self.board is None else self.board[RENEWED_UNTIL]
+
+    def is_unsafe(self, now: float, *, margin: float) -> bool:
+        """Whether a lease may be taken away, this soon, from a function that still executes."""
+        board = self.board
+        return board is not None and board[EXECUTING] > 0 and now >= board.safe_until - margin
+
+    def require(self) -> None:
+        """See that the process lives; it may have been killed for want of memory."""
+        if self.board is None or (self._process is not None and self._process.poll() is None):
+            return
+        if self._process is not None:
+            log.warning("the worker's guardian ended (%s); starting another", self._process.returncode)
+        try:
+            self._start(self.board)
+        except OSError as error:
+            log.warning("the worker's guardian could not be started, trying again later: %s", error)
+
+    def close(self) -> None:
+        if self._process is not None:
+            assert self._control is not None
+            self._control.close()
+            self._process.kill()
+            self._process.wait()
+        board, self.board, self._process = self.board, None, None
+        if board is not None:
+            os.close(board.file)  # the memory stays for threads that linger
+
+    def _start(self, board: Board) -> None:
+        if self._control is not None:
+            self._control.close()
+        self._control, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", guardian_process.__file__, str(board.file), str(theirs.fileno())],
+                pass_fds=(board.file, theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+
+
+def _instructions(hf: Holdfast, *, holder: str, may_kill: bool) -> dict[str, Any]:
+    settings = hf.settings.model_dump(mode="json", exclude={"token"})
+    return {
+        "pid": os.getpid(),
+        "holder": holder,
+        "lease": hf.settings.lease.total_seconds(),
+        "may_kill": may_kill,
+        "settings": settings | {"url": hf.store.dialect.url},
+        "sys_path": sys.path,
+    }
