@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import socket
 import statistics
 from dataclasses import dataclass
 from datetime import timedelta
@@ -131,6 +132,11 @@ def _workers(store: Store) -> list[Check]:
             Check(name="workers", value="none alive", verdict="warning", advice="start one: holdfast worker app:hf")
         ]
     versions = {worker.version for worker in alive}
+    unsafe = [
+        f"worker {worker.id}: {problem}; restart it"
+        for worker in alive
+        if worker.host == socket.gethostname() and (problem := store.dialect.problem_of(worker.pid)) is not None
+    ]
     mixed = "" if versions == {VERSION} else f"versions differ: {', '.join(sorted(versions | {VERSION}))}"
     places = sum(worker.concurrency for worker in alive)
     return [
@@ -138,7 +144,7 @@ def _workers(store: Store) -> list[Check]:
             name="workers",
             value=f"{len(alive)} alive, {places} places: {', '.join(worker.id for worker in alive[:5])}"
             + (" …" if len(alive) > 5 else ""),
-            verdict="warning" if mixed else "fine",
-            advice=mixed,
+            verdict="wrong" if unsafe else "warning" if mixed else "fine",
+            advice="; ".join([*unsafe, *([mixed] if mixed else [])]),
         )
     ]

@@ -72,10 +72,13 @@ class Pulse:
     """The database's own time, where it has one."""
 
 
-def register(tx: Transaction, worker: WorkerInfo) -> WorkerInfo | None:
-    """Write this worker down; the one that holds its exclusive name, if that stands in the way."""
-    if worker.exclusive is not None:
-        tx.put("delete_expired_worker", exclusive=worker.exclusive, now=tx.now)
+def register(tx: Transaction, worker: WorkerInfo, *, silent: WorkerInfo | None = None) -> WorkerInfo | None:
+    """Write this worker down; the one that holds its exclusive name, if that stands in the way.
+
+    `silent` is one that loses the name: if it has run out, and was not heard since it was last read.
+    """
+    if silent is not None:
+        tx.put("delete_expired_worker", id=silent.id, seen_at=silent.seen_at, now=tx.now)
     while not tx.run("insert_worker", **_row(worker)):
         if beat(tx, worker.id, lease_for=worker.expires_at - tx.now, stopping=worker.stopping):
             return None  # the row is ours: an earlier attempt was committed, and its reply was lost

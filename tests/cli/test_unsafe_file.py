@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.cli.conftest import Invoke, Shell, eventually
-from tests.databases import locked_by
+from tests.databases import locked_by, sqlite
 
 from holdfast import Holdfast
 
@@ -33,6 +35,23 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
 
     assert process.returncode == 6, said
     assert "store_unsafe: work.db is not safe to write: its -wal was removed" in said
+
+
+def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shell) -> None:
+    file = shell.folder / "work.db"
+    process = shell.start("worker", "app:hf")
+    eventually(lambda: "1 alive" in shell("doctor", "app:hf").stdout)
+    assert "restart it" not in shell("doctor", "app:hf").stdout
+    process.send_signal(signal.SIGSTOP)  # so that it does not notice by itself
+    with contextlib.closing(sqlite.connect(file)) as outside:
+        outside.execute("pragma wal_checkpoint(truncate)")
+    os.remove(f"{file}-wal")
+    said = shell("doctor", "app:hf")
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+
+    assert "it writes to a work.db-wal that was removed; restart it" in " ".join((said.stdout + said.stderr).split())
+    assert said.returncode == 1
 
 
 def test_backup_copies_a_database_that_a_worker_uses(shell: Shell) -> None:

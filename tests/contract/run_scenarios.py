@@ -33,7 +33,18 @@ def a_look_stays_while_a_need_is_met(on: Stage) -> None:
 
 def a_live_worker_keeps_its_exclusive_name(on: Stage) -> None:
     assert _register(on, "one") is None
-    assert _register(on, "two") == "one"
+    one = _seen(on)
+    assert _register(on, "two", silent=one) == "one"
+
+
+def a_worker_that_was_heard_again_keeps_its_exclusive_name(on: Stage) -> None:
+    assert _register(on, "one") is None
+    before = _seen(on)
+    on.clock.advance(on.hf.settings.lease / 2)
+    on.hf.do(lambda tx: workers.beat(tx, "one", lease_for=on.hf.settings.lease, stopping=False))
+    on.clock.advance(2 * on.hf.settings.lease)
+    assert _register(on, "two", silent=before) == "one"
+    assert _register(on, "two", silent=_seen(on)) is None
 
 
 def a_worker_claims_only_jobs_that_it_knows(on: Stage) -> None:
@@ -46,7 +57,13 @@ def a_worker_claims_only_from_its_queues(on: Stage) -> None:
     assert on.manual.worker("a").claim() == []
 
 
-def _register(on: Stage, name: str) -> str | None:
+def _seen(on: Stage) -> WorkerInfo:
+    row = on.hf.read(lambda tx: tx.one("find_exclusive", exclusive="only"))
+    assert row is not None
+    return workers.info(row)
+
+
+def _register(on: Stage, name: str, *, silent: WorkerInfo | None = None) -> str | None:
     info = WorkerInfo(
         id=name,
         host="host",
@@ -61,7 +78,7 @@ def _register(on: Stage, name: str) -> str | None:
         expires_at=on.clock.now() + on.hf.settings.lease,
         stopping=False,
     )
-    holding = on.hf.do(lambda tx: workers.register(tx, info))
+    holding = on.hf.do(lambda tx: workers.register(tx, info, silent=silent))
     return None if holding is None else holding.id
 
 

@@ -57,6 +57,7 @@ from tests.contract.run_scenarios import (
     a_run_is_not_due_before_its_time,
     a_worker_claims_only_from_its_queues,
     a_worker_claims_only_jobs_that_it_knows,
+    a_worker_that_was_heard_again_keeps_its_exclusive_name,
     one_of_two_who_saw_the_same_making_replaces_it,
     what_was_made_anew_is_not_invalidated_by_who_saw_the_old,
 )
@@ -115,6 +116,7 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
     ("clear_looks", r"not exists", a_look_stays_while_a_need_is_met),
     ("request_cancel", r"run_id = :run_id", a_cancel_stops_its_own_run_only),
     ("delete_expired_worker", r"expires_at < :now", a_live_worker_keeps_its_exclusive_name),
+    ("delete_expired_worker", r"seen_at = :seen_at", a_worker_that_was_heard_again_keeps_its_exclusive_name),
     ("take_ready", r"y\.job (?:in|= any) ?\(.*?:jobs.*?\)+$", a_worker_claims_only_jobs_that_it_knows),
     ("take_ready", r"y\.queue = :queue", a_worker_claims_only_from_its_queues),
 ]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from tests.process.support import WorkerProcess, descendants, gone, marks, overlaps, wait_for
 
@@ -165,11 +166,9 @@ class Gate:
 def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_beside_a_takeover(
     load: Callable[..., Any], postgres_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    import psycopg
-
     app = load("held", postgres_url, TEST_LEASE="3")
     server = psycopg.conninfo.conninfo_to_dict(postgres_url)
-    gate = Gate(str(server.get("host", "127.0.0.1")), int(server.get("port", 5432)))
+    gate = Gate(str(server["host"]), int(str(server["port"])))
     through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=gate.port)
     with contextlib.closing(gate):
         cut_off = command(HOLDFAST_URL=_url(through))
@@ -192,8 +191,6 @@ def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_besid
 
 
 def _url(conninfo: str) -> str:
-    import psycopg
-
     parts = psycopg.conninfo.conninfo_to_dict(conninfo)
     options = "&".join(f"{name}={value}" for name, value in parts.items() if name not in ("dbname",))
     return f"postgresql:///{parts['dbname']}?{options}"

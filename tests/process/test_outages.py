@@ -136,3 +136,19 @@ def kill(worker: WorkerProcess) -> None:
 
 def contentions(app: Any) -> list[Any]:
     return [event for _, event in app.hf.events(kinds=["SCHEDULER_CONTENTION"]).events]
+
+
+@pytest.mark.contract("J2")
+def test_a_worker_that_could_not_write_for_longer_than_a_lease_keeps_its_exclusive_name(
+    load: Callable[..., Any], here: str, start_worker: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = load("outages", here, TEST_LEASE=LEASE)
+    start_worker("outages", "4", "only").ready()
+
+    with locked_by_someone_else(app, here):
+        monkeypatch.setenv("TEST_BUSY_TIMEOUT", str(PATIENCE))
+        second = start_worker("outages", "4", "only")  # it waits for the lock, and is as early as the first to have it
+        over = app.hf.clock.now() + 2 * app.hf.settings.lease
+        wait_for(lambda: app.hf.clock.now() > over, at_most=PATIENCE)
+
+    assert "is alive and has the name 'only'" in second.said()

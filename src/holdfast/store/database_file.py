@@ -147,17 +147,29 @@ class DatabaseFile:
         self._locks_checked_at = now
         return self._holds_locks()
 
-    def _holds_locks(self) -> bool:
-        """Whether this process has its lock on the database and on the index of the log.
+    def problem_of(self, pid: int) -> str | None:
+        """What another process of this host has lost, as far as Linux tells: its log, or its locks."""
+        files = f"/proc/{pid}/fd"
+        targets = {_target(f"{files}/{number}") for number in open_files(files)}
+        if f"{self._database} (deleted)" in targets:
+            return f"it writes to a {self.path.name} that was removed or replaced"
+        if f"{self._wal} (deleted)" in targets:
+            return f"it writes to a {self.path.name}-wal that was removed"
+        if self._database in targets and not self._holds_locks(files):
+            return f"it has lost its lock on {self.path.name}"
+        return None
+
+    def _holds_locks(self, files: str = FILES) -> bool:
+        """Whether a process has its lock on the database and on the index of the log.
 
         Each open file tells its own locks in one piece. `/proc/locks`, which lists those of the whole machine, is read
         in several pieces, and while other processes lock and unlock, a line of ours may be in none of them.
         """
         wanted = {_identity(self._database), _identity(self._shm)}
         locked = set()
-        for number in open_files():
-            identity = _identity(f"{FILES}/{number}")
-            if identity in wanted and _has_lock(number):
+        for number in open_files(files):
+            identity = _identity(f"{files}/{number}")
+            if identity in wanted and _has_lock(f"{files}info/{number}"):
                 locked.add(identity)
         return None not in wanted and locked == wanted
 
@@ -180,10 +192,10 @@ def never_close(connection: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def open_files() -> set[str]:
-    """The numbers of this process's open files, where Linux tells."""
+def open_files(files: str = FILES) -> set[str]:
+    """The numbers of a process's open files, where Linux tells."""
     try:
-        return set(os.listdir(FILES))
+        return set(os.listdir(files))
     except OSError:
         return set()
 
@@ -195,9 +207,9 @@ def _target(link: str) -> str | None:
         return None
 
 
-def _has_lock(number: str) -> bool:
+def _has_lock(about: str) -> bool:
     try:
-        return "lock:" in Path(f"{FILES}info/{number}").read_text("ascii", "replace")
+        return "lock:" in Path(about).read_text("ascii", "replace")
     except OSError:
         return False  # closed in between
 

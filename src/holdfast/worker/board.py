@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import struct
 import tempfile
 from typing import Any
 
-_NUMBER = struct.Struct("=d")
 _TEXT_AT = 64
 AWAKE_AT, EXECUTING, SAFE_UNTIL, STOPPING, RENEWED_UNTIL, GUARDED_UNTIL = range(6)
 """Where each number stands.
@@ -33,6 +31,7 @@ class Board:
     def __init__(self, file: int) -> None:
         self.file = file
         self._memory = mmap.mmap(file, 0)
+        self._numbers = memoryview(self._memory)[:_TEXT_AT].cast("d")
 
     @classmethod
     def create(cls, instructions: dict[str, Any]) -> Board:
@@ -46,10 +45,10 @@ class Board:
         return json.loads(self._memory[_TEXT_AT:])  # type: ignore[no-any-return]
 
     def __getitem__(self, number: int) -> float:
-        return _NUMBER.unpack_from(self._memory, number * _NUMBER.size)[0]  # type: ignore[no-any-return]
+        return self._numbers[number]
 
     def __setitem__(self, number: int, value: float) -> None:
-        _NUMBER.pack_into(self._memory, number * _NUMBER.size, value)
+        self._numbers[number] = value
 
     @property
     def safe_until(self) -> float:

@@ -31,7 +31,7 @@ class Guardian:
     @classmethod
     def of(cls, hf: Holdfast, *, holder: str, may_kill: bool) -> Guardian:
         """One for this worker, unless it is switched off or time is not the system's own."""
-        if not hf.settings.guardian or not isinstance(hf.clock, SystemClock):
+        if not hf.settings.guardian or type(hf.clock) is not SystemClock:
             return cls()
         guardian = cls(Board.create(_instructions(hf, holder=holder, may_kill=may_kill)))
         guardian.awake(hf.clock.elapsed())

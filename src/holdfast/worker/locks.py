@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,42 +77,50 @@ def _lock_file(hf: Holdfast) -> Any:
 
 
 def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
-    """Write the worker's row. Whoever has its exclusive name is waited for one lease at most, and named if it lives."""
+    """Write the worker's row. If another has its exclusive name, wait one lease at most; if that one lives, name it.
+
+    A row that has run out may be that of a living worker, which could not write for a while. So a name is taken over
+    only after nothing was heard of its worker for half a lease.
+    """
     exclusive = "solo" if hf.settings.solo else worker.exclusive
-    first_seen: dict[str, Any] = {}
+    first_seen: dict[str, tuple[datetime, float]] = {}
+    silent: WorkerInfo | None = None
     pause = threading.Event()
+
+    def attempt(tx: Transaction) -> WorkerInfo | None:
+        if take_over:
+            tx.run("delete_exclusive", exclusive=exclusive)
+        now = tx.now
+        return workers.register(
+            tx,
+            WorkerInfo(
+                id=worker.id,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=VERSION,
+                queues=worker.served,
+                jobs=hf.jobs.served(),
+                schedules=_definitions(hf) if worker.orchestrates else {},
+                concurrency=worker.concurrency,
+                exclusive=exclusive,
+                started_at=now,
+                seen_at=now,
+                expires_at=now + hf.settings.lease,
+                stopping=False,
+            ),
+            silent=silent,
+        )
+
     while True:
-
-        def attempt(tx: Transaction) -> WorkerInfo | None:
-            if take_over:
-                tx.run("delete_exclusive", exclusive=exclusive)
-            now = tx.now
-            return workers.register(
-                tx,
-                WorkerInfo(
-                    id=worker.id,
-                    host=socket.gethostname(),
-                    pid=os.getpid(),
-                    version=VERSION,
-                    queues=worker.served,
-                    jobs=hf.jobs.served(),
-                    schedules=_definitions(hf) if worker.orchestrates else {},
-                    concurrency=worker.concurrency,
-                    exclusive=exclusive,
-                    started_at=now,
-                    seen_at=now,
-                    expires_at=now + hf.settings.lease,
-                    stopping=False,
-                ),
-            )
-
         other = hf.do(attempt)
         if other is None:
             return
-        if first_seen.setdefault(other.id, other.seen_at) != other.seen_at:
+        seen_at, since = first_seen.setdefault(other.id, (other.seen_at, hf.clock.elapsed()))
+        if seen_at != other.seen_at:
             raise WorkerExists(
                 f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}"
             )
+        silent = other if hf.clock.elapsed() - since >= hf.settings.takeover_wait.total_seconds() else None
         log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
         pause.wait(hf.settings.tick.total_seconds() / 2)
 

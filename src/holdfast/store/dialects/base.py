@@ -132,6 +132,10 @@ class Dialect(ABC):
         """Why this process may write no more, if that is so; it must end."""
         return None
 
+    def problem_of(self, pid: int) -> str | None:
+        """Why another process of this host may write no more, as far as that can be seen."""
+        return None
+
     def warnings(self) -> tuple[str, ...]:
         """What a worker or server should say once when it starts."""
         return ()

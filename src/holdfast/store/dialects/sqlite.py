@@ -238,6 +238,9 @@ class SqliteDialect(Dialect):
     def unsafe(self) -> StoreUnsafe | None:
         return self.file.unsafe
 
+    def problem_of(self, pid: int) -> str | None:
+        return self.file.problem_of(pid)
+
     def warnings(self) -> tuple[str, ...]:
         if not _has_reset_bug(self.module.sqlite_version_info):
             return ()

@@ -1,3 +1,3 @@
--- A worker that went silent holds its exclusive name no longer.
+-- A worker that was not heard for a while loses its exclusive name.
 delete from holdfast_workers
-where exclusive = :exclusive and expires_at < :now
+where id = :id and seen_at = :seen_at and expires_at < :now
