@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.errors import WrongConnection
+from holdfast.store.dialects.base import Caller
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 
@@ -20,27 +21,28 @@ def within(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T
     """Run `verb` on the caller's connection."""
     if hasattr(connection, "run_sync"):
         raise WrongConnection("an async session is joined by asubmit, not submit")
-    return store.join(_driver_connection(connection), verb)
-
-
-def in_transaction(connection: Any) -> bool:
-    """Whether a transaction is open on the caller's connection, as far as its driver tells."""
-    return bool(getattr(_driver_connection(connection), "in_transaction", True))
+    return store.join(_caller(connection), verb)
 
 
 async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T]) -> T:
     """Run `verb` on the caller's connection, which may be one of SQLAlchemy's async ones."""
     if not hasattr(connection, "run_sync"):
         return within(store, connection, verb)
-    result: T = await connection.run_sync(lambda sync: store.join_sqlalchemy(_sqlalchemy_connection(sync), verb))
+    result: T = await connection.run_sync(lambda sync: store.join(_caller(sync), verb))
     return result
 
 
-def _driver_connection(connection: Any) -> Any:
-    """What lies under SQLAlchemy's Connection or Session; anything else is a driver's own already."""
+def in_transaction(connection: Any) -> bool:
+    """Whether a transaction is open on the caller's connection, as far as its driver tells."""
+    return bool(getattr(_caller(connection).driver, "in_transaction", True))
+
+
+def _caller(connection: Any) -> Caller:
+    """The driver's connection, and SQLAlchemy's Connection where the caller has that or a Session."""
     if not type(connection).__module__.startswith("sqlalchemy.") and not hasattr(connection, "get_bind"):
-        return _checked(connection, has="cursor")
-    return _checked(_sqlalchemy_connection(connection), has="connection").connection.driver_connection
+        return Caller(_checked(connection, has="cursor"))
+    above = _checked(_sqlalchemy_connection(connection), has="connection")
+    return Caller(above.connection.driver_connection, above)
 
 
 def _checked(connection: Any, *, has: str) -> Any:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = timedelta(milliseconds=200)
+# A lock that this process holds may be that of the very thread that waits for it.
+OWN_PATIENCE = timedelta(seconds=2)
 
 
 class Submitter:
@@ -95,14 +97,19 @@ class Submitter:
         submissions = [submission for submission, _ in batch]
         first = all(first for _, first in batch)
         patience = PATIENCE if self._hf.store.dialect.locks_rows else None
-        answers = self._hf.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=patience)
+        answers = self._hf.store.do(
+            lambda tx: runs.submit(tx, submissions, first=first), patience=patience, own_patience=OWN_PATIENCE
+        )
         self._refused(answers)
         return answers
 
     def _submit_whole(self, submissions: list[Submission], *, first: bool = False) -> list[str]:
         """All of them in one transaction of ours, or none."""
         try:
-            return self._hf.do(lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)))
+            return self._hf.store.do(
+                lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)),
+                own_patience=OWN_PATIENCE,
+            )
         except QueueFull as error:
             self._refused([error])
             raise

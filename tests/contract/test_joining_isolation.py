@@ -7,22 +7,20 @@ rows works all the same; `unique` and a bounded queue have to look, and are refu
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from tests.callers import caller
 from tests.databases import Schemas
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
 from holdfast.jobs import Job
 from holdfast.testing import Manual
 
-WAYS = ["psycopg", "psycopg sqlalchemy", "psycopg async", "asyncpg"]
+WAYS = ["psycopg", "psycopg connection", "psycopg async session", "asyncpg session"]
 SNAPSHOTS = ["REPEATABLE READ", "SERIALIZABLE"]
 OPTIONS = (
     "-c datestyle=SQL,DMY -c timezone=Asia/Kathmandu -c intervalstyle=sql_standard -c extra_float_digits=0 "
@@ -51,50 +49,6 @@ def job(hf: Holdfast) -> Job[[str], str]:
 
     hf.start()
     return work
-
-
-class Caller:
-    """A transaction of the caller's, on whichever driver."""
-
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
-
-    async def execute(self, statement: str) -> Any:
-        text: Any = statement if isinstance(self.connection, psycopg.Connection) else sqlalchemy.text(statement)
-        done = self.connection.execute(text)
-        return (await done if asyncio.iscoroutine(done) else done).fetchone()[0]
-
-    async def submit(self, job: Job[..., Any], *args: Any, **options: Any) -> Any:
-        return await job.using(connection=self.connection, **options).asubmit(*args)
-
-    async def commit(self) -> None:
-        done = self.connection.commit()
-        if asyncio.iscoroutine(done):
-            await done
-
-
-@contextlib.asynccontextmanager
-async def caller(way: str, url: str, isolation: str, *, options: str = "") -> AsyncIterator[Caller]:
-    if way == "psycopg":
-        with psycopg.connect(url, options=options) as own:
-            own.set_isolation_level(psycopg.IsolationLevel[isolation.replace(" ", "_")])
-            yield Caller(own)
-        return
-    address = url.replace("postgresql:", "postgresql+asyncpg:" if way == "asyncpg" else "postgresql+psycopg:")
-    parts = dict(part.split("=") for part in options.split("-c ") if part)
-    given: dict[str, Any] = (
-        {"server_settings": {k: v.strip() for k, v in parts.items()}} if way == "asyncpg" else {"options": options}
-    )
-    if way == "psycopg sqlalchemy":
-        engine = sqlalchemy.create_engine(address, isolation_level=isolation, connect_args=given)
-        with engine.connect() as connection:
-            yield Caller(connection)
-        engine.dispose()
-        return
-    aengine = create_async_engine(address, isolation_level=isolation, connect_args=given)
-    async with AsyncSession(aengine) as session:
-        yield Caller(session)
-    await aengine.dispose()
 
 
 @pytest.mark.contract("S2")
@@ -235,7 +189,7 @@ def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_
 
 
 @pytest.mark.contract("S2", "S4")
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "asyncpg"])  # which always speaks UTF-8
+@pytest.mark.parametrize("way", [way for way in WAYS if "asyncpg" not in way])  # which always speaks UTF-8
 def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_transaction_usable(
     hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str
 ) -> None:

@@ -13,7 +13,7 @@ from mssql_python import exceptions
 from mssql_python.connection_string_parser import _ConnectionStringParser as DriversParser
 
 from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import Conflict
+from holdfast.store.dialects.base import Caller, Conflict
 from holdfast.store.dialects.sqlserver import STATES, SqlServerDialect, connection_string
 
 DUPLICATE = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]Violation of PRIMARY KEY constraint 'PK__runs'. "
@@ -169,32 +169,41 @@ def test_no_microsecond_is_lost(dialect: SqlServerDialect) -> None:
 
 @pytest.mark.contract("S2")
 def test_a_duplicate_in_a_callers_transaction_is_met_by_saying_it_again(dialect: SqlServerDialect) -> None:
-    answers = iter([[(1,)], error("23000", DUPLICATE), [(1,)], [("a",)]])
+    answers = iter([error("23000", DUPLICATE), [(1,)], [("a",)]])
     connection = Connection(lambda text: raised(next(answers)))
 
-    rows, columns, count = dialect.join(connection).execute("insert", ("a",))
+    rows, columns, count = dialect.join(Caller(connection))[0].execute("insert", ("a",))
 
     assert (list(rows), columns, count) == ([("a",)], ["value"], 1)
-    assert connection.said == ["select @@trancount", "insert", "select xact_state()", "insert"]
+    assert connection.said == ["insert", "select xact_state()", "insert"]
 
 
 @pytest.mark.contract("S2")
 def test_nothing_is_said_again_once_the_callers_transaction_is_gone(dialect: SqlServerDialect) -> None:
-    answers = iter([[(1,)], error("23000", DUPLICATE), [(0,)]])
+    answers = iter([error("23000", DUPLICATE), [(0,)]])
     connection = Connection(lambda text: raised(next(answers)))
 
     with pytest.raises(StoreBusy):
-        dialect.join(connection).execute("insert", ("a",))
+        dialect.join(Caller(connection))[0].execute("insert", ("a",))
 
     assert connection.said.count("insert") == 1
 
 
 @pytest.mark.contract("S2")
 def test_a_connection_without_a_transaction_is_not_joined(dialect: SqlServerDialect) -> None:
+    caller = Caller(Connection(lambda text: [(0,)], autocommit=True))
     with pytest.raises(WrongConnection, match="no transaction"):
-        dialect.join(Connection(lambda text: [(0,)], autocommit=True))
+        dialect.enter(caller, dialect.join(caller)[0])
     with pytest.raises(WrongConnection, match="can't be joined"):
-        dialect.join(object())
+        dialect.join(Caller(object()))
+
+
+@pytest.mark.contract("S2")
+def test_a_connection_to_another_database_is_told_by_server_and_name(dialect: SqlServerDialect) -> None:
+    ours = {"name": "shop", "server": "one", "runs": 7}
+
+    assert dialect.elsewhere(ours, ours | {"server": "two"}) == "database shop of two, the store is shop of one"
+    assert "does not find the store's tables" in dialect.elsewhere(ours, ours | {"runs": None})
 
 
 def test_an_error_after_the_rows_is_not_missed(dialect: SqlServerDialect) -> None:

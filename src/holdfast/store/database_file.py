@@ -20,6 +20,7 @@ from holdfast.errors import StoreRefused, StoreUnsafe
 
 CHECK_LOCKS_EVERY = 1.0  # seconds
 FILES = "/proc/self/fd"
+WRITE_LOCK = 120  # the byte of the `-shm` that SQLite locks while it writes
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"})
 
 Identity = tuple[int, int]
@@ -101,6 +102,16 @@ class DatabaseFile:
         """Whether closing this connection would delete a `-wal` that belongs to someone else."""
         known = self._open.get(id(connection))
         return known is not None and known != self._files()
+
+    def is_being_written_here(self) -> bool | None:
+        """Whether a connection of this process has the write lock; None where that can't be seen."""
+        if not self._locks_can_be_seen:
+            return None
+        shm = _identity(self._shm)
+        return any(
+            _identity(f"{FILES}/{number}") == shm and _has_write_lock(f"{FILES}info/{number}")
+            for number in open_files()
+        )
 
     @property
     def log_size(self) -> int:
@@ -208,10 +219,21 @@ def _target(link: str) -> str | None:
 
 
 def _has_lock(about: str) -> bool:
+    return bool(_locks(about))
+
+
+def _has_write_lock(about: str) -> bool:
+    """A lock is shown as `lock: 1: POSIX ADVISORY WRITE 4711 00:2a:33 120 120`: the last two are its bytes."""
+    return any("WRITE" in lock and int(lock[-2]) <= WRITE_LOCK <= int(lock[-1]) for lock in _locks(about))
+
+
+def _locks(about: str) -> list[list[str]]:
+    """The words of each lock that a process has on an open file, by what `fdinfo` says about the file."""
     try:
-        return "lock:" in Path(about).read_text("ascii", "replace")
+        lines = Path(about).read_text("ascii", "replace").splitlines()
     except OSError:
-        return False  # closed in between
+        return []  # closed in between
+    return [line.split() for line in lines if line.startswith("lock:")]
 
 
 def _identity(path: str) -> Identity | None:

@@ -54,6 +54,7 @@ class Queries:
     ) -> None:
         """`replaced` is how the tests break a rule on purpose."""
         self._dialect, self._prefix, self._replaced = dialect, prefix, dict(replaced or {})
+        self._styled: dict[Style, Queries] = {style: self}
         texts = sources(dialect) | self._replaced
         self._queries = {name: translate(name, text, prefix=prefix, style=style) for name, text in texts.items()}
 
@@ -65,7 +66,9 @@ class Queries:
 
     def styled(self, style: Style) -> Queries:
         """The same statements for another driver."""
-        return Queries(self._dialect, prefix=self._prefix, style=style, replaced=self._replaced)
+        if style not in self._styled:
+            self._styled[style] = Queries(self._dialect, prefix=self._prefix, style=style, replaced=self._replaced)
+        return self._styled[style]
 
 
 @cache

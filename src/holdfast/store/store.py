@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from holdfast import forks
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable
+from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
 from holdfast.ids import Ids
 from holdfast.store.dialects.backup import Backup, Progress
-from holdfast.store.dialects.base import About, Conflict, Dialect, Session
+from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
 from holdfast.store.queries import Queries
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 
 log = logging.getLogger("holdfast.store")
 
@@ -44,6 +44,7 @@ class Store:
         self.on_counted: Callable[[list[tuple[str, str]]], None] = lambda counted: None
         self.bounded: set[str] = set()
         self.commits = 0
+        self._database: Row | None = None
         self._followed_at = clock.elapsed()
         self._reset()
         if dialect.one_writer:
@@ -61,14 +62,21 @@ class Store:
         if self.dialect.unsafe is not None:
             raise self.dialect.unsafe
 
-    def do(self, verb: Callable[[Transaction], T], *, patience: timedelta | None = None) -> T:
+    def do(
+        self,
+        verb: Callable[[Transaction], T],
+        *,
+        patience: timedelta | None = None,
+        own_patience: timedelta | None = None,
+    ) -> T:
         """Run `verb` in a transaction of its own; again if the database undid it, because of a deadlock or a conflict.
 
-        `patience` is how long to wait for a lock, if not as long as the settings say.
+        `patience` is how long to wait for a lock, if not as long as the settings say. `own_patience` is how long to
+        wait for one that this process holds: it may be the calling thread's own.
         """
         for left in range(CONFLICTS, 0, -1):
             try:
-                with self.transaction(patience=patience) as tx:
+                with self.transaction(patience=patience, own_patience=own_patience) as tx:
                     tx.again = left < CONFLICTS
                     return verb(tx)
             except Conflict as conflict:
@@ -95,9 +103,11 @@ class Store:
             return answer
 
     @contextlib.contextmanager
-    def transaction(self, *, patience: timedelta | None = None) -> Iterator[Transaction]:
+    def transaction(
+        self, *, patience: timedelta | None = None, own_patience: timedelta | None = None
+    ) -> Iterator[Transaction]:
         """All of it or nothing; what it rang is passed on after the commit."""
-        with self._writing(patience), self._open(write=True, patience=patience) as tx:
+        with self._writing(patience), self._open(write=True, patience=patience, own_patience=own_patience) as tx:
             yield tx
         self.commits += tx.wrote
         if tx.counted:
@@ -111,20 +121,19 @@ class Store:
         with self._open(write=False) as tx:
             yield tx
 
-    def join(self, connection: Any, verb: Callable[[Transaction], T]) -> T:
-        """Run `verb` in a transaction that the caller began, on its connection, and will end."""
-        return self._within(lambda: self.dialect.join(connection), self.queries, verb)
+    def join(self, caller: Caller, verb: Callable[[Transaction], T]) -> T:
+        """Run `verb` in a transaction that the caller began, on its connection, and will end.
 
-    def join_sqlalchemy(self, connection: Any, verb: Callable[[Transaction], T]) -> T:
-        """The same on a SQLAlchemy Connection whose driver is async: SQLAlchemy itself speaks to it."""
-        style = self.dialect.joins_style(connection)
-        return self._within(lambda: self.dialect.join_sqlalchemy(connection), self.queries.styled(style), verb)
-
-    def _within(self, session: Callable[[], Session], queries: Queries, verb: Callable[[Transaction], T]) -> T:
+        Every way of joining comes through here: the driver is one that we know, the database is the store's, and a
+        transaction is open.
+        """
         try:
-            opened = session()
+            session, style = self.dialect.join(caller)
+            queries = self.queries.styled(style)
+            self._require_same_database(Transaction(session, queries, self.dialect, now=self.clock.now(), ids=self.ids))
+            self.dialect.enter(caller, session)
             tx = Transaction(
-                opened,
+                session,
                 queries,
                 self.dialect,
                 now=self.clock.now(),
@@ -142,6 +151,17 @@ class Store:
             if isinstance(translated, Conflict):
                 raise StoreBusy(f"the database undid your transaction; begin it again: {translated}") from error
             raise translated from error
+
+    def _require_same_database(self, theirs: Transaction) -> None:
+        found = theirs.one("find_database")
+        assert found is not None
+        if found == self._database:
+            return
+        # The first time; or ours is not the same any more, because its server was restarted.
+        ours = self._database = self.read(lambda tx: tx.one("find_database"))
+        assert ours is not None
+        if found != ours:
+            raise WrongConnection(f"this connection is to {self.dialect.elsewhere(ours, found)}")
 
     def follow_clock(self) -> None:
         """Measure the offset between this host's clock and the database's."""
@@ -212,12 +232,14 @@ class Store:
         self.clock.follow(theirs, asked=asked, answered=self._followed_at)
 
     @contextlib.contextmanager
-    def _open(self, *, write: bool, patience: timedelta | None = None) -> Iterator[Transaction]:
+    def _open(
+        self, *, write: bool, patience: timedelta | None = None, own_patience: timedelta | None = None
+    ) -> Iterator[Transaction]:
         with self._connection(write=write) as connection:
             if self.clock.elapsed() - self._followed_at > FOLLOW_EVERY:
                 self._follow(connection)
             try:
-                session = self.dialect.begin(connection, write=write, patience=patience)
+                session = self.dialect.begin(connection, write=write, patience=patience, own_patience=own_patience)
                 # Read when the lock is ours: what is promised from now on must not be old before it is written.
                 tx = Transaction(
                     session,

@@ -50,13 +50,13 @@ class Faults:
     def after(self, *, write: bool) -> None:
         """Called when a transaction has been committed and no one has been told yet."""
 
-    def _beginning(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
+    def _beginning(self, connection: Any, *, write: bool, **patience: timedelta | None) -> Session:
         fault = self.before(write=write)
         if fault is Fault.BUSY:
             raise StoreBusy("a fault: the database is locked")
         if fault is Fault.UNAVAILABLE:
             raise StoreUnavailable("a fault: the database can't be reached")
-        session = self._begin(connection, write=write, patience=patience)
+        session = self._begin(connection, write=write, **patience)
         self._open[id(connection)] = (fault, write)
         return session
 

@@ -17,7 +17,7 @@ from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.queries import Style
 
 if TYPE_CHECKING:
-    from holdfast.store.transaction import Transaction
+    from holdfast.store.transaction import Row, Transaction
 
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
 
@@ -59,6 +59,14 @@ class SqlAlchemySession:
         self._connection.exec_driver_sql(text, values)
 
 
+@dataclass(frozen=True)
+class Caller:
+    """A caller's connection: the driver's own, and the SQLAlchemy Connection above it, if there is one."""
+
+    driver: Any
+    sqlalchemy: Any = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class About:
     """What a connection leads to; `advice` says what could be better."""
@@ -84,8 +92,18 @@ class Dialect(ABC):
     def connect(self) -> Any: ...
 
     @abstractmethod
-    def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
-        """Begin; `patience` replaces `busy_timeout` as the longest wait for a lock."""
+    def begin(
+        self,
+        connection: Any,
+        *,
+        write: bool,
+        patience: timedelta | None = None,
+        own_patience: timedelta | None = None,
+    ) -> Session:
+        """Begin; `patience` replaces `busy_timeout` as the longest wait for a lock.
+
+        `own_patience` is the longest wait for a lock that this process itself holds, where that can be known.
+        """
 
     @abstractmethod
     def alone(self, connection: Any) -> Session:
@@ -177,17 +195,21 @@ class Dialect(ABC):
     def announce_joined(self, tx: Transaction) -> None:
         """Wake them when the caller's transaction is committed."""
 
-    def joins_style(self, connection: Any) -> Style:
-        """How parameters are written for the async driver of a SQLAlchemy connection; refuses a wrong one."""
-        raise WrongConnection(f"{connection.dialect.name}+{connection.dialect.driver} can't be joined")
+    def join(self, caller: Caller) -> tuple[Session, Style]:
+        """A session on a caller's connection, and how its driver takes parameters; refuses a driver it does not know.
 
-    def join(self, connection: Any) -> Session:
-        """A caller's own connection, for writing inside its transaction."""
-        raise WrongConnection(f"{type(connection).__module__}.{type(connection).__qualname__} can't be joined")
+        Checks nothing else: the store then compares the databases, and `enter` looks for a transaction.
+        """
+        kind = type(caller.driver)
+        raise WrongConnection(f"{kind.__module__}.{kind.__qualname__} can't be joined")
 
-    def join_sqlalchemy(self, connection: Any) -> Session:
-        """The same on a SQLAlchemy Connection whose driver is async."""
-        return SqlAlchemySession(connection)
+    def elsewhere(self, ours: Row, theirs: Row) -> str:
+        """Which database a caller's connection is to, if it is not the store's. Both are rows of `find_database`."""
+        return f"{theirs['name']}, the store is {ours['name']}"
+
+    @abstractmethod
+    def enter(self, caller: Caller, session: Session) -> None:
+        """Raise WrongConnection unless a transaction is open that the caller's commit and rollback end."""
 
     def bind(self, value: object, columns: tuple[str, ...] = ()) -> object:
         """A value as the driver takes it; a list is JSON, its rows arrays of `columns` where a statement wants that."""

@@ -32,6 +32,7 @@ from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavai
 from holdfast.store.dialects.base import (
     NOT_COUNTED,
     About,
+    Caller,
     Conflict,
     Dialect,
     Result,
@@ -40,7 +41,7 @@ from holdfast.store.dialects.base import (
     Unstorable,
 )
 from holdfast.store.queries import Style
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 
 # What moves has no statistics worth the name: a queue that was empty a second ago holds 100,000 rows now. Left
 # to guess, the planner sorts all of it for each claim; every statement of ours is meant to go by an index, row by row.
@@ -110,7 +111,14 @@ class PostgresDialect(Dialect):
         row = connection.execute(_STATE).fetchone()
         return row is None or row[0] != connection.info.backend_pid
 
-    def begin(self, connection: Connection, *, write: bool, patience: timedelta | None = None) -> Session:
+    def begin(
+        self,
+        connection: Connection,
+        *,
+        write: bool,
+        patience: timedelta | None = None,
+        own_patience: timedelta | None = None,
+    ) -> Session:
         """Begin, in a pipeline: what needs no answer at once travels with what does, one round trip for both."""
         pipeline = connection.pipeline()
         session = _Session(connection, pipeline.__enter__())
@@ -255,29 +263,36 @@ class PostgresDialect(Dialect):
         if tx.rung:
             tx.all("announce", names=_payload(tx.rung))
 
-    def joins_style(self, connection: Any) -> Style:
-        match connection.dialect.name, connection.dialect.driver:
-            case "postgresql", "asyncpg":
-                return "dollar"
-            case "postgresql", "psycopg" | "psycopg_async":
-                return "pyformat"
-        return super().joins_style(connection)
-
-    def join(self, connection: Any) -> Session:
-        if not isinstance(connection, psycopg.Connection):
-            return super().join(connection)
-        if connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
-            raise WrongConnection("no transaction is open on this connection: begin one, or turn autocommit off")
-        if connection.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
+    def join(self, caller: Caller) -> tuple[Session, Style]:
+        driver, above = caller.driver, caller.sqlalchemy
+        is_psycopg = isinstance(driver, psycopg.Connection | psycopg.AsyncConnection)
+        if is_psycopg and driver.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
             raise WrongConnection("this connection is in pipeline mode, where answers come late: leave it to submit")
-        ours = psycopg.conninfo.conninfo_to_dict(self.url).get("dbname")
-        if ours is not None and connection.info.dbname != ours:
-            raise WrongConnection(f"this connection is to database {connection.info.dbname}, the store is {ours}")
-        return _Session(connection)
+        match driver:
+            case psycopg.Connection():
+                return _Session(driver), "pyformat"
+            case psycopg.AsyncConnection() if above is not None:
+                return _AsyncSession(driver), "pyformat"
+            case _ if above is not None and (above.dialect.name, above.dialect.driver) == ("postgresql", "asyncpg"):
+                return SqlAlchemySession(above), "dollar"
+        return super().join(caller)
 
-    def join_sqlalchemy(self, connection: Any) -> Session:
-        driver = connection.connection.driver_connection
-        return _AsyncSession(driver) if isinstance(driver, psycopg.AsyncConnection) else SqlAlchemySession(connection)
+    def elsewhere(self, ours: Row, theirs: Row) -> str:
+        if theirs["name"] != ours["name"]:
+            return f"database {theirs['name']}, the store is {ours['name']}"
+        if theirs["started_at"] != ours["started_at"]:
+            return f"database {theirs['name']} of another server than the store's"
+        return f"database {theirs['name']}, but does not find the store's tables: its role or search_path differs"
+
+    def enter(self, caller: Caller, session: Session) -> None:
+        """Asked after a statement, with which a driver that begins by itself has begun."""
+        driver = caller.driver
+        if isinstance(driver, psycopg.Connection | psycopg.AsyncConnection):
+            is_open = driver.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        else:
+            is_open = driver.is_in_transaction()
+        if not is_open:
+            raise WrongConnection("no transaction is open on this connection: begin one, or turn autocommit off")
 
 
 class _Session:

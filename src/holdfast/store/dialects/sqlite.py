@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,14 +25,23 @@ from holdfast.errors import (
     StoreBusy,
     StoreUnavailable,
     StoreUnsafe,
-    WrongConnection,
     WrongSqliteLibrary,
 )
 from holdfast.store.database_file import NETWORK, DatabaseFile, never_close, open_files
-from holdfast.store.dialects import backup
+from holdfast.store.dialects import backup, sqlite_sessions
 from holdfast.store.dialects.backup import Backup, Progress
-from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
+from holdfast.store.dialects.base import (
+    NOT_COUNTED,
+    About,
+    Caller,
+    Conflict,
+    Dialect,
+    Session,
+    SqlAlchemySession,
+    Unstorable,
+)
 from holdfast.store.queries import Style
+from holdfast.store.transaction import Row
 
 log = logging.getLogger("holdfast.store")
 
@@ -109,14 +119,21 @@ class SqliteDialect(Dialect):
                     raise
                 time.sleep(PAUSE.total_seconds())
 
-    def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
+    def begin(
+        self,
+        connection: Any,
+        *,
+        write: bool,
+        patience: timedelta | None = None,
+        own_patience: timedelta | None = None,
+    ) -> Session:
         if write:
-            self._take_write_lock(connection, self.busy_timeout if patience is None else patience)
+            self._take_write_lock(connection, self.busy_timeout if patience is None else patience, own_patience)
         else:
             connection.execute("begin")
-        return _Session(connection)
+        return sqlite_sessions.OwnSession(connection)
 
-    def _take_write_lock(self, connection: Any, patience: timedelta) -> None:
+    def _take_write_lock(self, connection: Any, patience: timedelta, own_patience: timedelta | None = None) -> None:
         """At once: a deferred transaction that upgrades later fails with SQLITE_BUSY however long the timeout is.
 
         SQLite itself asks again every 100 ms, and among eight busy processes one may then wait for seconds, longer
@@ -124,14 +141,23 @@ class SqliteDialect(Dialect):
         """
         connection.execute("pragma busy_timeout = 0")
         give_up_at = time.monotonic() + patience.total_seconds()
+        pause = math.inf if own_patience is None else own_patience.total_seconds()
+        look_at: float | None = None
         try:
             while True:
                 try:
                     connection.execute("begin immediate")
                     return
                 except self.module.OperationalError as error:
-                    if "locked" not in str(error) or time.monotonic() >= give_up_at:
+                    now = time.monotonic()
+                    if "locked" not in str(error) or now >= give_up_at:
                         raise
+                    if look_at is None:  # the only thread of a process does not release a lock while it waits here
+                        look_at = now if threading.active_count() == 1 else now + pause
+                    if now >= look_at:
+                        look_at = now + pause
+                        if self.file.is_being_written_here():
+                            raise self._busy(here=True) from error
                     time.sleep(ASK_AGAIN.total_seconds())
         finally:
             self._be_patient(connection)
@@ -141,7 +167,7 @@ class SqliteDialect(Dialect):
 
     def alone(self, connection: Any) -> Session:
         self.file.check(connection)
-        return _Session(connection)
+        return sqlite_sessions.OwnSession(connection)
 
     def commit(self, connection: Any) -> None:
         self.file.check(connection)
@@ -170,7 +196,7 @@ class SqliteDialect(Dialect):
                     _, pages, copied = other.execute("pragma wal_checkpoint(passive)").fetchone()
             finally:
                 connection.execute("rollback")
-        except self.module.Error as error:
+        except (self.module.Error, StoreBusy) as error:
             log.debug("no checkpoint of %s now: %s", self.path.name, error)
             return
         if self._log.checkpointed(pages, copied, self.file.log_size):
@@ -209,22 +235,32 @@ class SqliteDialect(Dialect):
         self._listeners, self._listening = [], threading.Lock()
 
     def translate(self, error: Exception) -> Exception:
-        driver_error: type[Exception] = self.module.Error
-        if not isinstance(error, driver_error):
+        known = getattr(error, "orig", error)  # what SQLAlchemy has wrapped
+        if not isinstance(known, self.module.Error):
             return error
-        text = str(error)
-        data_error: type[Exception] = self.module.DataError
-        if isinstance(error, data_error):
+        text = str(known)
+        if isinstance(known, self.module.DataError):
             return Unstorable(text)
         if "NOT NULL" in text and text.endswith("runs.created_at"):
             return Conflict(NOT_COUNTED)
         if "locked" in text or "busy" in text:
-            return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
-        if isinstance(error, self.module.DatabaseError) and any(
+            return self._busy(here=self.file.is_being_written_here())
+        if isinstance(known, self.module.DatabaseError) and any(
             sign in text for sign in ("unable to open", "disk I/O", "readonly", "is full", "not a database")
         ):
             return StoreUnavailable(f"{self.path.name}: {text}")
         return error
+
+    def _busy(self, *, here: bool | None) -> StoreBusy:
+        """`here` says whether a connection of this process has the lock, where that is known."""
+        if here is False:
+            return StoreBusy(f"{self.path.name} is locked by another connection; nothing was written")
+        alone = here and threading.active_count() == 1
+        return StoreBusy(
+            f"{self.path.name} is locked by {'a transaction of this process' if here else 'another connection'}; "
+            f"nothing was written. {'It is your own' if alone else 'If it is your own'}: submit inside it with "
+            "using(connection=…), or after its commit (in Django with transaction.on_commit)"
+        )
 
     def about(self, connection: Any) -> About:
         module = self.module
@@ -286,56 +322,29 @@ class SqliteDialect(Dialect):
             seen, ours, pause = version, own(), LOOK_OFTEN if alone else 2 * LOOK_SELDOM
             yield {""}
 
-    def joins_style(self, connection: Any) -> Style:
-        if (connection.dialect.name, connection.dialect.driver) != ("sqlite", "aiosqlite"):
-            return super().joins_style(connection)
-        if not self.module.__name__.startswith("sqlite3"):
-            raise self._wrong_library("aiosqlite, which uses sqlite3")
-        files = [row[2] for row in connection.exec_driver_sql("pragma database_list") if row[1] == "main"]
-        self._same_file(files)
-        connection.exec_driver_sql("pragma wal_autocheckpoint = 0")
-        return "named"
+    def join(self, caller: Caller) -> tuple[Session, Style]:
+        connection = sqlite_sessions.library_connection(caller)
+        if isinstance(connection, self.module.Connection):
+            if connection is caller.driver:
+                return sqlite_sessions.JoinedSession(connection), "named"
+            if caller.sqlalchemy is not None:
+                return SqlAlchemySession(caller.sqlalchemy), "named"
+        elif type(connection).__name__ == "Connection" and "sqlite" in type(connection).__module__:
+            raise self._wrong_library(type(connection).__module__)
+        return super().join(caller)
 
-    def join(self, connection: Any) -> Session:
-        if not isinstance(connection, self.module.Connection):
-            if type(connection).__name__ == "Connection" and "sqlite" in type(connection).__module__:
-                raise self._wrong_library(type(connection).__module__)
-            return super().join(connection)
-        files = [row[2] for row in connection.execute("pragma database_list") if row[1] == "main"]
-        self._same_file(files)
-        connection.execute("pragma wal_autocheckpoint = 0")
-        if not connection.in_transaction:
-            if connection.isolation_level is None:
-                raise WrongConnection("no transaction is open on this connection: begin one with 'begin immediate'")
-            connection.execute("begin immediate")
-        return _Session(connection)
+    def elsewhere(self, ours: Row, theirs: Row) -> str:
+        return super().elsewhere(ours, {"name": theirs["name"] or "a temporary database"})
 
-    def _same_file(self, files: list[str]) -> None:
-        if not files or Path(files[0]) != self.path:
-            raise WrongConnection(
-                f"this connection is to {files[0] or 'a temporary database'}, the store is {self.path}"
-            )
+    def enter(self, caller: Caller, session: Session) -> None:
+        session.put("pragma wal_autocheckpoint = 0", None)
+        sqlite_sessions.enter(caller, session)
 
     def _wrong_library(self, other: str) -> WrongSqliteLibrary:
         return WrongSqliteLibrary(
             f"this connection is of {other}, the store uses {self.module.__name__}: two SQLite libraries in one "
             "process lose each other's locks. Use one for both: sqlite_module=… of Holdfast, module=… of create_engine"
         )
-
-
-class _Session:
-    def __init__(self, connection: Any) -> None:
-        self._execute = connection.execute
-
-    def put(self, text: str, values: object) -> None:
-        self._execute(text, () if values is None else values)
-
-    def execute(self, text: str, values: object) -> Result:
-        cursor = self._execute(text, () if values is None else values)
-        if cursor.description is None:
-            return (), [], cursor.rowcount
-        rows = cursor.fetchall()
-        return rows, [column[0] for column in cursor.description], len(rows)
 
 
 class _Log:

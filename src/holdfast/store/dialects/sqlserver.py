@@ -22,8 +22,19 @@ import mssql_python
 from holdfast import codec
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
-from holdfast.store.dialects.base import NOT_COUNTED, About, Conflict, Dialect, Result, Session, Unstorable
+from holdfast.store.dialects.base import (
+    NOT_COUNTED,
+    About,
+    Caller,
+    Conflict,
+    Dialect,
+    Result,
+    Session,
+    SqlAlchemySession,
+    Unstorable,
+)
 from holdfast.store.queries import Style
+from holdfast.store.transaction import Row
 
 DRIVERS = ("mssql_python", "pyodbc")
 LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0
@@ -129,7 +140,14 @@ class SqlServerDialect(Dialect):
             f"set lock_timeout {int(wait / timedelta(milliseconds=1))}"
         )
 
-    def begin(self, connection: Any, *, write: bool, patience: timedelta | None = None) -> Session:
+    def begin(
+        self,
+        connection: Any,
+        *,
+        write: bool,
+        patience: timedelta | None = None,
+        own_patience: timedelta | None = None,
+    ) -> Session:
         # `begin transaction`, not the driver's autocommit: after an error that undid the transaction on the server,
         # our `commit` then fails, where the driver's would pass in silence. And inside a transaction that was left
         # open, ours would be nested, and its commit none.
@@ -219,17 +237,22 @@ class SqlServerDialect(Dialect):
             if pause < LOOK_SELDOM:  # from there on the tick is as good
                 yield {""}
 
-    def joins_style(self, connection: Any) -> Style:
-        if (connection.dialect.name, connection.dialect.driver) != ("mssql", "aioodbc"):
-            return super().joins_style(connection)
-        return "qmark"
+    def join(self, caller: Caller) -> tuple[Session, Style]:
+        driver, above = caller.driver, caller.sqlalchemy
+        if type(driver).__module__.startswith(DRIVERS) and hasattr(driver, "cursor"):
+            return _JoinedSession(driver), "qmark"
+        if above is not None and (above.dialect.name, above.dialect.driver) == ("mssql", "aioodbc"):
+            return SqlAlchemySession(above), "qmark"
+        return super().join(caller)
 
-    def join(self, connection: Any) -> Session:
-        if not type(connection).__module__.startswith(DRIVERS) or not hasattr(connection, "cursor"):
-            return super().join(connection)
-        if not _execute(connection, "select @@trancount")[0][0][0] and connection.autocommit:
+    def elsewhere(self, ours: Row, theirs: Row) -> str:
+        if (theirs["server"], theirs["name"]) == (ours["server"], ours["name"]):
+            return f"database {theirs['name']}, but does not find the store's tables: its user or schema differs"
+        return f"database {theirs['name']} of {theirs['server']}, the store is {ours['name']} of {ours['server']}"
+
+    def enter(self, caller: Caller, session: Session) -> None:
+        if not session.execute("select @@trancount", None)[0][0][0] and caller.driver.autocommit:
             raise WrongConnection("no transaction is open on this connection: begin one, or turn autocommit off")
-        return _JoinedSession(connection)
 
 
 class _Session:
