@@ -1,7 +1,8 @@
 """Joins: writing inside a transaction that the caller began and will end.
 
-Takes the driver's own connection, or SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession. We write only
-rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing of ours remains.
+Takes the driver's own connection, SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession, or Django's
+connection. We write only rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing
+of ours remains.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from holdfast import frameworks
 from holdfast.errors import WrongConnection
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -37,7 +39,9 @@ async def awithin(store: Store, connection: Any, verb: Callable[[Transaction], T
 
 
 def _driver_connection(connection: Any) -> Any:
-    """What lies under SQLAlchemy's Connection or Session; anything else is a driver's own already."""
+    """What lies under Django's connection, or SQLAlchemy's Connection or Session; any other is a driver's already."""
+    if (below := frameworks.driver_connection(connection)) is not None:
+        return below
     if not type(connection).__module__.startswith("sqlalchemy.") and not hasattr(connection, "get_bind"):
         return _checked(connection, has="cursor")
     return _checked(_sqlalchemy_connection(connection), has="connection").connection.driver_connection
