@@ -1,6 +1,6 @@
 """Holdfast: background work that starts once, survives a crash and can be explained, on the database you already have.
 
-Only this module, `holdfast.client`, `holdfast.testing` and `holdfast.web` are public.
+Only this module, `holdfast.client`, `holdfast.django`, `holdfast.testing` and `holdfast.web` are public.
 """
 
 from holdfast.app import Holdfast
@@ -57,6 +57,7 @@ from holdfast.errors import (
     WorkerExists,
     WorkerNotFound,
     WrongConnection,
+    WrongDatabase,
     WrongSqliteLibrary,
 )
 from holdfast.events import Event, Events
@@ -166,6 +167,7 @@ __all__ = [
     "WorkerExists",
     "WorkerNotFound",
     "WrongConnection",
+    "WrongDatabase",
     "WrongSqliteLibrary",
     "__version__",
     "fingerprint",

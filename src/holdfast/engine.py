@@ -92,11 +92,8 @@ class Holdfast(Looking, Upkeep):
         self.scheduled: dict[str, Schedule] = {}
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
-        self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
-        self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
-        self._store.on_commit = self.wakeups.committed
+        self.wakeups = Wakeups()
         self.counting = Counting(self.clock)
-        self._store.on_counted = self.counting.add_all
         self.polls: dict[str, float] = {}
         """Each worker of this process, and when it last looked for work and the database answered (`clock.elapsed`)."""
         self._submitter = Submitter(self)
@@ -119,6 +116,17 @@ class Holdfast(Looking, Upkeep):
         self.workers = Workers(self)
         if self.settings.max_queued is not None:
             self._limits.add("*", Limits(max_queued=self.settings.max_queued))
+        self._open(engine)
+
+    def _open(self, engine: Any) -> None:
+        """Choose the database; nothing connects yet."""
+        self._use(stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids))
+
+    def _use(self, store: Store) -> None:
+        store.on_commit = self.wakeups.committed
+        store.on_counted = self.counting.add_all
+        self.wakeups.announce_by(store.announce if store.dialect.announces else None)
+        self._store = store
 
     # What runs are made of
 

@@ -250,6 +250,15 @@ class WrongConnection(HoldfastError):
     code = "wrong_connection"
 
 
+class WrongDatabase(HoldfastError):
+    """A test would use another database than the framework's test database, or the framework has changed databases.
+
+    Nothing was written.
+    """
+
+    code = "wrong_database"
+
+
 class WrongSqliteLibrary(HoldfastError):
     """The connection belongs to another SQLite library than the store's.
 

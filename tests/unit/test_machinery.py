@@ -243,7 +243,7 @@ def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
 
 
 def test_listeners_hear_every_commit_until_they_leave() -> None:
-    wakeups = Wakeups(None)
+    wakeups = Wakeups()
     heard: list[tuple[set[str], list[str]]] = []
     leave = wakeups.listen(lambda rung, ended: heard.append((rung, ended)))
     wakeups.committed({"mail"}, ["r1"])

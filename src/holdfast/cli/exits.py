@@ -53,6 +53,7 @@ BY_ERROR: Final = {
     "store_unavailable": DATABASE,
     "store_refused": DATABASE,
     "store_unsafe": DATABASE,
+    "wrong_database": DATABASE,
     "schema_missing": DATABASE,
     "schema_too_new": DATABASE,
     "server_unavailable": DATABASE,

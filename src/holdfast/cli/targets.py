@@ -4,6 +4,7 @@ a database URL serves where no code is needed, and a server's URL where both are
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast import ids, stores
+from holdfast import frameworks, ids, stores
 from holdfast.cli import servers
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
@@ -145,6 +146,7 @@ def _module(place: str) -> ModuleType:
     folder, name = (path.resolve().parent, path.stem) if from_file else (Path.cwd(), place)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+    _set_up_django()
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -159,6 +161,14 @@ def _module(place: str) -> ModuleType:
     if from_file and (loaded_from is None or not path.samefile(loaded_from)):
         raise CannotLoad(f"{place}: another module is called {name!r} already; rename the file")
     return module
+
+
+def _set_up_django() -> None:
+    try:
+        frameworks.set_up()
+    except (Exception, SystemExit) as error:
+        named = f"{frameworks.VARIABLE}={os.environ[frameworks.VARIABLE]}"
+        raise CannotLoad(f"{named}: Django can't be set up: {type(error).__name__}: {error}") from error
 
 
 def _broken(place: str, error: BaseException) -> str:

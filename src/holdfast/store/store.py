@@ -42,6 +42,10 @@ class Store:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
         self.on_counted: Callable[[list[tuple[str, str]]], None] = lambda counted: None
+        self.check: Callable[[], None] = lambda: None
+        """Raises if this database must not be used now."""
+        self.keeps_idle = True
+        """Whether connections stay open between two transactions."""
         self.bounded: set[str] = set()
         self.commits = 0
         self._database: Row | None = None
@@ -188,6 +192,7 @@ class Store:
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
         """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
         self._after_fork()
+        self.check()
         connection = self.dialect.connect()
         try:
             yield from self.dialect.listen(connection, stopping, lambda: self.commits)
@@ -261,6 +266,7 @@ class Store:
     def _connection(self, *, write: bool) -> Iterator[Any]:
         """A connection that goes back to where it came from, unless it broke."""
         self._after_fork()
+        self.check()
         alone = write and self.dialect.one_writer
         connection: Any = None
         try:
@@ -281,7 +287,7 @@ class Store:
                 raise
             raise translated from error
         finally:
-            if connection is not None and not self.dialect.is_open(connection):
+            if connection is not None and not (self.keeps_idle and self.dialect.is_open(connection)):
                 self.dialect.close(connection)
             elif connection is not None and alone:
                 self._writer = connection

@@ -66,6 +66,7 @@ STATUS: Mapping[str, int] = {
     "holdfast_error": 500,
     "backup_failed": 500,
     "wrong_connection": 500,
+    "wrong_database": 500,
     "wrong_sqlite_library": 500,
     "server_unavailable": 502,
     "server_refused": 502,

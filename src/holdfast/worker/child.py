@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
-from holdfast import telemetry
+from holdfast import frameworks, telemetry
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
 from holdfast.depots.base import Artifact, Depot
@@ -71,6 +71,8 @@ def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
     claim = wire.claim_from_wire(start["claim"])
     logging.getLogger().setLevel(start["root_level"])
     try:
+        if start["django"]:
+            frameworks.set_up()
         job = addresses.load(Address(**start["address"]))
     except BaseException as error:
         logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from holdfast import children, codec, errors
+from holdfast import children, codec, errors, frameworks
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -20,6 +20,7 @@ from holdfast.worker.context import RunContext, current
 
 def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Call a plain function."""
+    frameworks.close_old_connections()
     token = current.set(context)
     try:
         _check(claim)
@@ -29,10 +30,12 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        frameworks.close_old_connections()
 
 
 async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Await an async function."""
+    frameworks.close_old_connections_of_async_code()
     token = current.set(context)
     try:
         _check(claim)
@@ -47,6 +50,7 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        frameworks.close_old_connections_of_async_code()
 
 
 class ArgumentsChanged(Exception):
