@@ -80,6 +80,8 @@ def environment(ctx: Context, configuration_id: str, version: int, fingerprint: 
     timeout=given.run_timeout_seconds + given.build_timeout + timedelta(seconds=60),
     on_crash="fail",
     audit=True,
+    only_from_code=True,  # a run needs its row, its build and its place in the queue: one transaction makes all of them
+    start_at="/runs",
 )
 def normalise(ctx: Context, document_id: str, configuration_id: str, version: int) -> dict[str, float | None]:
     """Run the engine for one document, in the environment of the build that this run waited for."""

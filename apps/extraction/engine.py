@@ -79,6 +79,8 @@ class Begun:
     on_timeout="retry",
     on_crash="retry",
     retry=Retry(steps=1, delay=settings.retry_delay),
+    only_from_code=True,  # a document names its run
+    start_at="/documents",
 )
 def process(ctx: Context, document_id: str) -> dict[str, Any]:
     """Read a document and keep what it says."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 from holdfast import codec, spelling
 from holdfast.arguments import Arguments
 from holdfast.context import Context
-from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJob
+from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, OnlyFromCode, UnknownJob
 from holdfast.options import (
     MAX_NAME,
     KeySpec,
@@ -27,6 +27,7 @@ from holdfast.options import (
     needs,
     rated,
 )
+from holdfast.policies import OUTSIDE, Policy
 from holdfast.submissions import Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
@@ -100,7 +101,7 @@ class Job(Generic[P, R]):
         idempotency_key  the same key gives the same run back
         unique           "queued" gives back the run of the same key (or arguments) that waits or is ready; "active"
                          also one that runs
-        **policy         any field of Policy
+        **policy         any field of Policy but only_from_code and start_at
         """
         if key is not None:
             check_key(key, self.arguments.names, self.name)
@@ -120,7 +121,8 @@ class Job(Generic[P, R]):
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if policy:
-            changes["policy"] = self.options.policy.override(**checked_policy(policy, of="a submission", also=given))
+            checked = checked_policy(policy, of="a submission", also=given, unfit=OUTSIDE)
+            changes["policy"] = self.options.policy.override(**checked)
         other = object.__new__(type(self))
         other.__dict__ = self.__dict__ | {"options": replace(self.options, **changes)}
         return other
@@ -210,6 +212,23 @@ class Registry:
 
     def get(self, name: str) -> Job[..., Any] | None:
         return self._own[name]() if name in self._own else self._jobs.get(name)
+
+    def refusal(self, name: str, stored: Policy | None = None) -> OnlyFromCode | None:
+        """Why no one but the application's own code may start runs of this job; None if anyone may.
+
+        What is declared here decides. A job that is not declared here is judged by `stored`, the policy of its run.
+        """
+        job = self.get(name)
+        policy = stored if job is None else job.options.policy
+        if policy is None or not policy.only_from_code:
+            return None
+        where = "" if policy.start_at is None else f"; start one at {policy.start_at}"
+        return OnlyFromCode(f"only the application itself starts runs of {name}{where}", start_at=policy.start_at)
+
+    def require_open(self, name: str, stored: Policy | None = None) -> None:
+        """Raise OnlyFromCode unless anyone may start runs of this job."""
+        if (refusal := self.refusal(name, stored)) is not None:
+            raise refusal
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._jobs))

@@ -28,7 +28,7 @@ from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Decorator, Isolation, Job
 from holdfast.options import Options, as_duration, check_name, checked_policy
 from holdfast.plans import Plan
-from holdfast.policies import Policy
+from holdfast.policies import OUTSIDE, Policy
 from holdfast.retries import Retry
 from holdfast.spelling import did_you_mean
 from holdfast.stage_jobs import Collector, StageJob, concluded
@@ -43,6 +43,7 @@ After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
 
 ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
 """What a stage can say beside its policy."""
+_UNFIT = ("key_limit", "key_order", *OUTSIDE)
 
 
 class Pipeline(Job[..., Any]):
@@ -50,11 +51,11 @@ class Pipeline(Job[..., Any]):
 
     fills = True
 
-    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int) -> None:
+    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
         check_name(name, what="a pipeline's name")
-        options = Options(queue="default" if queue is None else queue, priority=priority)
+        options = Options(queue="default" if queue is None else queue, priority=priority, policy=policy)
         super().__init__(hf, concluded, name=name, options=options, isolation="thread")
-        self._queue_given = queue is not None
+        self._queue_given, self._policy = queue is not None, policy
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
         self.arguments = Arguments(_signed({}), job=name, noun="pipeline")
@@ -101,7 +102,7 @@ class Pipeline(Job[..., Any]):
         options = Options(
             queue=queue or self.options.queue,
             priority=self.options.priority if priority is None else priority,
-            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=("key_limit", "key_order"))),
+            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=_UNFIT)),
         )
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
@@ -131,13 +132,13 @@ class Pipeline(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {self.name} has no stage")
         if options.key is not None:
             raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
-        if options.policy != Policy():
+        if options.policy != self._policy:
             raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
         self._check(args, kwargs)
         roots = super().submission(run_id, options, args, kwargs, now=now)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
         queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
-        own = replace(roots, queue=queue, policy=Policy(), due_at=None, after={}, wishes={}, needed=())
+        own = replace(roots, queue=queue, due_at=None, after={}, wishes={}, needed=())
         return plans.submission(plan, own, new_id=lambda: self.hf.ids.new(now), roots=roots)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -21,7 +21,7 @@ from holdfast.outcomes import Ending
 from holdfast.policies import Policy
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Row, Transaction
-from holdfast.submissions import Submission, arguments_of, asks, needed_of, settled, stored, tags_of
+from holdfast.submissions import Submission, arguments_of, asks, depended_on, needed_of, settled, stored, tags_of
 from holdfast.waits import Wait
 from holdfast.wishes import Found, Making, Wish, settle
 
@@ -195,6 +195,22 @@ def get(tx: Transaction, run_id: str) -> Snapshot:
         if row["place"] is not None or left == 0:
             return snapshot(row)
     raise AssertionError
+
+
+def waiting_like(tx: Transaction, submission: Submission, run_id: str) -> Submission:
+    """The submission with what this run depends on: the same builds, and its runs, which it waits for if they go on."""
+    row = tx.one("get_dependencies", id=run_id)
+    assert row is not None
+    needed = dict(depended_on(row["needed"], row["dependencies"]))
+    ids = [one for one in needed if isinstance(one, str)]
+    open_ids = {row["id"] for row in tx.all("find_runs", ids=ids)} if ids else set()
+    open_ids -= {row["run_id"] for row in tx.all("find_outcomes", ids=ids)} if ids else set()
+    return replace(
+        submission,
+        needed=tuple(needed),
+        after={one: must for one, must in needed.items() if isinstance(one, str) and one in open_ids},
+        wishes={one: must for one, must in needed.items() if isinstance(one, Wish)},
+    )
 
 
 def beginning(tx: Transaction, prefix: str, *, limit: int) -> list[str]:

@@ -300,6 +300,7 @@ column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
 column holdfast_runs.trace text
+column holdfast_runs.dependencies text
 constraint holdfast_runs_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)

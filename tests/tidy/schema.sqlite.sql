@@ -270,7 +270,7 @@ CREATE TABLE holdfast_runs (
     idempotency_key text,
     again_of text,
     created_at text not null
-, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text) without rowid;
+, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text, dependencies text) without rowid;
 
 CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
 

@@ -667,3 +667,6 @@ create table holdfast_samples (
 go
 -- When an orchestrator first saw the lease expired; null again after each renewal.
 alter table holdfast_leases add expired_seen_at datetime2(6) null
+go
+-- How the run depends on each run in `needed`, so that one like it can wait as it did.
+alter table holdfast_runs add dependencies nvarchar(max) null

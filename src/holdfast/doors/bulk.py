@@ -30,7 +30,12 @@ class Bulk:
         return self._submit(bulks.CANCEL, filter, by, reason=reason)
 
     def again(self, filter: RunFilter, *, by: str | None = None) -> Run[dict[str, int]]:
-        """Submit every run that the filter means and that has ended once more, each once."""
+        """Submit every run that the filter means and that has ended once more, each once.
+
+        Runs of jobs with `only_from_code` are skipped; a filter that names such a job is refused.
+        """
+        if isinstance(filter, RunFilter) and filter.job is not None:
+            self._hf.jobs.require_open(filter.job)
         return self._submit(bulks.AGAIN, filter, by)
 
     def counts(self, filter: RunFilter) -> Mapping[str, Count]:

@@ -16,6 +16,7 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
     audit,
     trace,
     created_at
@@ -36,6 +37,7 @@ select
     stage,
     segment,
     needed,
+    dependencies,
     audit,
     trace,
     case
@@ -48,7 +50,7 @@ select
             ) then null
         else created_at
     end
-from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, audit integer, trace text, created_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, audit integer, trace text, created_at timestamptz)
 order by id
 on conflict do nothing
 returning id

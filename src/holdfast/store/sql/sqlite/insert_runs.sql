@@ -16,6 +16,7 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
     audit,
     trace,
     created_at
@@ -36,6 +37,7 @@ select
     value ->> 'stage',
     value ->> 'segment',
     value ->> 'needed',
+    value ->> 'dependencies',
     value ->> 'audit',
     value ->> 'trace',
     case

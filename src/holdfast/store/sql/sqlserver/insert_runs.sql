@@ -16,6 +16,7 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
     audit,
     trace,
     created_at
@@ -37,6 +38,7 @@ select
     r.stage,
     r.segment,
     r.needed,
+    r.dependencies,
     r.audit,
     r.trace,
     case
@@ -66,6 +68,7 @@ from (
         s.stage collate latin1_general_100_bin2 as stage,
         s.segment collate latin1_general_100_bin2 as segment,
         s.needed,
+        s.dependencies,
         s.audit,
         s.trace,
         s.created_at,
@@ -92,6 +95,7 @@ from (
         stage nvarchar(1000),
         segment nvarchar(1000),
         needed nvarchar(max),
+        dependencies nvarchar(max),
         audit int,
         trace nvarchar(1000),
         created_at datetime2(6)
