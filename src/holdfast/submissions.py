@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from holdfast import codec, telemetry
 from holdfast.errors import Unreadable
@@ -23,6 +24,8 @@ class Submission:
     """
 
     run_id: str
+    created_at: datetime | None = None
+    """When its run was created, where an earlier transaction has said so."""
     job: str
     queue: str
     priority: int
@@ -77,6 +80,10 @@ class Submission:
         )
 
 
+Draft: TypeAlias = Callable[[Callable[[], str], datetime | None], Submission]
+"""Makes a submission, of what gives new ids and the time at which its run is created."""
+
+
 def stored(submission: Submission, now: datetime) -> Row:
     """The run as it is stored."""
     return {
@@ -96,9 +103,10 @@ def stored(submission: Submission, now: datetime) -> Row:
         "segment": submission.segment,
         "needed": _needed(submission),
         "dependencies": submission.dependencies or _dependencies(submission),
+        "key_limit": submission.policy.key_limit,
         "audit": int(submission.policy.audit),
         "trace": submission.trace,
-        "created_at": now,
+        "created_at": submission.created_at or now,
     }
 
 

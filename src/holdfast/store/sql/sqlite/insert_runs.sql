@@ -17,6 +17,7 @@ insert into holdfast_runs (
     segment,
     needed,
     dependencies,
+    key_limit,
     audit,
     trace,
     created_at
@@ -38,6 +39,7 @@ select
     value ->> 'segment',
     value ->> 'needed',
     value ->> 'dependencies',
+    value ->> 'key_limit',
     value ->> 'audit',
     value ->> 'trace',
     case

@@ -17,6 +17,7 @@ insert into holdfast_runs (
     segment,
     needed,
     dependencies,
+    key_limit,
     audit,
     trace,
     created_at
@@ -39,6 +40,7 @@ select
     r.segment,
     r.needed,
     r.dependencies,
+    r.key_limit,
     r.audit,
     r.trace,
     case
@@ -69,6 +71,7 @@ from (
         s.segment collate latin1_general_100_bin2 as segment,
         s.needed,
         s.dependencies,
+        s.key_limit,
         s.audit,
         s.trace,
         s.created_at,
@@ -96,6 +99,7 @@ from (
         segment nvarchar(1000),
         needed nvarchar(max),
         dependencies nvarchar(max),
+        key_limit int,
         audit int,
         trace nvarchar(1000),
         created_at datetime2(6)
