@@ -147,7 +147,7 @@ def rebuild(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy], N
         policy=old.policy,
         tags=row["tags"],
     )
-    makings = wishes.replace(tx, [Making(wish, tx.ids.new(tx.now), build.run_id)])
+    makings = wishes.replace(tx, [Making(wish, tx.new_id(), build.run_id)])
     if not makings:
         return get(tx, build).run_id
     runs.make(tx, makings)

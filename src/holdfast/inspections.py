@@ -96,7 +96,7 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed
     row = tx.one("get_run", id=run_id)
     assert row is not None
     new = Submission(
-        run_id=tx.ids.new(tx.now),
+        run_id=tx.new_id(),
         job=old.job,
         queue=old.queue,
         priority=old.priority,

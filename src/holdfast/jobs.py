@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
-from holdfast import codec, spelling
+from holdfast import codec, spelling, telemetry
 from holdfast.arguments import Arguments
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, OnlyFromCode, UnknownJob
@@ -28,7 +29,7 @@ from holdfast.options import (
     rated,
 )
 from holdfast.policies import OUTSIDE, Policy
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft, Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
 
@@ -159,14 +160,19 @@ class Job(Generic[P, R]):
         *,
         now: datetime,
     ) -> Submission:
-        """A checked submission; nothing has been written yet."""
+        """A checked submission with this id; nothing has been written yet."""
+        ids = chain([run_id], iter(lambda: self.hf.ids.new(now), None))
+        return self.draft(options, args, kwargs, now=now)(lambda: next(ids), None)
+
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
+        """A checked submission that lacks its id and its time; the transaction that writes it gives it both."""
         text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
         try:
             due_at = now + options.delay if options.delay is not None else options.due_at
         except OverflowError:
             raise InvalidPolicy(f"a delay of {options.delay} ends beyond all calendars") from None
-        return Submission(
-            run_id=run_id,
+        return partial(
+            _submission,
             job=self.name,
             queue=options.queue,
             priority=options.priority,
@@ -180,10 +186,15 @@ class Job(Generic[P, R]):
             after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
             wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
             needed=tuple(options.after),
+            trace=telemetry.current(),
         )
 
     def __repr__(self) -> str:
         return f"<Job {self.name}>"
+
+
+def _submission(new_id: Callable[[], str], created_at: datetime | None, **given: Any) -> Submission:
+    return Submission(run_id=new_id(), created_at=created_at, **given)
 
 
 class Registry:

@@ -32,7 +32,7 @@ from holdfast.policies import OUTSIDE, Policy
 from holdfast.retries import Retry
 from holdfast.spelling import did_you_mean
 from holdfast.stage_jobs import Collector, StageJob, concluded
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -125,9 +125,7 @@ class Pipeline(Job[..., Any]):
 
         return Decorator(register)
 
-    def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
-    ) -> Submission:
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         if not self.stages:
             raise InvalidPolicy(f"pipeline {self.name} has no stage")
         if options.key is not None:
@@ -135,11 +133,13 @@ class Pipeline(Job[..., Any]):
         if options.policy != self._policy:
             raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
         self._check(args, kwargs)
-        roots = super().submission(run_id, options, args, kwargs, now=now)
+        roots = super().draft(options, args, kwargs, now=now)(str, None)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
         queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
         own = replace(roots, queue=queue, due_at=None, after={}, wishes={}, needed=())
-        return plans.submission(plan, own, new_id=lambda: self.hf.ids.new(now), roots=roots)
+        return lambda new_id, created_at: plans.submission(
+            plan, replace(own, run_id=new_id(), created_at=created_at), new_id=new_id, roots=roots
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise InvalidPolicy(f"pipeline {self.name} can't be called as a function; submit it, or call its stages")

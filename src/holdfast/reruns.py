@@ -28,7 +28,7 @@ def rerun(
     allowed(old.job, old.policy)
     renew = None if from_stage is None else _from(tx, plan, from_stage)
     new = Submission(
-        run_id=tx.ids.new(tx.now),
+        run_id=tx.new_id(),
         job=old.job,
         queue=old.queue,
         priority=old.priority,
@@ -41,7 +41,7 @@ def rerun(
     )
     # What it waited for was given to its first stages.
     roots = runs.waiting_like(tx, new, plan.stages[0].run_id)
-    again = plans.submission(plan, new, new_id=lambda: tx.ids.new(tx.now), renew=renew, roots=roots)
+    again = plans.submission(plan, new, new_id=tx.new_id, renew=renew, roots=roots)
     [answer] = runs.submit(tx, [again])
     if isinstance(answer, HoldfastError):
         raise answer

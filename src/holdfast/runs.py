@@ -82,7 +82,7 @@ def submit(
     plain = not any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions)
     queues = {s.queue for s in submissions}
     if first and plain and tx.owned and not seats.expected(tx, queues):
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=0)
+        tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=0)
         place(tx, submissions, bounded={})
         operations.submitted(tx, submissions)
         return [s.run_id for s in submissions]
@@ -101,7 +101,7 @@ def submit(
     found, new = _settle(tx, accepted, first=first)
     builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}
     accepted = [settled(s, found) for s in accepted if s.build is None]
-    rows = [stored(s, tx.now) for s in sorted(accepted, key=lambda s: s.run_id)]
+    rows = [stored(s, tx.created_at) for s in sorted(accepted, key=lambda s: s.run_id)]
     counted = int(admission.counted)
     inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=counted)} if rows else set()
     if not new <= inserted:
@@ -109,7 +109,7 @@ def submit(
         raise Conflict("a run that needs builds has just been submitted by someone else")
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in family], counted=1)
+        tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in family], counted=1)
     placed = [*family, *(s for s in accepted if s.run_id in inserted)]
     place(tx, placed, bounded=None if family else admission.bounded)
     made = {found[s.build].run_id for s in submissions if s.build in found}
@@ -272,13 +272,15 @@ def make(tx: Transaction, makings: Sequence[Making], *, traces: Mapping[Wish, st
         )
         for making in makings
     ]
-    tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)
+    tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=1)
     place(tx, submissions)
 
 
 def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
     """Submit segments of one stage, each the only one at its place; the ids of all of them, be they new or not."""
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)}
+    inserted = {
+        row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=1)
+    }
     place(tx, [s for s in submissions if s.run_id in inserted])
     there = [s for s in submissions if s.run_id not in inserted]
     if there:

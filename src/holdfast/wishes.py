@@ -105,7 +105,7 @@ def replace(tx: Transaction, makings: Sequence[Making]) -> list[Making]:
 
 
 def _insert(tx: Transaction, wishes: Sequence[Wish], make: Make, offered: Mapping[Wish, str]) -> dict[Wish, Found]:
-    ids = {wish: offered.get(wish) or tx.ids.new(tx.now) for wish in wishes}
+    ids = {wish: offered.get(wish) or tx.new_id() for wish in wishes}
     rows = [_row(wish) | {"run_id": ids[wish], "since_at": tx.now} for wish in wishes]
     inserted = {_identity(row) for row in tx.all("insert_builds", rows=rows)}
     return _made(tx, [Making(wish, ids[wish], None) for wish in wishes if _identity(_row(wish)) in inserted], make)
@@ -117,7 +117,7 @@ def _fetch(tx: Transaction, wishes: Sequence[Wish], make: Make) -> dict[Wish, Fo
     rows = {_identity(row): row for row in tx.all("find_builds", rows=[_row(wish) for wish in wishes])}
     there = [(wish, rows[_identity(_row(wish))]) for wish in wishes if _identity(_row(wish)) in rows]
     found = {wish: Found(row["run_id"], row["state"] is not None) for wish, row in there if _usable(row)}
-    again = [Making(wish, tx.ids.new(tx.now), row["run_id"]) for wish, row in there if not _usable(row)]
+    again = [Making(wish, tx.new_id(), row["run_id"]) for wish, row in there if not _usable(row)]
     return found | _made(tx, replace(tx, again), make)
 
 

@@ -58,10 +58,10 @@ class Bulk:
         hf.start()
         given: dict[str, Any] = {"filter": filter.to_json(), "by": by, **more}
         now = hf.clock.now()
-        submission = job.submission(hf.ids.new(now), job.options, (), given, now=now)
+        draft = job.draft(job.options, (), given, now=now)
 
         def submit(tx: Transaction) -> str:
-            [answer] = runs.submit(tx, [submission])
+            [answer] = runs.submit(tx, [draft(tx.new_id, None)])
             if not isinstance(answer, str):
                 raise answer
             operations.record(tx, by, name.rpartition(".")[2], run_id=answer, filter=filter.to_json(), **more)

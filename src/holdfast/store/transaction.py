@@ -49,6 +49,26 @@ class Transaction:
         self.ended: list[str] = []
         self.opened: list[tuple[str, int]] = []
         self.counted: list[tuple[str, str]] = []
+        self._newest: Row | None = None
+
+    def new_id(self) -> str:
+        """An id for a new run, later in order than those of all runs that this transaction can see.
+
+        Runs start in the order of their ids, so an id is made by the transaction that writes it. Another process's
+        clock may be ahead of ours: its runs count, not its clock.
+        """
+        return self.ids.new(self.now, after=self._last_run()["id"])
+
+    @property
+    def created_at(self) -> datetime:
+        """When runs of this transaction are created: now, but not before any run that it can see."""
+        latest: datetime = self._last_run()["created_at"]
+        return max(self.now, latest)
+
+    def _last_run(self) -> Row:
+        if self._newest is None:
+            self._newest = self.one("find_newest") or {"id": None, "created_at": self.now}
+        return self._newest
 
     def run(self, name: str, /, **values: object) -> int:
         """Execute a statement; the number of rows that it touched."""
