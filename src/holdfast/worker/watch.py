@@ -1,12 +1,15 @@
-"""Watch: stops work whose time is up, or whose lease someone else could take away soon. It asks no database."""
+"""Watch: stops work whose time is up, or whose lease someone else could take away soon, and sees that the event loop
+answers. It asks no database."""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from datetime import timedelta
 
 from holdfast.clock import Clock
+from holdfast.worker.loops import Loops
 from holdfast.worker.running import Hand, Running
 
 log = logging.getLogger("holdfast.worker")
@@ -19,6 +22,8 @@ class Watch:
         self._hand, self._clock = hand, clock
         # The work must be gone before the lease is: a tenth of it is for stopping.
         self._margin = lease.total_seconds() / 10
+        self.loops: Loops | None = None
+        self._due_at = math.inf
         self._changed = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="holdfast-watch", daemon=True)
@@ -38,6 +43,7 @@ class Watch:
     def check(self) -> float:
         """Stop what must be stopped; how many seconds until the next look."""
         now = self._clock.elapsed()
+        late = max(0.0, now - self._due_at)
         next_at = now + IDLE
         for running in self._hand.all():
             if running.ended or running.stopped is not None:
@@ -49,7 +55,10 @@ class Watch:
                     log.warning("run %s: lease not renewed in time, the work is stopped", running.lease.run_id)
             else:
                 next_at = min(next_at, self._next(running))
-        return max(0.001, next_at - now)
+        if self.loops is not None:
+            next_at = min(next_at, self.loops.check(now, late=late))
+        self._due_at = max(now + 0.001, next_at)
+        return self._due_at - now
 
     def too_late(self, running: Running) -> bool:
         """Whether the lease may run out before the work could be stopped."""
