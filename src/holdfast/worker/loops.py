@@ -5,8 +5,8 @@
                                              └──a lease, or the blocking run has ended──▶ given up: a new loop
 
 `Watch` asks the loop for an answer twice a second while it has runs. Only time in which `Watch` itself ran on time
-counts: when the whole process stands still, no run is to blame. Two looks must find the loop in the same step: a loop that
-has very many short steps to do is late, but not blocked.
+counts: when the whole process stands still, no run is to blame. Two looks must find the loop in the same step: a loop
+that has very many short steps to do is late, but not blocked.
 """
 
 from __future__ import annotations
@@ -111,7 +111,6 @@ class Loops:
         self._on_block, self._on_change = on_block, on_change
         self._lock = threading.Lock()
         self._loop: Loop | None = None
-        self._given_up: list[Loop] = []
         self._moment = threading.Event()
 
     @property
@@ -162,9 +161,13 @@ class Loops:
                 self._stands_still(loop, found, now)
 
     def close(self, *, wait: float) -> None:
-        for loop in (self._loop, *self._given_up):
-            if loop is not None:
-                loop.close(wait=0 if loop.standstill is not None else wait)
+        """Let the loop end. A blocked one ends by itself, after the call that blocks it and its cancelled runs."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None and loop.standstill is not None:
+            loop.give_up()
+        elif loop is not None:
+            loop.close(wait=wait)
 
     def _stands_still(self, loop: Loop, found: Standstill, now: float) -> None:
         if loop.standstill is None or loop.standstill.blocker is not found.blocker:
@@ -178,7 +181,6 @@ class Loops:
         """Release its other runs, which use up no attempt, and let new ones begin on another loop."""
         log.warning("%s; its other runs are released, new ones begin on another loop", because)
         self._loop = None
-        self._given_up = [one for one in self._given_up if one.alive] + [loop]
         for running in loop.runs():
             if running is not but and running.claim.policy.on_shutdown != "fail":
                 running.stop("blocked", because)
@@ -208,10 +210,6 @@ class Loop:
     @property
     def busy(self) -> bool:
         return bool(self._tasks or self._line)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
 
     def runs(self) -> list[Running]:
         return [*self._tasks.values(), *(running for running, _ in list(self._line))]
