@@ -48,10 +48,17 @@ class Job(Generic[P, R]):
     """A job of one Holdfast. Calling it runs the function here and now; `submit` has a worker run it."""
 
     def __init__(
-        self, hf: Holdfast, fn: Callable[..., Any], *, name: str, options: Options, isolation: Isolation
+        self,
+        hf: Holdfast,
+        fn: Callable[..., Any],
+        *,
+        name: str,
+        options: Options,
+        isolation: Isolation,
+        types: Mapping[str, Any] | None = None,
     ) -> None:
         self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
-        self.arguments = Arguments(fn, job=name)
+        self.arguments = Arguments(fn, job=name, types=types)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         check_key(options.key, self.arguments.names, name)
         check_key(options.rate_key, self.arguments.names, name, what="rate_key")
@@ -147,6 +154,10 @@ class Job(Generic[P, R]):
             return self.arguments.decode(
                 codec.dump(self.migrate_arguments(codec.load(text)), what="migrated arguments")
             )
+
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        """JSON text of a run's result and the value that comes back from it, or a clear error."""
+        return self.arguments.encode_result(value, max_bytes=max_bytes)
 
     def submission(
         self,
