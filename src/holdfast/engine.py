@@ -38,7 +38,7 @@ from holdfast.doors.workers import Workers
 from holdfast.errors import InvalidPolicy
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
-from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
+from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name, refuse_import
 from holdfast.options import KeySpec, Options, as_duration, checked_policy, is_number
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
@@ -329,6 +329,7 @@ class Holdfast(Looking, Upkeep):
         """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
         from holdfast.inline import InlineContext
 
+        refuse_import(f"runs {job.name}")
         given = job.arguments.named(args, kwargs)
         if job.arguments.context_name is not None:
             given[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 from holdfast import codec, spelling
 from holdfast.arguments import Arguments
 from holdfast.context import Context
-from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJob
+from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, NotGuarded, UnknownJob
 from holdfast.options import (
     MAX_NAME,
     KeySpec,
@@ -27,6 +28,7 @@ from holdfast.options import (
     needs,
     rated,
 )
+from holdfast.redaction import is_ours
 from holdfast.submissions import Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
@@ -42,6 +44,33 @@ OWN, OPERATIONS = "holdfast.", "operations"  # what our own jobs' names begin wi
 
 Isolation = Literal["thread", "async", "process"]
 SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
+
+
+_imported: str | None = None
+
+
+@contextlib.contextmanager
+def importing(place: str) -> Iterator[None]:
+    """Have `refuse_import` refuse, in every thread, while a program is imported for its jobs alone."""
+    global _imported
+    before, _imported = _imported, place
+    try:
+        yield
+    finally:
+        _imported = before
+
+
+def refuse_import(what: str) -> None:
+    """Raise NotGuarded, with the line of the user's code, while a program is only imported."""
+    if _imported is None:
+        return
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    raise NotGuarded(
+        f"{frame.f_code.co_filename} line {frame.f_lineno} {what} while {_imported}; "
+        'put this below: if __name__ == "__main__":'
+    )
 
 
 class Job(Generic[P, R]):
