@@ -30,6 +30,12 @@ class JobExists(HoldfastError):
     code = "job_exists"
 
 
+class NotGuarded(HoldfastError):
+    """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
+
+    code = "not_guarded"
+
+
 class UnknownJob(HoldfastError):
     """No function is registered under that job name here."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast import joins, operations, runs
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, QueueFull, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
-from holdfast.jobs import Job
+from holdfast.jobs import Job, refuse_import
 from holdfast.options import Options
 from holdfast.submissions import Submission
 
@@ -59,6 +59,7 @@ class Submitter:
         if options.connection is not None:
             submission = await asyncio.to_thread(self._submission, job, options, args, kwargs)
             return (await self._asubmit_joined(options.connection, [submission]))[0]
+        refuse_import(f"submits {job.name}")
         if not self._hf.started:
             await asyncio.to_thread(self._hf.start)
         return await self._asubmit_gathered(self._submission(job, options, args, kwargs))
@@ -79,6 +80,7 @@ class Submitter:
     def _submission(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Submission:
+        refuse_import(f"submits {job.name}")
         try:
             self._hf.start()
         except StoreBusy as error:

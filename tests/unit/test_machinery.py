@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast import settings
-from holdfast.arguments import Arguments, result_adapter
+from holdfast.arguments import Arguments, shape_of
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy, InvalidSetting, NotSerialisable, StoreUnavailable, TooLarge
 from holdfast.gather import Gather
@@ -141,7 +141,7 @@ def test_a_step_without_types_is_stored_as_plain_json() -> None:
     def untyped(x):  # type: ignore[no-untyped-def]
         return x
 
-    assert result_adapter(untyped).validate_json("[1]") == [1]
+    assert shape_of(untyped).decode("[1]") == [1]
 
 
 # Gather

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import threading
 from collections.abc import Iterator
@@ -59,6 +60,10 @@ def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
         @hf.job(name="letters.echo")
         def echo(value: Any) -> Any:
             return value
+
+        @hf.job(name="letters.seal")
+        def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:
+            return content[::-1], at
 
         @hf.build(name="press.make", queue="default")
         def press(plate: str, fingerprint: str) -> str:
@@ -132,6 +137,19 @@ def test_a_result_comes_as_it_is(value: Any, hf: Holdfast, client: Client) -> No
     run = client.submit("letters.echo", value=value)
     assert run.result(20) == value
     assert client.snapshot(run).result == hf.snapshot(run.id).result
+
+
+def test_bytes_and_instants_cross_as_plain_json(hf: Holdfast, client: Client) -> None:
+    at = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    run = client.submit("letters.seal", content=bytes(range(256)), at=at)
+    content, told = run.result(20)
+    assert (base64.urlsafe_b64decode(content), datetime.fromisoformat(told)) == (bytes(range(256))[::-1], at)
+    assert hf.get(run.id).result(20) == (bytes(range(256))[::-1], at)
+
+    again = client.submit("letters.seal", **client.snapshot(run).args)
+    assert again.result(20) == [content, told]
+    with pytest.raises(InvalidArguments, match="content: Data should be valid base64"):
+        client.submit("letters.seal", content="no base64", at=at)
 
 
 def test_a_run_that_fails_says_so(client: Client) -> None:

@@ -15,7 +15,7 @@ from holdfast.leases import Claim
 from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater, WaitFor
 from holdfast.redaction import Redactor
 from holdfast.retries import GiveUp, TryAgain
-from holdfast.worker.context import RunContext, current
+from holdfast.worker.context import ResultNotStorable, RunContext, current
 
 
 def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
@@ -95,7 +95,7 @@ class Judge:
 
     def success(self, job: Job[..., Any], value: Any) -> Outcome:
         try:
-            return Succeeded(job.arguments.encode_result(value, max_bytes=self._max_result_bytes))
+            return Succeeded(job.encode_result(value, max_bytes=self._max_result_bytes)[0])
         except errors.HoldfastError as error:
             return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
@@ -111,6 +111,8 @@ class Judge:
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
             case StoredUnreadable():
                 return Failed("RUN_UNREADABLE", self._redactor.text(str(error)))
+            case ResultNotStorable():
+                return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
             case GiveUp():
