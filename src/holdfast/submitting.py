@@ -95,7 +95,9 @@ class Submitter:
         submissions = [submission for submission, _ in batch]
         first = all(first for _, first in batch)
         patience = PATIENCE if self._hf.store.dialect.locks_rows else None
-        answers = self._hf.store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=patience)
+        store = self._hf.store
+        with store.reserved():
+            answers = store.do(lambda tx: runs.submit(tx, submissions, first=first), patience=patience)
         self._refused(answers)
         return answers
 

@@ -128,7 +128,8 @@ class Heartbeat:
             wait = interval / 10
             try:
                 if len(self._hand):  # an idle worker beats with its look
-                    self._renew()
+                    with self._store.reserved():
+                        self._renew()
                 wait = interval
             except StoreBusy:
                 pass
