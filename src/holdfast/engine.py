@@ -12,6 +12,7 @@ from holdfast import (
     bulks,
     inspections,
     outages,
+    runs,
     settings,
     stores,
 )
@@ -51,6 +52,7 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.submitting import Submitter
 from holdfast.uniques import Unique
+from holdfast.waiters import Waiter
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -95,6 +97,11 @@ class Holdfast(Looking, Upkeep):
         self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
         self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
         self._store.on_commit = self.wakeups.committed
+        self.waiter = Waiter(
+            lambda run_ids: self.store.once(lambda tx: runs.over(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: runs.find(tx, run_ids), write=False),
+        )
+        self.wakeups.listen(self.waiter.ended)
         self.counting = Counting(self.clock)
         self._store.on_counted = self.counting.add_all
         self.polls: dict[str, float] = {}
@@ -313,7 +320,6 @@ class Holdfast(Looking, Upkeep):
         return self.store.read(verb)
 
     def close(self) -> None:
-        self._submitter.close()
         self.counting.flush(self._store, at_once=True)
         self.wakeups.close()
         self._store.close()

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import children, codec, telemetry
+from holdfast import children, codec, telemetry, threads
 from holdfast.arguments import decode_value, encode_value, result_adapter
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
@@ -161,7 +161,7 @@ class RunContext(Context):
         import asyncio
 
         adapter = result_adapter(fn)
-        found = await asyncio.to_thread(self._recall, name)
+        found = await threads.calls.run(self._recall, name)
         if found is not None:
             return decode_value(adapter, found)
         with telemetry.step(name):
@@ -173,7 +173,7 @@ class RunContext(Context):
                 except Exception as error:
                     await asyncio.sleep(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
+                text = await threads.calls.run(self._remember, name, adapter, value, number, started_at)
                 return decode_value(adapter, text)
         raise AssertionError
 
