@@ -865,6 +865,15 @@ export interface Api {
     body: undefined;
     answer: Ids;
   };
+  /** GET /api/runs/open: Which of these runs have not ended */
+  find_open: {
+    path: Record<string, never>;
+    query: {
+      id: Array<string>;
+    };
+    body: undefined;
+    answer: Ids;
+  };
   /** POST /api/runs/cancel: Cancel all that match */
   cancel_matching: {
     path: Record<string, never>;

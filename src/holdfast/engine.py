@@ -13,6 +13,7 @@ from holdfast import (
     bulks,
     inspections,
     outages,
+    runs,
     settings,
     stores,
 )
@@ -52,6 +53,7 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.submitting import Submitter
 from holdfast.uniques import Unique
+from holdfast.waiters import Waiter
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -94,6 +96,11 @@ class Holdfast(Looking, Upkeep):
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
         self.wakeups = Wakeups()
+        self.waiter = Waiter(
+            lambda run_ids: self.store.once(lambda tx: runs.over(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: runs.find(tx, run_ids), write=False),
+        )
+        self.wakeups.listen(self.waiter.ended)
         self.counting = Counting(self.clock)
         self.polls: dict[str, float] = {}
         """Each worker of this process, and when it last looked for work and the database answered (`clock.elapsed`)."""
@@ -322,7 +329,6 @@ class Holdfast(Looking, Upkeep):
         return self.store.read(verb)
 
     def close(self) -> None:
-        self._submitter.close()
         self.counting.flush(self._store, at_once=True)
         self.wakeups.close()
         self._store.close()

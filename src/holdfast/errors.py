@@ -224,7 +224,7 @@ class BackupFailed(HoldfastError):
 
 
 class StoreBusy(HoldfastError):
-    """The database is locked by someone else; nothing was written, try again."""
+    """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
 
     code = "store_busy"
 

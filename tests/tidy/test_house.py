@@ -28,6 +28,7 @@ MAY_ASK_THE_TIME = {
     "cli/worker.py": "how close two signals are, which are the machine's own",
     "store/database_file.py": "how long ago the locks were read, which are the machine's own",
     "store/dialects/sqlite.py": "how long it waits for the file's lock, which is the machine's own",
+    "waiters.py": "how long it waits between two looks, also where the clock of a test stands still",
     "worker/guardian_process.py": "started as a script, it imports nothing of ours until it has to",
     "worker/supervisor.py": "started as a script, it imports nothing of ours",
 }

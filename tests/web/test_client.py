@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import inspect
 import threading
@@ -396,3 +397,42 @@ class Broken:
 def test_frames_are_read_as_the_standard_writes_them() -> None:
     lines = [": hello", "", "retry: 5", "", "id: 1", "data: a", "data:b", "", "event: end", "data: {}", "", "data: cut"]
     assert list(frames(iter(lines))) == [("message", "a\nb"), ("end", "{}")]
+
+
+def test_many_wait_without_a_thread_each_and_leave_nothing_behind(
+    hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get = client._wire.get
+
+    def noted(*path: str, **query: Any) -> Any:
+        asked.append(path[1])
+        return get(*path, **query)
+
+    monkeypatch.setattr(client._wire, "get", noted)
+    waits = [hf.jobs["letters.echo"].using(queue="nobody").submit(number) for number in range(300)]
+    done = client.submit("letters.echo", value=7)
+
+    async def scene() -> int:
+        asked.clear()
+        tasks = [asyncio.create_task(client._handle(run.snapshot).aresult()) for run in waits]
+        while asked.count("open") < 20:
+            await asyncio.sleep(0.01)
+        assert set(asked) == {"open"}, "no run is asked for by itself"
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("asyncio")]
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 60) == "free"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert client.waiter._watches == {}
+        return int(await done.aresult(timeout=60))
+
+    try:
+        assert asyncio.run(scene()) == 7
+    finally:
+        for run in waits:
+            run.cancel()
+    gone = client._handle(done.snapshot)
+    gone.id = "0" * 26
+    with pytest.raises(RunNotFound):
+        asyncio.run(gone.aresult(timeout=60))

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import children, codec, telemetry
+from holdfast import children, codec, telemetry, threads
 from holdfast.arguments import Shape, shape_of
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
@@ -179,7 +179,7 @@ class RunContext(Context):
         import asyncio
 
         shape = shape_of(fn)
-        found = await asyncio.to_thread(self._recall, name)
+        found = await threads.calls.run(self._recall, name)
         if found is not None:
             return shape.decode(found)
         with telemetry.step(name):
@@ -191,7 +191,7 @@ class RunContext(Context):
                 except Exception as error:
                     await asyncio.sleep(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                return await asyncio.to_thread(self._remember, name, shape, value, number, started_at)
+                return await threads.calls.run(self._remember, name, shape, value, number, started_at)
         raise AssertionError
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:

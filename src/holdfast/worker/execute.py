@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from holdfast import children, codec, errors, frameworks
+from holdfast import children, codec, errors, frameworks, threads
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -42,8 +41,8 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
         work: Callable[..., Awaitable[Any]] = job.fn
         if claim.needed:
             # Asked for now, off the event loop: what the function reads later must not make others wait.
-            await asyncio.to_thread(getattr, context, "needed")
-        args = await asyncio.to_thread(_filled, job, claim, context) if job.fills else claim.args
+            await threads.calls.run(getattr, context, "needed")
+        args = await threads.calls.run(_filled, job, claim, context) if job.fills else claim.args
         value = await work(**_arguments(job, args, context))
         return judge.finished(job, claim) if context.finishing else judge.success(job, value)
     except BaseException as error:

@@ -230,16 +230,17 @@ class Worker:
         self.stop()
 
     def _run(self) -> None:
-        try:
-            while not self._finished():
-                self.hf.store.require_safe()
-                self._cycle.turn()
-        except BaseException as error:
-            # Our own errors say what to do in a line; of anything else we want to know where it came from.
-            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
-            self._failure = error
-        finally:
-            self._close()
+        with self.hf.store.reserved():
+            try:
+                while not self._finished():
+                    self.hf.store.require_safe()
+                    self._cycle.turn()
+            except BaseException as error:
+                # Our own errors say what to do in a line; of anything else we want to know where it came from.
+                log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
+                self._failure = error
+            finally:
+                self._close()
 
     def _guard(self, tx: Transaction) -> None:
         """One of a name that lost it schedules nothing."""
