@@ -107,6 +107,16 @@ def test_nothing_sleeps_but_where_nothing_else_serves() -> None:
     assert sleepers == set(MAY_SLEEP), "list each sleep in MAY_SLEEP with its reason, or wait for a signal"
 
 
+def test_nothing_uses_threads_that_belong_to_the_event_loop_or_that_the_process_waits_for() -> None:
+    guilty = [
+        f"{room}:{line} {name}"
+        for room, tree in rooms()
+        for _, name, line in calls(tree)
+        if name in {"to_thread", "run_in_executor", "ThreadPoolExecutor"}
+    ]
+    assert guilty == [], "use holdfast.threads"
+
+
 def test_only_ids_are_random() -> None:
     guilty = {
         f"{room} imports {module}"
