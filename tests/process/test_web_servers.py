@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.process.support import HERE, descendants, gone, marks, overlaps, wait_for
+from tests.process.support import HERE, descendants, gone, is_a_guardian, marks, overlaps, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -129,13 +129,7 @@ def server(
     finally:
         left = list(descendants(os.getpid()))
         server.close()
-        wait_for(lambda: not any(_is_guardian(pid) for pid in left), what="guardians to end")
-
-
-def _is_guardian(pid: int) -> bool:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return b"guardian_process.py" in Path(f"/proc/{pid}/cmdline").read_bytes() and not gone(pid)
-    return False
+        wait_for(lambda: not any(is_a_guardian(pid) for pid in left), what="guardians to end")
 
 
 @pytest.mark.contract("S3", "L6")
