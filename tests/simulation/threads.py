@@ -30,11 +30,13 @@ class Threading:
     Lock: Any
     Condition: Any
     Timer: Any
+    active_count: Any
     local: Any
 
     def __init__(self, world: World) -> None:
         self.Thread = lambda **given: Thread(world, **given)
         self.Timer = lambda seconds, function: Timer(world, seconds, function)
+        self.active_count = lambda: 2  # as in every worker: more than one
         self.Event = lambda: Event(world)
         self.Lock = lambda: Lock(world)
         self.Condition = lambda: Condition(world)

@@ -69,6 +69,7 @@ def test_a_call_that_is_cancelled_before_its_turn_is_never_made() -> None:
         third = asyncio.ensure_future(threads.run(made.append, "made"))
         await asyncio.sleep(0)
         second.cancel()
+        await asyncio.wait([second])
         release.set()
         await asyncio.gather(first, third)
 
