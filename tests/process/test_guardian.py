@@ -45,7 +45,11 @@ class Command:
         return self.process.pid
 
     def wait_until(self, said: str, times: int = 1) -> None:
-        wait_for(lambda: self.log.read_text().count(said) >= times, at_most=PATIENCE, what=said)
+        try:
+            wait_for(lambda: self.log.read_text().count(said) >= times, at_most=PATIENCE, what=said)
+        except AssertionError as error:
+            error.add_note(self.log.read_text())
+            raise
 
     def end(self) -> None:
         for number in (signal.SIGKILL, signal.SIGCONT):
@@ -162,7 +166,7 @@ class Gate:
 def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_beside_a_takeover(
     load: Callable[..., Any], postgres_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", postgres_url, TEST_LEASE="3")
+    app = load("held", postgres_url, TEST_LEASE="8")
     server = psycopg.conninfo.conninfo_to_dict(postgres_url)
     gate = Gate(str(server["host"]), int(str(server["port"])))
     through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=gate.port)

@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from holdfast import frameworks
+
 log = logging.getLogger("holdfast.worker")
 
 
@@ -67,6 +69,7 @@ class Threads:
                 work = self._line.popleft()
             except IndexError:
                 if not self._wait():
+                    frameworks.close_connections()
                     return
                 continue
             if self._line:

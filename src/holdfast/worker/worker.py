@@ -308,8 +308,8 @@ class Worker:
 
     def _unsafe(self, why: str) -> None:
         if self.restart is not None and self.hand.guardian.board is not None:
+            self.hand.guardian.close()  # first: it must not kill what is about to end
             log.error("worker %s ends at once and starts again: %s", self.id, why)
-            self.hand.guardian.close()
             self.restart()
 
     # The end
