@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -29,6 +30,8 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
@@ -47,6 +50,8 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 class ArgumentsChanged(Exception):
