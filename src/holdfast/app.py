@@ -28,13 +28,22 @@ class Holdfast(engine.Holdfast):
         exclusive: str | None = None,
         drain: bool = False,
         role: Role = "both",
+        schedules: bool | None = None,
     ) -> Worker:
         """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`.
 
         Not told its queues, it serves those of the settings, and those of the application's builds. It orchestrates,
-        too, unless its role says otherwise.
+        too, unless its role says otherwise. It claims slots of schedules as `schedules` says, or else the setting.
         """
-        return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
+        return Worker(
+            self,
+            queues=queues,
+            concurrency=concurrency,
+            exclusive=exclusive,
+            drain=drain,
+            role=role,
+            schedules=schedules,
+        )
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:

@@ -97,7 +97,7 @@ class Context(ABC):
 
     @abstractmethod
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Tell how far the work is. Cheap: what is told too often is dropped."""
+        """Tell how far the work is. Cheap: what is told too often is dropped, but never the last of an attempt."""
 
     @overload
     def artifact(  # type: ignore[overload-overlap]

@@ -181,6 +181,12 @@ class StillRunning(HoldfastError):
     code = "still_running"
 
 
+class NoWorker(HoldfastError):
+    """No live worker would run that slot, so it can't be claimed by hand."""
+
+    code = "no_worker"
+
+
 class DuplicateStep(HoldfastError):
     """A step name was used twice in one run."""
 

@@ -82,6 +82,9 @@ class Settings(BaseModel):
         ("default",), description="Which queues a worker serves that is not told; not set: `default`, and the builds'."
     )
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
+    schedules: bool = Field(
+        True, description="Whether workers of this process claim slots of its schedules; a worker's own option wins."
+    )
     max_queued: int | None = Field(
         None, ge=1, description="Most runs that may be queued or running, over all queues; builds do not count."
     )

@@ -136,6 +136,16 @@ def tidy(marks: Path) -> None:
 
 
 @hf.job(isolation="process", timeout=None)
+def counts(ctx: Context, marks: Path) -> None:
+    """Tells how far it is, seven times in a moment, and waits to be stopped."""
+    for done in range(1, 8):
+        ctx.progress(done)
+    marks.write_text("counted")
+    while True:
+        signal.pause()
+
+
+@hf.job(isolation="process", timeout=None)
 async def tidy_async(marks: Path) -> None:
     try:
         marks.with_suffix(".started").touch()

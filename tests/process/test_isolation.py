@@ -107,6 +107,17 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
     assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
 
 
+def test_what_a_process_told_last_is_kept_though_it_is_stopped(app: Any, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    with Worker(app.hf):
+        run = app.counts.submit(marks)
+        wait_for(marks.exists)
+        run.cancel()
+        with pytest.raises(RunFailed):
+            run.result(timeout=60)
+    assert [told["done"] for told in events(app, run.id, "PROGRESS")] == [1, 7]
+
+
 @pytest.mark.contract("Q15")
 @pytest.mark.parametrize("how", ["waits", "holds the GIL"])
 def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:

@@ -27,6 +27,7 @@ from holdfast import (
     NotAllowed,
     NotSerialisable,
     NotSignedIn,
+    NoWorker,
     PipelineNotFound,
     QueueFull,
     RunFailed,
@@ -72,6 +73,9 @@ def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
 
         @hf.schedule(every=timedelta(days=1), name="letters.daily")
         def daily() -> None: ...
+
+        @hf.schedule(every=timedelta(days=365), name="letters.yearly", queue="nowhere")
+        def yearly() -> None: ...
 
         film = hf.pipeline("film")
 
@@ -260,6 +264,7 @@ def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> No
     refused(WorkerNotFound, lambda: client.workers.drain("nothing"))
     refused(ArtifactNotFound, lambda: client.artifacts.open(client.submit("letters.echo", value=1), "x"))
     at = datetime(2026, 11, 1, tzinfo=UTC)
+    refused(NoWorker, lambda: client.schedules.trigger("letters.yearly", scheduled_for=at))
     run = client.schedules.trigger("letters.daily", scheduled_for=at)
     taken = refused(SlotTaken, lambda: client.schedules.trigger("letters.daily", scheduled_for=at))
     assert isinstance(taken, SlotTaken)

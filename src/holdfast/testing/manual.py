@@ -37,10 +37,12 @@ from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
+from holdfast.version import VERSION
 from holdfast.worker.context import RunContext
 from holdfast.worker.execute import Judge, execute
 
 ROUNDS = 1000
+NAME = "manual"
 
 
 class Manual:
@@ -49,10 +51,10 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
-        self._timetable = Timetable(hf.store, hf.scheduled)
+        self._timetable = Timetable(hf.store, hf.scheduled, holder=NAME)
 
     def worker(
-        self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
+        self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
     ) -> ManualWorker:
         """A worker of that name; it knows all jobs unless told which."""
         return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
@@ -134,6 +136,30 @@ class ManualWorker:
     def __init__(self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None) -> None:
         self.hf, self.name, self.queues = hf, name, list(queues)
         self.jobs = list(jobs) if jobs is not None else hf.jobs.served()
+
+    def register(self, *, live_for: timedelta = timedelta(days=3650)) -> None:
+        """Write this worker down as alive: slots can be triggered by hand only while a live worker would run them."""
+
+        def register(tx: Transaction) -> None:
+            workers.register(
+                tx,
+                workers.WorkerInfo(
+                    id=self.name,
+                    host="manual",
+                    pid=0,
+                    version=VERSION,
+                    queues=self.queues,
+                    jobs=self.jobs,
+                    concurrency=1,
+                    exclusive=None,
+                    started_at=tx.now,
+                    seen_at=tx.now,
+                    expires_at=tx.now + live_for,
+                    stopping=False,
+                ),
+            )
+
+        self.hf.do(register)
 
     def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
         """Start up to `limit` runs under our lease."""

@@ -31,6 +31,7 @@ STATUS: Mapping[str, int] = {
     "idempotency_conflict": 409,
     "slot_taken": 409,
     "still_running": 409,
+    "no_worker": 409,
     "stage_not_done": 409,
     "artifact_corrupt": 409,
     "run_failed": 409,

@@ -56,6 +56,7 @@ def main(channel: socket.socket, start: wire.Message) -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     outcome = _outcome(desk, start)
     if desk.stopped() is not None and not isinstance(outcome, Succeeded):
+        desk.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -143,6 +144,10 @@ class PipeDesk:
     def answer(self, outcome: Outcome) -> None:
         """The last that is said."""
         self._outbox.put({"outcome": wire.outcome_to_wire(outcome)})
+        self.close()
+
+    def close(self) -> None:
+        """Wait until all that was told has been sent."""
         self._outbox.put(None)
         self._writer.join()
 

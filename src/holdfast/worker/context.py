@@ -104,6 +104,7 @@ class RunContext(Context):
         self._used: set[str] = set()
         self._lock = threading.Lock()
         self._told_at: float | None = None
+        self._untold: tuple[float, float | None, str] | None = None
         self._numbers = itertools.count(1)
 
     @cached_property
@@ -197,10 +198,17 @@ class RunContext(Context):
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         now = self._desk.now().timestamp()
         if self._told_at is not None and now - self._told_at < 0.5 and done != total:
+            self._untold = (done, total, note)
             return
-        self._told_at = now
+        self._told_at, self._untold = now, None
         numbers = codec.load(codec.dump({"done": done, "total": total}, what="progress"))
         self._desk.tell("PROGRESS", numbers | {"note": str(note)})
+
+    def settle(self) -> None:
+        """The function has returned or raised: tell how far it came, if that was dropped."""
+        if self._untold is not None:
+            self._told_at = None
+            self.progress(*self._untold)
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._desk, name, content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -30,6 +31,8 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
     finally:
         current.reset(token)
         frameworks.close_old_connections()
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
@@ -50,6 +53,8 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
     finally:
         current.reset(token)
         frameworks.close_old_connections_of_async_code()
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 class ArgumentsChanged(Exception):

@@ -58,6 +58,7 @@ class Worker:
     drain        stop by itself when there is nothing left to do
     role         'worker' leaves it to others to move what waits and to take over what was lost; 'orchestrator' does
                  only that and claims nothing; 'both' is the default
+    schedules    claim slots of the code's schedules as they come due; not told, as the setting says
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class Worker:
         unknown: Literal["leave", "fail"] = "leave",
         drain: bool = False,
         role: Role = "both",
+        schedules: bool | None = None,
     ) -> None:
         self.hf, self.exclusive, self.unknown, self.drain, self.role = hf, exclusive, unknown, drain, role
         self.drained = False
         self.claims, self.orchestrates = role != "orchestrator", role != "worker"
+        self.schedules = self.orchestrates and (hf.settings.schedules if schedules is None else schedules)
         _check_role(self, queues, concurrency)
         self._follows_queues = self.claims and queues is None
         self.queues = [] if not self.claims else _queues(hf) if queues is None else _named(queues)
@@ -135,7 +138,7 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
-        self._timetable = Timetable(store, hf.scheduled, guard=self._guard)
+        self._timetable = Timetable(store, hf.scheduled if self.schedules else {}, holder=self.id, guard=self._guard)
         # At a moment of the hour that differs from worker to worker.
         self._retainer = Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
         self._tallier = Tallier(store, hf.clock)
