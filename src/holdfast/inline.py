@@ -70,6 +70,9 @@ class InlineContext(Context):
                     raise
         raise AssertionError
 
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)  # nothing is remembered that could be forgotten
+
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
 

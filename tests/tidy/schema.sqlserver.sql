@@ -667,3 +667,15 @@ create table holdfast_samples (
 go
 -- When an orchestrator first saw the lease expired; null again after each renewal.
 alter table holdfast_leases add expired_seen_at datetime2(6) null
+go
+-- A step that a job has forgotten: it was done, and is done again when its name is used next.
+create table holdfast_forgotten (
+    run_id varchar(26) collate latin1_general_100_bin2 not null,
+    name nvarchar(400) collate latin1_general_100_bin2 not null,
+    attempt int not null,
+    tries int not null,
+    started_at datetime2(6) not null,
+    finished_at datetime2(6) not null,
+    number int not null,
+    primary key (run_id, attempt, number)
+)
