@@ -78,10 +78,10 @@ def router(site: Site) -> APIRouter:
         found = library.document(_id(document_id))
         if found is None:
             raise _unknown(document_id)
-        stated, passages = library.fields(document_id), library.passages(document_id)
+        stated, passages, jobs = library.fields(document_id), library.passages(document_id), library.jobs(document_id)
         if not wants_page(request):
             chunks = library.chunks(document_id, first=after + 1, limit=CHUNKS)
-            return shapes.detail_of(*found, fields=stated, chunks=chunks, passages=passages)
+            return shapes.detail_of(*found, jobs=jobs, fields=stated, chunks=chunks, passages=passages)
         pages = library.pages(document_id, first=first, limit=PAGES)
         return site.render(
             request,
@@ -95,6 +95,7 @@ def router(site: Site) -> APIRouter:
             first=first,
             most=PAGES,
             standing=_standing(found[1]),
+            earlier=jobs[1:],
         )
 
     @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)

@@ -81,6 +81,7 @@ class Begun:
     on_timeout="retry",
     on_crash="retry",
     retry=Retry(steps=1, delay=settings.retry_delay),
+    audit=True,  # `document_processing_jobs` tells how every document fared, as long as the document is there
 )
 def process(ctx: Context, document_id: str) -> dict[str, Any]:
     """Read a document and keep what it says."""
