@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.extraction import intake, shapes
+from apps.extraction import intake, measure, shapes
 from apps.extraction.breaker import Away
 from apps.extraction.engine import blobs, hf, library, settings
 from apps.extraction.library import UNDER_WAY, Job
@@ -96,6 +96,7 @@ def router(site: Site) -> APIRouter:
             most=PAGES,
             standing=_standing(found[1]),
             earlier=jobs[1:],
+            sample=(measure.RECALL, measure.PRECISION) if settings.analysis == "local" else None,
         )
 
     @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)

@@ -27,7 +27,8 @@ ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
 LEAST_ROWS = 3
 LEAST_LINES, LEAST_CHARACTERS, LEAST_SHARE = 4, 20, 0.7  # of a column of prose: how many lines, and how full they are
 MOST_PIECES = 50_000  # of a page; one that has more is taken as its text alone
-_PAIR = re.compile(r"^(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
+_CLAUSE = r"^(?:\d{1,2}(?:[.)]|(?:\.\d{1,2})+[.)]?)\s+)?"  # the number that a clause of a contract begins with
+_PAIR = re.compile(_CLAUSE + r"(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
 
 
 @dataclass(frozen=True)
