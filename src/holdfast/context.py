@@ -96,6 +96,13 @@ class Context(ABC):
         """
 
     @abstractmethod
+    def forget(self, name: str) -> None:
+        """Forget the result of a step that has turned out to be useless, or raise StepNotFound.
+
+        The next use of its name, in this attempt or a later one, calls its function again.
+        """
+
+    @abstractmethod
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Tell how far the work is. Cheap: what is told too often is dropped, but never the last of an attempt."""
 

@@ -193,6 +193,12 @@ class DuplicateStep(HoldfastError):
     code = "duplicate_step"
 
 
+class StepNotFound(HoldfastError):
+    """The run remembers no step of that name."""
+
+    code = "step_not_found"
+
+
 class ArtifactNotFound(HoldfastError):
     """There is no artifact of that name, or its file is gone."""
 

@@ -46,6 +46,7 @@ KINDS = {
     "STEP_STARTED": "a step began",
     "STEP_RETRIED": "a step failed and is tried again",
     "STEP_FINISHED": "a step ended; its result is remembered",
+    "STEP_FORGOTTEN": "the job forgot the result of a step; the next use of its name does it again",
     "PROGRESS": "the run told how far it is",
     "LOG": "a log record made during the run",
     "SLOTS_PASSED": "a schedule was not looked after for so long that its oldest slots were missed without a row each",

@@ -83,6 +83,9 @@ class InlineContext(Context):
         limit = self._job.hf.settings.max_result_bytes
         return shape_of(fn).encode(value, what=f"the result of step {name!r}", max_bytes=limit)[1]
 
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)  # nothing is remembered that could be forgotten
+
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
 

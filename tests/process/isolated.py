@@ -16,7 +16,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Context, Holdfast, Retry, TryAgain
+from holdfast import Context, Holdfast, Retry, StepNotFound, TryAgain
 
 hf = Holdfast(
     os.environ.get("HOLDFAST_URL", "sqlite:///isolated.db"),
@@ -44,6 +44,20 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
         return a + b
 
     return await ctx.step("sum", sum_up)
+
+
+@hf.job(isolation="process", max_attempts=2, retry=SOON)
+def forgets(ctx: Context) -> list[str]:
+    """Begins an operation in each attempt, twice in the second one."""
+    first = ctx.step("begin", lambda: f"attempt {ctx.attempt}")
+    ctx.forget("begin")
+    if ctx.attempt == 1:
+        raise Transient("its operation has failed")
+    try:
+        ctx.forget("begin")
+    except StepNotFound as error:
+        return [first, ctx.step("begin", lambda: "once more"), error.code]
+    raise AssertionError("what is not remembered was forgotten")
 
 
 @hf.job(isolation="process", max_attempts=2, retry=SOON)

@@ -63,6 +63,15 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
     assert app.hf.verify() == []
 
 
+@pytest.mark.contract("P6", "Q9")
+def test_a_process_of_its_own_forgets_steps(app: Any) -> None:
+    with Worker(app.hf):
+        run = app.forgets.submit()
+        assert run.result(timeout=60) == ["attempt 2", "once more", "step_not_found"]
+    kinds = [event.kind for event in app.hf.story(run.id)]
+    assert (kinds.count("STEP_FINISHED"), kinds.count("STEP_FORGOTTEN")) == (3, 2)
+
+
 @pytest.mark.parametrize(("how", "tries"), [("transient", 3), ("again", 3), ("wrong", 1)])
 def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app: Any, how: str, tries: int) -> None:
     with Worker(app.hf):

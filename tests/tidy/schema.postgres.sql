@@ -86,6 +86,15 @@ CREATE INDEX holdfast_ix_events_operated ON public.holdfast_events USING btree (
 CREATE INDEX holdfast_ix_events_run ON public.holdfast_events USING btree (run_id, id)
 CREATE INDEX holdfast_ix_events_tx ON public.holdfast_events USING btree (tx, id)
 CREATE UNIQUE INDEX holdfast_events_pkey ON public.holdfast_events USING btree (id)
+column holdfast_forgotten.run_id text collate "C" not null
+column holdfast_forgotten.name text collate "C" not null
+column holdfast_forgotten.attempt integer not null
+column holdfast_forgotten.tries integer not null
+column holdfast_forgotten.started_at timestamp with time zone not null
+column holdfast_forgotten.finished_at timestamp with time zone not null
+column holdfast_forgotten.number integer not null
+constraint holdfast_forgotten_pkey PRIMARY KEY (run_id, attempt, number)
+CREATE UNIQUE INDEX holdfast_forgotten_pkey ON public.holdfast_forgotten USING btree (run_id, attempt, number)
 column holdfast_gates.id text collate "C" not null
 constraint holdfast_gates_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_gates_pkey ON public.holdfast_gates USING btree (id)

@@ -84,6 +84,17 @@ CREATE INDEX holdfast_ix_events_operated on holdfast_events (id) where kind = 'O
 
 CREATE INDEX holdfast_ix_events_run on holdfast_events (run_id, id);
 
+CREATE TABLE holdfast_forgotten (
+    run_id text not null,
+    name text not null,
+    attempt integer not null,
+    tries integer not null,
+    started_at text not null,
+    finished_at text not null,
+    number integer not null,
+    primary key (run_id, attempt, number)
+) without rowid;
+
 CREATE TABLE holdfast_gates (
     id text not null primary key
 ) without rowid;

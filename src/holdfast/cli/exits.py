@@ -45,6 +45,7 @@ BY_ERROR: Final = {
     "unknown_job": NOT_FOUND,
     "run_not_found": NOT_FOUND,
     "artifact_not_found": NOT_FOUND,
+    "step_not_found": NOT_FOUND,
     "build_not_found": NOT_FOUND,
     "schedule_not_found": NOT_FOUND,
     "pipeline_not_found": NOT_FOUND,

@@ -23,6 +23,7 @@ _KINDS = {
     "STEP_STARTED": "blue",
     "STEP_FINISHED": "blue",
     "STEP_RETRIED": "yellow",
+    "STEP_FORGOTTEN": "yellow",
     "PROGRESS": "cyan",
     "OPERATED": "magenta",
     "SCHEDULER_CONTENTION": "yellow",

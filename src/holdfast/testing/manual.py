@@ -255,6 +255,9 @@ class _Desk:
         numbered = replace(step, number=next(self._numbers))
         self._guarded(lambda tx: steps.insert(tx, [(self._lease.run_id, numbered)]))
 
+    def forget(self, name: str) -> bool:
+        return self._hf.do(lambda tx: steps.forget(tx, self._lease, name))
+
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)
         event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data, happened_at=at)

@@ -24,6 +24,7 @@ STATUS: Mapping[str, int] = {
     "pipeline_not_found": 404,
     "schedule_not_found": 404,
     "artifact_not_found": 404,
+    "step_not_found": 404,
     "worker_not_found": 404,
     "pass_not_found": 404,
     "unknown_job": 404,

@@ -180,6 +180,9 @@ class PipeDesk:
     def remember(self, step: Step) -> None:
         self._ask("remember", step=wire.step_to_wire(step))
 
+    def forget(self, name: str) -> bool:
+        return bool(self._ask("forget", name=name))
+
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         self._outbox.put({"tell": kind, "data": data, "at": at and at.isoformat()})
 

@@ -22,7 +22,7 @@ from holdfast.context import Context, RunInfo
 from holdfast.depots import making
 from holdfast.depots.base import Artifact
 from holdfast.depots.making import Content
-from holdfast.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, TooLarge
+from holdfast.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, StepNotFound, TooLarge
 from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.options import MAX_KEY, check_name
@@ -62,6 +62,10 @@ class Desk(Protocol):
         ...
 
     def remember(self, step: Step) -> None: ...
+    def forget(self, name: str) -> bool:
+        """Whether there was such a step; LeaseLost if the run is not ours."""
+        ...
+
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         """Something to be read later; it happens now if nothing else is said."""
         ...
@@ -194,6 +198,15 @@ class RunContext(Context):
                     continue
                 return await threads.calls.run(self._remember, name, shape, value, number, started_at)
         raise AssertionError
+
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)
+        with self._lock:
+            if not self._desk.forget(name):
+                raise StepNotFound(f"run {self.run.id} remembers no step {name!r}: it has not ended, or is forgotten")
+            self._used.discard(name)
+            if self._remembered is not None:
+                self._remembered.pop(name, None)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         now = self._desk.now().timestamp()
