@@ -176,10 +176,7 @@ def test_of_two_asks_only_the_one_made_after_the_cancel_has_the_build_made(
     clock.advance(SECOND)
     app.environment.submit(configuration_id="c1", fingerprint="f1").cancel()
     clock.advance(SECOND)
-    if together:
-        later = ask(app, caller, "later")
-    else:
-        later = app.process.using(after=[of(app)]).submit("later")
+    later = ask(app, caller, "later") if together else app.process.using(after=[of(app)]).submit("later")
     manual.run_all()
     assert later.result(timeout=1) == ["/c1"]
     assert app.made == ["c1"]
@@ -197,8 +194,8 @@ def test_an_old_ask_does_not_replace_what_failed_after_the_cancel(
     app.fails = True
     again = app.environment.submit(configuration_id="c1", fingerprint="f1")
     worker = manual.worker(queues=["builds"])
-    for verb in (promote.looks, promote.turns):  # all but the asks
-        hf.do(lambda tx, verb=verb: verb(tx, limit=10))
+    hf.do(lambda tx: promote.looks(tx, limit=10))  # all but the asks
+    hf.do(lambda tx: promote.turns(tx, limit=10))
     [claim] = worker.claim()
     worker.work(claim)
     assert again.refresh().snapshot.state == "failed"
