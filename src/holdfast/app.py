@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
 from holdfast.errors import InvalidSetting
+from holdfast.threads import Threads
 from holdfast.worker.worker import Role, Worker
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ class Holdfast(engine.Holdfast):
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
         """`FastAPI(lifespan=hf.lifespan)`: a worker runs from the application's start to its end."""
         worker = self.worker()
-        await asyncio.to_thread(worker.start)
+        # A thread of its own: while the worker stops, its async jobs may need all others.
+        threads = Threads("holdfast-lifespan", limit=1)
+        await threads.run(worker.start)
         try:
             yield
         finally:
-            await asyncio.to_thread(worker.stop)
+            await threads.run(worker.stop)
 
     def router(
         self,

@@ -90,7 +90,8 @@ class Context(ABC):
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `fn` and remember its result, or give back the result that an earlier attempt remembered.
 
-        The value that comes back has been through JSON, the first time too. A step that fails is tried again as the
+        Both are equal: a result that would not come back from JSON as it went in fails the run, without another
+        attempt. Annotate `fn` if it returns more than plain JSON. A step that fails is tried again as the
         job's Retry says. `fn` may be an async function: then await what this returns.
         """
 

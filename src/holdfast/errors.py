@@ -30,6 +30,12 @@ class JobExists(HoldfastError):
     code = "job_exists"
 
 
+class NotGuarded(HoldfastError):
+    """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
+
+    code = "not_guarded"
+
+
 class UnknownJob(HoldfastError):
     """No function is registered under that job name here."""
 
@@ -218,7 +224,7 @@ class BackupFailed(HoldfastError):
 
 
 class StoreBusy(HoldfastError):
-    """The database is locked by someone else; nothing was written, try again."""
+    """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
 
     code = "store_busy"
 

@@ -79,7 +79,7 @@ def everything(ctx: Context, folder: Path) -> dict[str, object]:
         "pid": os.getpid(),
         "attempt": ctx.attempt,
         "now": ctx.run.started_at.isoformat(),
-        "artifacts": kept,
+        "artifacts": [one.name for one in kept],
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.process.support import WorkerProcess, descendants, gone, marks, overlaps, wait_for
+from tests.process.support import WorkerProcess, descendants, gone, is_a_guardian, marks, overlaps, wait_for
 
 LEASE = 6.0
 PATIENCE = 120.0
@@ -73,11 +73,7 @@ def here(request: pytest.FixtureRequest) -> str:
 
 
 def guardian_of(pid: int) -> int | None:
-    for child in descendants(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if b"guardian_process.py" in Path(f"/proc/{child}/cmdline").read_bytes() and not gone(child):
-                return child
-    return None
+    return next((child for child in descendants(pid) if is_a_guardian(child)), None)
 
 
 def started(folder: Path) -> set[str]:

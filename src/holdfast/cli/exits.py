@@ -41,6 +41,7 @@ BY_ERROR: Final = {
     "not_serialisable": USAGE,
     "too_large": USAGE,
     "job_exists": USAGE,
+    "not_guarded": USAGE,
     "unknown_job": NOT_FOUND,
     "run_not_found": NOT_FOUND,
     "artifact_not_found": NOT_FOUND,

@@ -19,6 +19,7 @@ _KINDS = {
     "RUN_STARTED": "cyan",
     "CANCEL_REQUESTED": "magenta",
     "CLAIM_CONFLICT": "red",
+    "LOOP_BLOCKED": "red",
     "STEP_STARTED": "blue",
     "STEP_FINISHED": "blue",
     "STEP_RETRIED": "yellow",

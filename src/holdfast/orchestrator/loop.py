@@ -88,7 +88,8 @@ class Orchestrator:
             if stopping.is_set():
                 return
             try:
-                wait = self.tick()
+                with self._store.reserved():
+                    wait = self.tick()
             except HoldfastError as error:
                 log.warning("orchestrator: %s; trying again at the next tick", error)
                 if isinstance(error, StoreBusy):

@@ -27,6 +27,7 @@ from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.events import Event, record
+from holdfast.jobs import refuse_import
 from holdfast.leases import Claim
 from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
@@ -172,6 +173,7 @@ class ManualWorker:
         """Execute a claimed run's function in this thread and finish it."""
         hf = self.hf
         job = hf.jobs[claim.lease.ticket.job]
+        refuse_import(f"runs {job.name}")
         desk = _Desk(hf, claim)
         retry = job.options.policy.retry
         max_result_bytes = hf.settings.max_result_bytes

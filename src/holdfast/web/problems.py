@@ -47,6 +47,7 @@ STATUS: Mapping[str, int] = {
     "invalid_policy": 422,
     "invalid_setting": 422,
     "not_serialisable": 422,
+    "not_guarded": 422,
     "no_fingerprint": 422,
     "unknown_need": 422,
     "too_large": 413,

@@ -28,7 +28,7 @@ from holdfast import frameworks, telemetry
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
 from holdfast.depots.base import Artifact, Depot
-from holdfast.errors import InvalidPolicy
+from holdfast.errors import InvalidPolicy, NotGuarded
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -76,7 +76,8 @@ def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
         job = addresses.load(Address(**start["address"]))
     except BaseException as error:
         logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)
-        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {_text(error)}")
+        told = str(error) if isinstance(error, NotGuarded) else _text(error)
+        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {told}")
     judge = Judge(job.hf.redactor, job.hf.ids, max_result_bytes=start["max_result_bytes"])
     context = RunContext(
         claim,

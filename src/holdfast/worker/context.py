@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import children, codec, telemetry
-from holdfast.arguments import decode_value, encode_value, result_adapter
+from holdfast import children, codec, telemetry, threads
+from holdfast.arguments import Shape, shape_of
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
 from holdfast.depots import making
 from holdfast.depots.base import Artifact
 from holdfast.depots.making import Content
-from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
+from holdfast.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, TooLarge
 from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.options import MAX_KEY, check_name
@@ -79,6 +80,18 @@ class Desk(Protocol):
         ...
 
 
+class ResultNotStorable(NotSerialisable):
+    """What a step returned, or `ctx.finish` was given, can't be stored: the run fails and is not tried again."""
+
+
+@contextlib.contextmanager
+def _for_good() -> Iterator[None]:
+    try:
+        yield
+    except (NotSerialisable, TooLarge) as error:
+        raise ResultNotStorable(str(error)) from None
+
+
 class RunContext(Context):
     def __init__(
         self, claim: Claim, desk: Desk, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
@@ -104,8 +117,13 @@ class RunContext(Context):
     @cached_property
     def needed(self) -> tuple[Any, ...]:
         ids = self.run.needed
-        found = {result.run_id: result.value for result in self._desk.results(ids)} if ids else {}
+        found = {result.run_id: self._value(result) for result in self._desk.results(ids)} if ids else {}
         return tuple(found.get(run_id) for run_id in ids)
+
+    def _value(self, ended: Result) -> Any:
+        """What a run came to, as its job's annotation says where that job is known here."""
+        job = None if ended.job is None else self._job.hf.jobs.get(ended.job)
+        return ended.value if job is None or ended.result is None else job.arguments.decode_result(ended.result)
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         """What this run is given when it starts."""
@@ -141,10 +159,10 @@ class RunContext(Context):
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(fn):
             return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
-        adapter = result_adapter(fn)
+        shape = shape_of(fn)
         found = self._recall(name)
         if found is not None:
-            return decode_value(adapter, found)  # type: ignore[no-any-return]
+            return shape.decode(found)  # type: ignore[no-any-return]
         with telemetry.step(name):
             started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
@@ -154,16 +172,16 @@ class RunContext(Context):
                 except Exception as error:
                     self._desk.wait(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
+                return self._remember(name, shape, value, number, started_at)  # type: ignore[no-any-return]
         raise AssertionError
 
     async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         import asyncio
 
-        adapter = result_adapter(fn)
-        found = await asyncio.to_thread(self._recall, name)
+        shape = shape_of(fn)
+        found = await threads.calls.run(self._recall, name)
         if found is not None:
-            return decode_value(adapter, found)
+            return shape.decode(found)
         with telemetry.step(name):
             started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
@@ -173,8 +191,7 @@ class RunContext(Context):
                 except Exception as error:
                     await asyncio.sleep(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
-                return decode_value(adapter, text)
+                return await threads.calls.run(self._remember, name, shape, value, number, started_at)
         raise AssertionError
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
@@ -190,7 +207,8 @@ class RunContext(Context):
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         self.check()
-        text = self._job.arguments.encode_result(result, max_bytes=self._max_result_bytes)
+        with _for_good():
+            text, _ = self._job.arguments.encode_finish(result, max_bytes=self._max_result_bytes)
         self.finishing = True
         self._desk.finish(text, connection)
 
@@ -210,8 +228,10 @@ class RunContext(Context):
                 self._remembered = self._desk.steps()
             return self._remembered.get(name)
 
-    def _remember(self, name: str, adapter: Any, value: Any, tries: int, started_at: datetime) -> str:
-        text = encode_value(adapter, value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
+    def _remember(self, name: str, shape: Shape, value: Any, tries: int, started_at: datetime) -> Any:
+        """Store a step's result; the value as a later attempt gets it."""
+        with _for_good():
+            text, again = shape.encode(value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
         finished_at = self._desk.now()
         self._desk.remember(
             Step(
@@ -223,7 +243,7 @@ class RunContext(Context):
                 finished_at=finished_at,
             )
         )
-        return text
+        return again
 
     def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
         """How long to wait before the step is tried again; raises when it is not."""

@@ -21,7 +21,7 @@ from holdfast import outages, workers
 from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
-from holdfast.jobs import OPERATIONS
+from holdfast.jobs import OPERATIONS, refuse_import
 from holdfast.options import as_duration, check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
@@ -99,6 +99,7 @@ class Worker:
 
         `wait` is how long to wait for a database that restarts or is not up yet.
         """
+        refuse_import("starts a worker")
         hf = self.hf
         outages.outlast(self._register, wait=as_duration(wait), clock=hf.clock)
         store = hf.store
@@ -229,16 +230,17 @@ class Worker:
         self.stop()
 
     def _run(self) -> None:
-        try:
-            while not self._finished():
-                self.hf.store.require_safe()
-                self._cycle.turn()
-        except BaseException as error:
-            # Our own errors say what to do in a line; of anything else we want to know where it came from.
-            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
-            self._failure = error
-        finally:
-            self._close()
+        with self.hf.store.reserved():
+            try:
+                while not self._finished():
+                    self.hf.store.require_safe()
+                    self._cycle.turn()
+            except BaseException as error:
+                # Our own errors say what to do in a line; of anything else we want to know where it came from.
+                log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
+                self._failure = error
+            finally:
+                self._close()
 
     def _guard(self, tx: Transaction) -> None:
         """One of a name that lost it schedules nothing."""
