@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -12,6 +13,7 @@ from holdfast import (
     bulks,
     inspections,
     outages,
+    runs,
     settings,
     stores,
 )
@@ -37,7 +39,7 @@ from holdfast.doors.workers import Workers
 from holdfast.errors import InvalidPolicy
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
-from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
+from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name, refuse_import
 from holdfast.options import KeySpec, Options, as_duration, checked_policy, is_number
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
@@ -51,6 +53,7 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.submitting import Submitter
 from holdfast.uniques import Unique
+from holdfast.waiters import Waiter
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -93,6 +96,11 @@ class Holdfast(Looking, Upkeep):
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
         self.wakeups = Wakeups()
+        self.waiter = Waiter(
+            lambda run_ids: self.store.once(lambda tx: runs.over(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: runs.find(tx, run_ids), write=False),
+        )
+        self.wakeups.listen(self.waiter.ended)
         self.counting = Counting(self.clock)
         self.polls: dict[str, float] = {}
         """Each worker of this process, and when it last looked for work and the database answered (`clock.elapsed`)."""
@@ -342,7 +350,6 @@ class Holdfast(Looking, Upkeep):
         return self.store.read(verb)
 
     def close(self) -> None:
-        self._submitter.close()
         self.counting.flush(self._store, at_once=True)
         self.wakeups.close()
         self._store.close()
@@ -354,10 +361,18 @@ class Holdfast(Looking, Upkeep):
         self.close()
 
     def call_inline(self, job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a job's function in the caller's own thread, without a run."""
+        """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
         from holdfast.inline import InlineContext
 
+        refuse_import(f"runs {job.name}")
         given = job.arguments.named(args, kwargs)
         if job.arguments.context_name is not None:
             given[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
-        return job.fn(**given)
+        value = job.fn(**given)
+        return self._acalled(job, value) if inspect.iscoroutine(value) else self._called(job, value)
+
+    def _called(self, job: Job[..., Any], value: Any) -> Any:
+        return job.encode_result(value, max_bytes=self.settings.max_result_bytes)[1]
+
+    async def _acalled(self, job: Job[..., Any], value: Awaitable[Any]) -> Any:
+        return self._called(job, await value)

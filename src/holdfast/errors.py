@@ -30,6 +30,12 @@ class JobExists(HoldfastError):
     code = "job_exists"
 
 
+class NotGuarded(HoldfastError):
+    """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
+
+    code = "not_guarded"
+
+
 class UnknownJob(HoldfastError):
     """No function is registered under that job name here."""
 
@@ -185,10 +191,22 @@ class StillRunning(HoldfastError):
     code = "still_running"
 
 
+class NoWorker(HoldfastError):
+    """No live worker would run that slot, so it can't be claimed by hand."""
+
+    code = "no_worker"
+
+
 class DuplicateStep(HoldfastError):
     """A step name was used twice in one run."""
 
     code = "duplicate_step"
+
+
+class StepNotFound(HoldfastError):
+    """The run remembers no step of that name."""
+
+    code = "step_not_found"
 
 
 class ArtifactNotFound(HoldfastError):
@@ -228,7 +246,7 @@ class BackupFailed(HoldfastError):
 
 
 class StoreBusy(HoldfastError):
-    """The database is locked by someone else; nothing was written, try again."""
+    """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
 
     code = "store_busy"
 

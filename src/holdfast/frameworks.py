@@ -62,6 +62,17 @@ def close_old_connections() -> None:
         log.exception("Django could not close its old connections")
 
 
+def close_connections() -> None:
+    """Let Django close all connections of this thread, which ends now. Otherwise they are open until their memory is
+    freed."""
+    if not is_set_up():
+        return
+    try:
+        sys.modules["django.db"].connections.close_all()
+    except Exception:
+        log.exception("Django could not close its connections")
+
+
 def close_old_connections_of_async_code() -> None:
     """The same in the thread that Django's async methods use.
 

@@ -23,7 +23,14 @@ def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> St
     url, make = (settings.url, None) if engine is None else _from_engine(engine)
     dialect = _dialect(url, settings, make)
     queries = Queries(dialect.name, prefix=prefix(settings, dialect), style=dialect.style)
-    store = Store(dialect, queries, clock=clock, ids=ids)
+    store = Store(
+        dialect,
+        queries,
+        clock=clock,
+        ids=ids,
+        max_connections=settings.max_connections,
+        busy_timeout=settings.busy_timeout,
+    )
     frameworks.remember()
     store.check = lambda: frameworks.keep_away(url)
     return store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast import joins, operations, runs
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, QueueFull, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
-from holdfast.jobs import Job
+from holdfast.jobs import Job, refuse_import
 from holdfast.options import Options
 from holdfast.store.transaction import Transaction
 from holdfast.submissions import Draft, Submission
+from holdfast.threads import Threads
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -54,9 +54,7 @@ class Submitter:
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
         self._gather: Gather[Ask, str] = Gather(self._submit_batch)
-
-    def close(self) -> None:
-        self._gather.close()
+        self._threads = Threads("holdfast-submit", limit=4)
 
     def submit(
         self,
@@ -75,12 +73,13 @@ class Submitter:
     async def asubmit(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> str:
-        if options.connection is not None:
-            ask = await asyncio.to_thread(self._ask, job, options, args, kwargs)
-            return (await self._asubmit_joined(options.connection, [ask]))[0]
+        refuse_import(f"submits {job.name}")
         if not self._hf.started:
-            await asyncio.to_thread(self._hf.start)
-        return await self._asubmit_gathered(self._ask(job, options, args, kwargs))
+            await self._threads.run(self._start, options)
+        ask = self._ask(job, options, args, kwargs)
+        if options.connection is not None:
+            return (await self._asubmit_joined(options.connection, [ask]))[0]
+        return await self._asubmit_gathered(ask)
 
     def submit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         """All of them in one transaction, or none."""
@@ -91,8 +90,8 @@ class Submitter:
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         if options.connection is None:
-            return await asyncio.to_thread(self.submit_many, job, options, _listed(many))
-        asks = await asyncio.to_thread(self._asks, job, options, _listed(many))
+            return await self._threads.run(self.submit_many, job, options, _listed(many))
+        asks = await self._threads.run(self._asks, job, options, _listed(many))
         return await self._asubmit_joined(options.connection, asks)
 
     def _ask(
@@ -104,14 +103,18 @@ class Submitter:
         *,
         by: str | None = None,
     ) -> Ask:
+        refuse_import(f"submits {job.name}")
         operations.check(by)
+        self._start(options)
+        return Ask(job.draft(options, args, kwargs, now=self._hf.clock.now()), by=by)
+
+    def _start(self, options: Options) -> None:
         try:
             self._hf.start()
         except StoreBusy as error:
             if options.connection is None:
                 raise
             raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
-        return Ask(job.draft(options, args, kwargs, now=self._hf.clock.now()), by=by)
 
     def _asks(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Ask]:
         if options.idempotency_key is not None:
@@ -120,7 +123,8 @@ class Submitter:
 
     def _submit_batch(self, asks: Sequence[Ask]) -> Sequence[str | Exception]:
         patience = PATIENCE if self._hf.store.dialect.locks_rows else None
-        answers = self._write(asks, lambda tx: _submit(tx, asks), patience=patience)
+        with self._hf.store.reserved():
+            answers = self._write(asks, lambda tx: _submit(tx, asks), patience=patience)
         self._refused(answers)
         return answers
 
@@ -172,7 +176,7 @@ class Submitter:
         except (StoreBusy, StoreUnavailable) as error:
             if isinstance(error, StoreBusy) and not self._hf.store.dialect.locks_rows:
                 raise
-            return await asyncio.to_thread(self._retrying, lambda: self._submit_gathered(ask))
+            return await self._threads.run(self._retrying, lambda: self._submit_gathered(ask))
 
     def _submit_joined(self, connection: Any, asks: list[Ask]) -> list[str]:
         try:

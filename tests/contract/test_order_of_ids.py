@@ -162,7 +162,8 @@ def test_a_transaction_that_was_undone_makes_the_ids_anew(
     """Nothing was written, and others may have been first meanwhile: the next transaction makes the order."""
     from holdfast.store.dialects.base import Conflict
 
-    work, undone = job_of(hf), []
+    work = job_of(hf)
+    undone: list[None] = []
     hf.start()
     commit = hf.store.dialect.commit
 

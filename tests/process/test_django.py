@@ -224,6 +224,42 @@ def test_a_killed_worker_is_replaced_by_another(project: Project, start: Start, 
         assert hf.verify() == []
 
 
+@pytest.mark.parametrize("project", ["postgres"], indirect=True)
+def test_a_worker_that_has_stopped_leaves_no_connection_of_django_open(project: Project) -> None:
+    project.append("shop/jobs.py", "@hf.on_failure\ndef note(run):\n    Order.objects.create(item=run.state)")
+    found = said(
+        project,
+        """
+import gc, time
+from shop.jobs import Order, hf
+
+assert connection.settings_dict["CONN_MAX_AGE"] == 60
+
+@hf.job(name="fails")
+def fails():
+    Order.objects.create(item="fails")
+    raise RuntimeError
+
+def others():
+    with connection.cursor() as cursor:
+        query = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        return cursor.execute(query).fetchone()[0]
+
+gc.disable()                              # memory is freed when it pleases
+with hf.worker():
+    fails.submit()
+    while not Order.objects.filter(item="failed").exists():
+        time.sleep(0.05)
+hf.close()
+give_up_at = time.monotonic() + 60
+while (left := others()) and time.monotonic() < give_up_at:
+    time.sleep(0.05)
+print(json.dumps(left))
+""",
+    )
+    assert found == 0
+
+
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
 def test_settings_that_django_can_not_load_are_named(project: Project) -> None:
     found = project.run(

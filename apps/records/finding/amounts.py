@@ -153,7 +153,7 @@ def _scale(match: re.Match[str]) -> str | None:
 
 
 def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool, bool]]:
-    """Each line with its place, whether it is one of a table, and whether the table's head says that it ends in money."""
+    """Each line with its place, whether it is in a table, and whether that ends in money, as its head says."""
     below_head, offset = False, 0
     for line in text.split("\n"):
         columns = re.search(r"\S(?: {2,}|\t)\s*\S*\d[.,]\d{2}", line) is not None

@@ -17,7 +17,8 @@ import click
 from holdfast import frameworks, ids, stores
 from holdfast.cli import servers
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
+from holdfast.jobs import importing
 from holdfast.redaction import is_ours
 
 if TYPE_CHECKING:
@@ -148,13 +149,14 @@ def _module(place: str) -> ModuleType:
         sys.path.insert(0, str(folder))
     _set_up_django()
     try:
-        module = importlib.import_module(name)
+        with importing(f"the command imports {place}"):
+            module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise CannotLoad(f"there is no module {name!r} in {folder} or among what is installed") from error
         raise CannotLoad(_broken(place, error)) from error
-    except InvalidSetting:
-        raise  # it says itself what is wrong, and that is not the application
+    except (InvalidSetting, NotGuarded):
+        raise  # it says itself what is wrong
     except (Exception, SystemExit) as error:
         raise CannotLoad(_broken(place, error)) from error
     loaded_from = getattr(module, "__file__", None)

@@ -67,7 +67,7 @@ class Transaction:
 
     def _last_run(self) -> Row:
         if self._newest is None:
-            self._newest = self.one("find_newest") or {"id": None, "created_at": self.now}
+            self._newest = _newest(self) or {"id": None, "created_at": self.now}
         return self._newest
 
     def run(self, name: str, /, **values: object) -> int:
@@ -115,3 +115,7 @@ class Transaction:
     def execute_ddl(self, statement: str) -> None:
         """One statement of a migration, which has no parameters and no name."""
         self._session.execute(statement, None)
+
+
+def _newest(tx: Transaction) -> Row | None:
+    return tx.one("find_newest")

@@ -41,3 +41,4 @@ class Hooks:
                 except Exception:
                     log.exception("a failure hook failed for run %s", run_id)
             frameworks.close_old_connections()
+        frameworks.close_connections()

@@ -170,6 +170,8 @@ class Child:
                 return self._desk.submit_child(wire.submission_from_wire(told["submission"]), told["name"])
             case "remember":
                 return self._desk.remember(wire.step_from_wire(told["step"]))
+            case "forget":
+                return self._desk.forget(told["name"])
             case "recall":
                 found = self._desk.recall(told["name"])
                 return None if found is None else wire.artifact_to_wire(found)

@@ -321,10 +321,10 @@ def _execute(connection: Any, text: str, values: Any = None) -> Result:
             cursor.execute(text, values)
         else:
             cursor.execute(text)
-        count = cursor.rowcount
-        while cursor.description is None:  # a statement before the one that answers
-            if not cursor.nextset():
-                return (), [], count
+        if cursor.description is None:
+            count = cursor.rowcount
+            _drain(cursor)
+            return (), [], count
         columns = [column[0] for column in cursor.description]
         rows = cursor.fetchall()
         _drain(cursor)

@@ -18,6 +18,7 @@ insert into holdfast_runs (
     needed,
     dependencies,
     key_limit,
+    key_submitted,
     audit,
     trace,
     created_at
@@ -41,6 +42,7 @@ select
     r.needed,
     r.dependencies,
     r.key_limit,
+    concat(r.id, '|', r.key_limit, '|', r.[key]),
     r.audit,
     r.trace,
     case

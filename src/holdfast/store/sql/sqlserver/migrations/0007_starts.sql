@@ -10,18 +10,19 @@ from holdfast_runs as r
 left join holdfast_leases as l on l.run_id = r.id
 where r.[key] is not null
 go
-create trigger holdfast_tr_runs_key on holdfast_runs
-after update
-as
-begin
-    set nocount on;
-    if update(id) or update([key]) or update(key_limit)
-        throw 51000, 'the id, the key and the key limit of a run never change', 1;
-end
+-- What the run was submitted with, once more: a change of its id, its key or its key_limit alone is refused. No trigger
+-- says so: an update with OUTPUT (lock_ended) can't have one.
+alter table holdfast_runs add key_submitted nvarchar(450) collate latin1_general_100_bin2 null
 go
--- A lease has the key and the key limit of its run. With the unique index on (key, number), and numbers no higher than
--- the limit, no more runs of a key can be running than its limit says, whoever writes the lease. Here a foreign key
--- says so: an insert with OUTPUT can't have a trigger. It compares no null, so no key is an empty one.
+update holdfast_runs
+set key_submitted = concat(id, N'|', key_limit, N'|', [key])
+go
+alter table holdfast_runs add constraint holdfast_ck_runs_key
+check (key_submitted = concat(id, N'|', key_limit, N'|', [key]))
+go
+-- A lease has the key and the key_limit of its run. With the unique index on (key, number), and numbers no higher than
+-- key_limit, no more runs of a key can be running than it says, whoever writes the lease. Here a foreign key says so: an
+-- insert with OUTPUT can't have a trigger. It compares no null, so no key is an empty one.
 alter table holdfast_runs add locked as isnull([key], N'') persisted
 go
 alter table holdfast_leases add locked as isnull([key], N'') persisted
