@@ -91,6 +91,7 @@ def test_the_engine_starts_no_run_that_ade_knows_nothing_of(ade: Service, finish
         refused = ade.http.post(path, json=body)
         assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
         assert refused.json()["start_at"] == "/runs"
+        assert ade.http.get("/runs").status_code == 200
 
 
 @pytest.mark.contract("Q17")

@@ -75,6 +75,7 @@ def test_the_engine_starts_no_job_that_no_document_names(app: Extraction) -> Non
         refused = app.site.http.post(path, json=body)
         assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
         assert refused.json()["start_at"] == "/documents"
+        assert app.site.http.get("/documents").status_code == 200
     assert jobs(app) == before
 
 

@@ -204,6 +204,7 @@ def test_the_engine_starts_no_run_that_the_archive_knows_nothing_of(served: Serv
         refused = served.http.post(path, json=body)
         assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
         assert refused.json()["start_at"] == "/documents"
+        assert served.http.get("/documents").status_code == 200
     page = served.http.get(f"/holdfast/runs/{run['id']}", headers={"Accept": "text/html"}).text
     assert ('href="/documents"' in page, "again-dialog" in page) == (True, False)
     bulk = served.http.post("/holdfast/api/runs/again", json={"queue": "records"}).json()
