@@ -87,6 +87,7 @@ def test_cancelling_a_pipeline_cancels_all_of_it(
     hf: Holdfast, manual: Manual, diamond: Pipeline, database: Database
 ) -> None:
     run = diamond.submit(number=1)
+    manual.promote()
     worker = manual.worker()
     [claim] = worker.claim()
     assert run.cancel(reason="wrong number") == "cancelled"

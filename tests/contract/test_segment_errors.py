@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def test_an_error_of_a_segment_stops_the_pipeline(hf: Holdfast, manual: Manual, database: Database) -> None:
     run = split(hf).submit(values=[1, -1, 3, 4])
+    manual.promote()
     worker = manual.worker()
     worker.work(worker.claim()[0])
     manual.orchestrate()
@@ -70,6 +71,7 @@ def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_ar
         reached.append(segments)
 
     run, worker = pipeline.submit(), manual.worker()
+    manual.promote()
     worker.work(worker.claim()[0])
     manual.orchestrate()
     bad, good = worker.claim(limit=2)

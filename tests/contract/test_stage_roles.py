@@ -38,6 +38,7 @@ class Scene:
             hf.ids.new(clock.now()), self.pipeline.options, (), {}, now=clock.now()
         )
         hf.do(lambda tx: runs.submit(tx, [self.submission]))
+        self.manual.promote()
         self.first, self.tried = (stage.run_id for stage in hf.pipelines.show(self.submission.run_id).stages)
         self.claim: Claim | None = None
 
