@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,11 @@ def orchestrator_goes_on(app: Any) -> None:
     """The orchestrator looks around and makes delayed runs ready, again and again."""
     for _ in range(ROUNDS):
         run = app.beside.using(delay=0.05).submit()
-        wait_for(lambda run=run: run.refresh().snapshot.place == "ready", what="a delayed run is ready")
+        wait_for(partial(_is_ready, run), what="a delayed run is ready")
+
+
+def _is_ready(run: Any) -> bool:
+    return bool(run.refresh().snapshot.place == "ready")
 
 
 @pytest.mark.contract("L2")
