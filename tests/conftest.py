@@ -230,7 +230,19 @@ class Database:
     Tables are written `holdfast_…`, whatever the prefix is.
     """
 
-    TABLES = ("runs", "waits", "needs", "ready", "leases", "outcomes", "holds", "steps", "events", "artifacts")
+    TABLES = (
+        "runs",
+        "waits",
+        "needs",
+        "ready",
+        "leases",
+        "outcomes",
+        "holds",
+        "steps",
+        "forgotten",
+        "events",
+        "artifacts",
+    )
 
     def __init__(self, url: str) -> None:
         self.url = url

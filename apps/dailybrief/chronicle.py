@@ -63,7 +63,7 @@ class Chronicle:
     def _tell_end(self, run: JobRun, finished_at: datetime) -> None:
         level = logging.INFO if run.status == "success" else logging.ERROR
         duration = (finished_at - run.started_at).total_seconds()
-        done = {} if run.status != "success" else self._done(run.id)
+        done = self._done(run.id) if run.status == "success" else {"rows": self._rows_so_far(run.id)}
         ending = {"status": run.status, "finished_at": finished_at, "duration": round(duration, 3)}
         tell("job_ended", level=level, **_which(run), **ending, **done, error=run.error_message)
 
@@ -71,6 +71,11 @@ class Chronicle:
         """What the job says that it has done: `rows`, and its counts by name."""
         result = json.loads(self._hf.snapshot(run_id).result or "null")
         return result if isinstance(result, dict) else {}
+
+    def _rows_so_far(self, run_id: str) -> int:
+        """How many rows a job had written that did not come to its end, as it told on the way."""
+        told = [event.data["done"] for event in self._hf.story(run_id) if event.kind == "PROGRESS"]
+        return int(told[-1]) if told else 0
 
     def _run(self) -> None:
         while not self._stop.wait(EVERY):

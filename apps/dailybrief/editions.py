@@ -6,6 +6,7 @@ for each day and time zone, and refuses to change or delete it. What it refers t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -37,8 +38,17 @@ def today(session: Session, settings: Settings, *, now: datetime) -> list[Story]
     return _most_important(session, settings, begin, end, as_of=now)
 
 
-def publish(writers: Sessions, settings: Settings, *, day: date, now: datetime | None = None) -> dict[str, int]:
+def publish(
+    writers: Sessions,
+    settings: Settings,
+    *,
+    day: date,
+    now: datetime | None = None,
+    written: Callable[[int], None] = lambda rows: None,
+) -> dict[str, int]:
     """Publish the brief of a day, unless that was done; safe to call again, and twice at once.
+
+    `written` is told how many articles it refers to, once it is published.
 
     publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 42, "published": 1, "events": 12, "articles": 42}
     publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 0, "published": 0, "events": 0, "articles": 0}
@@ -60,6 +70,7 @@ def publish(writers: Sessions, settings: Settings, *, day: date, now: datetime |
         ]
         if rows:
             session.execute(insert(EditionArticle), rows)
+    written(len(rows))
     return {"rows": len(rows), "published": 1, "events": len(told), "articles": len(rows)}
 
 

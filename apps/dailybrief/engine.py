@@ -1,7 +1,8 @@
 """Engine: all of the newsroom's use of Holdfast: its four jobs, each on a schedule.
 
 A job is a thin coat: it sees that it has a slot, calls the domain, and returns what was done as counts, with `rows`
-for their sum. Both services import this; only the worker schedules.
+for their sum; meanwhile it tells how many rows it has written, so that this is known of one that fails. Both services
+import this; only the worker schedules.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from apps.dailybrief.settings import load
 from holdfast import Context, GiveUp, Holdfast
 
 settings = load()
-hf = Holdfast()
+# No worker of this engine keeps the timetable but the one that is told to: k2dailybrief-worker, in `shift`.
+hf = Holdfast(schedules=False)
 store = database.connect(hf.settings.url)
 writers, readers = database.writers(store), database.readers(store)
 
 
 def prepare() -> None:
-    """Make the tables of the engine and of the newsroom, and the view of the one for the other; keep the timetable."""
-    hf.scheduled.update(TIMETABLE)
+    """Make the tables of the engine and of the newsroom, and the view `job_runs`."""
     hf.start()
     tables.create(store)
     job_runs.create(store)
@@ -32,7 +33,7 @@ def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.feeds import ingest
 
     _require_slot(ctx)
-    return ingest(writers, settings, check=ctx.check)
+    return ingest(writers, settings, check=ctx.check, written=ctx.progress)
 
 
 def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.events import cluster
 
     _require_slot(ctx)
-    return cluster(writers, settings)
+    return cluster(writers, settings, written=ctx.progress)
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)
-    return clean(writers, settings, now=min(scheduled_for, hf.clock.now()))
+    return clean(writers, settings, now=min(scheduled_for, hf.clock.now()), written=ctx.progress)
 
 
 def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -56,17 +57,15 @@ def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.editions import publish
 
     _require_slot(ctx)
-    return publish(writers, settings, day=scheduled_for.astimezone(settings.zone).date())
+    return publish(writers, settings, day=scheduled_for.astimezone(settings.zone).date(), written=ctx.progress)
 
 
 FUNCTIONS = (rss_ingestion, event_clustering, retention_cleanup, publish_brief)
 
-for _planned, _function in zip(timetable.plan(settings), FUNCTIONS, strict=True):
-    timetable.put(hf, _planned, settings.zone, _function)
+PLAN = {planned.name: planned for planned in timetable.plan(settings)}
 
-# Only the two services keep it. A plain `holdfast worker` would put the times of its own settings in its place.
-TIMETABLE = dict(hf.scheduled)
-hf.scheduled.clear()
+for _planned, _function in zip(PLAN.values(), FUNCTIONS, strict=True):
+    timetable.put(hf, _planned, settings.zone, _function)
 
 
 def _require_slot(ctx: Context) -> None:
@@ -75,9 +74,9 @@ def _require_slot(ctx: Context) -> None:
         run = job_runs.get(session, ctx.run.id)
     if run is None:
         raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")
-    if (waited := hf.clock.now() - run.started_at) > settings.misfire_grace:
-        # Its worker died after the claim and before the start.
-        why = f"it would begin {waited.total_seconds():.0f} s after its claim: longer than DAILYBRIEF_MISFIRE_GRACE"
+    grace = PLAN[run.job_name].misfire_grace_time
+    if (waited := hf.clock.now() - run.started_at) > grace:
+        why = f"it would begin {waited.total_seconds():.0f} s after its claim; its misfire_grace_time is {grace}"
         raise GiveUp(why, failure_type="MISFIRED")
     if f":{services.WORKER}:" not in (run.worker_instance or ""):
         why = f"{run.worker_instance} is not {services.WORKER}: start `python -m apps.dailybrief.worker`"

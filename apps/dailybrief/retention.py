@@ -7,6 +7,7 @@ spared by the conditions below, and by foreign keys and triggers should they eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, cast
 
@@ -35,8 +36,12 @@ class NotPurgeable(Exception):
     code = "not_purgeable"
 
 
-def clean(writers: Sessions, settings: Settings, *, now: datetime) -> dict[str, int]:
+def clean(
+    writers: Sessions, settings: Settings, *, now: datetime, written: Callable[[int], None] = lambda rows: None
+) -> dict[str, int]:
     """Delete what was published, fetched and linked before `now` - `retain_articles`; tells how many rows of what.
+
+    The counts are the job's result, which the worker logs. `written` is told their sum once they are committed.
 
     clean(writers, settings, now=scheduled_for)
     # {"rows": 912, "cluster_articles": 420, "clusters": 71, "raw_articles": 421}
@@ -62,7 +67,9 @@ def clean(writers: Sessions, settings: Settings, *, now: datetime) -> dict[str, 
         forget(session, old_articles, now=now)
         deleted["raw_articles"] = purge(session, RawArticle, old_articles)
     tell("retention_deleted", before=before, **deleted)
-    return {"rows": sum(deleted.values())} | deleted
+    rows = sum(deleted.values())
+    written(rows)
+    return {"rows": rows} | deleted
 
 
 def forget(session: Session, condition: ColumnElement[bool], *, now: datetime) -> None:

@@ -20,6 +20,13 @@ PREFIX = "DAILYBRIEF_"
 
 
 Period = Annotated[Seconds, Field(gt=timedelta(0))]
+One = Annotated[int, Field(ge=1, le=1)]
+
+GRACE = timedelta(seconds=300)
+INSTANCES = "How many of its runs may be under way at once: only 1, because no two runs of a job overlap."
+COALESCE = "Of several slots that are due at once only the latest runs."
+MISFIRE = "How late a slot may be claimed, and how long after its claim its run may begin."
+SAME = "The same for this job."
 
 
 class Settings(AppSettings):
@@ -28,24 +35,38 @@ class Settings(AppSettings):
     timezone: str = Field(default="UTC", description="Whose clock the schedules and the day of a brief follow.")
 
     ingestion_at: str = Field(default="*/10 * * * *", description="When feeds are read: cron, by `timezone`.")
-    clustering_at: str = Field(default="5-59/10 * * * *", description="When articles are grouped.")
-    retention_at: str = Field(default="30 3 * * *", description="When old articles are deleted.")
-    publishing_at: str = Field(
-        default="55 23 * * *", description="When the brief of the day is published; the day's last job."
-    )
     ingestion_expected: Period = Field(
         default=timedelta(minutes=5),
         description="The longest that a reading should take; it is stopped after twice that.",
     )
+    ingestion_max_instances: One = Field(default=1, description=INSTANCES)
+    ingestion_coalesce: bool = Field(default=True, description=COALESCE)
+    ingestion_misfire_grace_time: Period = Field(default=GRACE, description=MISFIRE)
+
+    clustering_at: str = Field(default="5-59/10 * * * *", description="When articles are grouped.")
     clustering_expected: Period = Field(default=timedelta(minutes=5), description="The same for grouping.")
+    clustering_max_instances: One = Field(default=1, description=SAME)
+    clustering_coalesce: bool = Field(default=True, description=SAME)
+    clustering_misfire_grace_time: Period = Field(default=GRACE, description=SAME)
+
+    retention_at: str = Field(default="30 3 * * *", description="When old articles are deleted.")
     retention_expected: Period = Field(default=timedelta(minutes=10), description="The same for deleting.")
+    retention_max_instances: One = Field(default=1, description=SAME)
+    retention_coalesce: bool = Field(default=True, description=SAME)
+    retention_misfire_grace_time: Period = Field(default=GRACE, description=SAME)
+
+    publishing_at: str = Field(
+        default="55 23 * * *", description="When the brief of the day is published; the day's last job."
+    )
     publishing_expected: Period = Field(default=timedelta(minutes=2), description="The same for publishing.")
-    misfire_grace: Period = Field(default=timedelta(seconds=300), description="How late a slot may start.")
+    publishing_max_instances: One = Field(default=1, description=SAME)
+    publishing_coalesce: bool = Field(default=True, description=SAME)
+    publishing_misfire_grace_time: Period = Field(default=GRACE, description=SAME)
+
     unknown_instances: Literal["fail", "leave"] = Field(
         default="fail",
         description="Whether a worker that starts also fails what was left running by one that no one knows.",
     )
-    coalesce: bool = Field(default=True, description="Of several slots that were missed only the latest runs.")
 
     bind: str = Field(default="127.0.0.1:8710", description="Where Gunicorn listens.")
     allowed_hosts: Names = Field(

@@ -42,7 +42,12 @@ def work(stop: threading.Event) -> int:
     hf = engine.hf
     began_at = hf.clock.now()
     worker = Worker(
-        hf, queues=[QUEUE], concurrency=PLACES, exclusive=services.WORKER, unknown=engine.settings.unknown_instances
+        hf,
+        queues=[QUEUE],
+        concurrency=PLACES,
+        exclusive=services.WORKER,
+        unknown=engine.settings.unknown_instances,
+        schedules=True,
     )
     worker.start()
     tell_recovery(began_at)

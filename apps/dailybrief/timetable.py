@@ -5,13 +5,14 @@
     retention_cleanup  deletes what is old
     publish_brief      publishes the brief of the day; the last one
 
-APScheduler's triggers say the times; the engine claims each (job, time) once and keeps every claim.
+APScheduler's cron trigger says the times. Everything else is the engine's: it claims each (job, time) once, and decides
+by max_instances, coalesce and misfire_grace_time what becomes of a late or overlapping slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,6 +22,13 @@ from apps.dailybrief.wallclock import WallClock
 from holdfast import Holdfast, Job
 
 QUEUE = "dailybrief"
+PREFIXES = {
+    "rss_ingestion": "ingestion",
+    "event_clustering": "clustering",
+    "retention_cleanup": "retention",
+    "publish_brief": "publishing",
+}
+"""What the settings of each job begin with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,22 +38,21 @@ class Planned:
     name: str
     at: str
     expected: timedelta
+    max_instances: int
     coalesce: bool
-    misfire_grace: timedelta
+    misfire_grace_time: timedelta
+
+
+TERMS = tuple(field.name for field in fields(Planned) if field.name != "name")
 
 
 def plan(settings: Settings) -> tuple[Planned, ...]:
     """All four, in the order of a day."""
-    jobs = (
-        ("rss_ingestion", settings.ingestion_at, settings.ingestion_expected),
-        ("event_clustering", settings.clustering_at, settings.clustering_expected),
-        ("retention_cleanup", settings.retention_at, settings.retention_expected),
-        ("publish_brief", settings.publishing_at, settings.publishing_expected),
-    )
-    return tuple(
-        Planned(name=name, at=at, expected=expected, coalesce=settings.coalesce, misfire_grace=settings.misfire_grace)
-        for name, at, expected in jobs
-    )
+    return tuple(_planned(settings, name, prefix) for name, prefix in PREFIXES.items())
+
+
+def _planned(settings: Settings, name: str, prefix: str) -> Planned:
+    return Planned(name=name, **{term: getattr(settings, f"{prefix}_{term}") for term in TERMS})
 
 
 def put(hf: Holdfast, planned: Planned, zone: ZoneInfo, function: Callable[..., Any]) -> Job[..., Any]:
@@ -54,9 +61,9 @@ def put(hf: Holdfast, planned: Planned, zone: ZoneInfo, function: Callable[..., 
         WallClock(planned.at, zone),
         name=planned.name,
         queue=QUEUE,
-        max_instances=1,
+        max_instances=planned.max_instances,
         coalesce=planned.coalesce,
-        misfire_grace=planned.misfire_grace,
+        misfire_grace=planned.misfire_grace_time,
         expected_runtime=planned.expected,
         isolation="process",
         audit=True,

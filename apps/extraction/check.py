@@ -16,6 +16,7 @@ QUESTIONS = {
 }
 FIELDS = {
     "invoice.pdf": {"Due date": "2 April 2031", "Customer": "Lighthouse Trust of Skarholm"},
+    "contract.pdf": {"Contractor": "Vik Marine Works AS", "Fee": "18,400.00 EUR"},
     "lease.pdf": {"Tenant": "Ingrid Solberg", "Winch": "good"},
 }
 
@@ -43,7 +44,7 @@ def check(outside: Outside) -> Iterator[Checked]:
 
 def _ended(outside: Outside) -> dict[str, Any] | None:
     documents = _get(outside, "/documents")["documents"]
-    if len(documents) < 5 or any(document["status"] == "Processing" for document in documents):
+    if len(documents) < 6 or any(document["status"] == "Processing" for document in documents):
         return None
     return {document["name"]: document for document in documents}
 

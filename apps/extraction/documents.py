@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.extraction import intake, shapes
+from apps.extraction import intake, measure, shapes
 from apps.extraction.breaker import Away
 from apps.extraction.engine import blobs, hf, library, settings
 from apps.extraction.library import UNDER_WAY, Job
@@ -78,10 +78,10 @@ def router(site: Site) -> APIRouter:
         found = library.document(_id(document_id))
         if found is None:
             raise _unknown(document_id)
-        stated, passages = library.fields(document_id), library.passages(document_id)
+        stated, passages, jobs = library.fields(document_id), library.passages(document_id), library.jobs(document_id)
         if not wants_page(request):
             chunks = library.chunks(document_id, first=after + 1, limit=CHUNKS)
-            return shapes.detail_of(*found, fields=stated, chunks=chunks, passages=passages)
+            return shapes.detail_of(*found, jobs=jobs, fields=stated, chunks=chunks, passages=passages)
         pages = library.pages(document_id, first=first, limit=PAGES)
         return site.render(
             request,
@@ -95,6 +95,8 @@ def router(site: Site) -> APIRouter:
             first=first,
             most=PAGES,
             standing=_standing(found[1]),
+            earlier=jobs[1:],
+            sample=(measure.RECALL, measure.PRECISION) if settings.analysis == "local" else None,
         )
 
     @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)

@@ -1,6 +1,8 @@
 """Engine: all that extraction asks of Holdfast. A document is one run, and what costs money is a step of it.
 
     begin (billed once) ─▶ read, put off while the service is at it ─▶ embed, a step a batch ─▶ finish
+      ▲                      │ the analysis has failed, is gone, or does not end
+      └──────── forget ──────┘
 
 The run ends in the transaction that has its fields, passages and vectors: all of it is there, or nothing.
 """
@@ -22,7 +24,7 @@ from apps.extraction.breaker import Away, Breaker
 from apps.extraction.chunks import chunks
 from apps.extraction.fields import fields
 from apps.extraction.library import Deleted, Library, analysis_blob, vectors_blob
-from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Trouble, Unfinished
+from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Lost, Trouble, Unfinished
 from apps.extraction.providers.blobs import open_blobs
 from apps.extraction.providers.choosing import open_analyser
 from apps.extraction.providers.embeddings import open_embedder
@@ -79,6 +81,7 @@ class Begun:
     on_timeout="retry",
     on_crash="retry",
     retry=Retry(steps=1, delay=settings.retry_delay),
+    audit=True,  # `document_processing_jobs` tells how every document fared, as long as the document is there
 )
 def process(ctx: Context, document_id: str) -> dict[str, Any]:
     """Read a document and keep what it says."""
@@ -87,7 +90,11 @@ def process(ctx: Context, document_id: str) -> dict[str, Any]:
         raise GiveUp("the document was deleted", failure_type="DELETED")
     ctx.progress(0, 3, "reading")
     begun = ctx.step("begin", _begin, kept.blob)
-    ctx.step("read", _read, begun, kept.blob)
+    try:
+        ctx.step("read", _read, begun, kept.blob)
+    except Lost as error:
+        ctx.forget("begin")  # or every later attempt would ask for the same result, which never comes
+        raise TryAgain(str(error)) from None
     analysis = _remembered(kept.blob)
     found = chunks(analysis.pages)
     if len(found) > settings.max_passages:
@@ -120,12 +127,12 @@ def _begin(blob: str) -> Begun:
 def _read(begun: Begun, blob: str) -> int:
     """Keep the analysis beside the file, and say how many pages it has: it may be larger than what a step remembers.
 
-    One that takes longer is asked for again later, and holds no worker meanwhile.
+    One that takes longer is asked for again later, until the job's threshold, and holds no worker meanwhile.
     """
     found = _asked(analyser.name, lambda: analyser.result(begun.place, lambda: _fetched(blob)))
     if isinstance(found, Unfinished):
         if hf.clock.now() - begun.at > settings.threshold:
-            raise TryAgain(f"{analyser.name}: the analysis has not ended within {settings.threshold}")
+            raise Lost(analyser.name, f"the analysis has not ended within {settings.threshold}")
         raise TryAgain("the service is still reading it", after=found.after, counts=False)
     try:
         analysis = bounded(found, most_pages=settings.max_pages, most_characters=settings.max_characters)
@@ -168,6 +175,8 @@ def _asked(provider: str, question: Callable[[], T]) -> T:
         raise GiveUp("its file is not there", failure_type="FILE_MISSING") from None
     except Unreadable as error:
         raise GiveUp(str(error), failure_type=error.reason) from None
+    except Lost:
+        raise
     except Trouble as error:
         raise TryAgain(str(error), after=error.after) from None
 

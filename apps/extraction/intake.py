@@ -15,8 +15,7 @@ from sqlalchemy.orm import Session
 from apps.extraction.engine import blobs, breaker, database, hf, process, settings
 from apps.extraction.library import analysis_blob
 from apps.extraction.providers import Trouble
-from apps.extraction.tables import Upload
-from holdfast import RunNotFound
+from apps.extraction.tables import DocumentRun, Upload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ def again(document_id: str) -> bool | None:
             return None
         if not _ended(document.run_id):
             return False
-        document.run_id = _submitted(session, document_id)
+        _submit(session, document)
         return True
 
 
@@ -72,8 +71,7 @@ def remove(document_id: str, *, by: str) -> bool:
         session.delete(document)
     # A job that is not told would find out by itself.
     if not _ended(document.run_id):
-        with contextlib.suppress(RunNotFound):
-            hf.cancel(document.run_id, reason="its document was deleted", by=by)
+        hf.cancel(document.run_id, reason="its document was deleted", by=by)
     for name in (document.blob, analysis_blob(document.blob)):
         with contextlib.suppress(Trouble):  # what can't be removed at this moment is collected later
             blobs.remove(name)
@@ -99,19 +97,20 @@ def _add(session: Session, document: Upload) -> None:
     if hf.clock.now() - document.created_at > settings.collect_after / 2:
         # Whoever collects files may be about to take this one for a leftover.
         raise Trouble(blobs.name, "the file took too long to be kept")
-    document.run_id = _submitted(session, document.id)
+    _submit(session, document)
+
+
+def _submit(session: Session, document: Upload) -> None:
+    """Another job for the document, in the caller's transaction."""
+    submitted = process.using(connection=session, tags={"document": document.id}).submit(document_id=document.id)
+    document.run_id = submitted.id
     session.add(document)
-
-
-def _submitted(session: Session, document_id: str) -> str:
-    return process.using(connection=session, tags={"document": document_id}).submit(document_id=document_id).id
+    session.flush()  # the document comes before what names it
+    session.add(DocumentRun(run_id=submitted.id, document_id=document.id))
 
 
 def _ended(run_id: str) -> bool:
-    try:
-        return hf.snapshot(run_id).ended
-    except RunNotFound:
-        return True  # long ago: retention has removed it
+    return hf.snapshot(run_id).ended
 
 
 def new_id(now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Layout: the lines of a page from where its words stand, and the tables and pairs that the lines make.
+"""Layout: the lines of a page from where its pieces stand, and the tables and pairs that the lines make.
 
 A line is what stands at one height; a wide gap parts it into cells. Lines whose cells stand below each other are a
 table, unless both sides are prose: then they are columns, and one is read after the other. A cell that ends with a
@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from statistics import median
 from typing import Any
 
-from apps.extraction.analysis import Cell, Pair, Table, Unreadable
+from apps.extraction.analysis import Cell, Pair, Table
 from apps.extraction.texts import clean
+from apps.pdf import Piece, pieces, text_of
 
 GAP = 1.2  # times the height of a line: wider than any space between words
 APART = 1.45  # times the usual step from line to line: another paragraph begins
@@ -25,24 +26,14 @@ SLACK = 5.0  # points that something may reach over the edge of a column: less t
 ALIGNED = 12.0  # points that the beginnings of a column's cells may differ
 LEAST_ROWS = 3
 LEAST_LINES, LEAST_CHARACTERS, LEAST_SHARE = 4, 20, 0.7  # of a column of prose: how many lines, and how full they are
-MOST_RECTS = 50_000
-_PAIR = re.compile(r"^(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
-
-
-@dataclass(frozen=True)
-class Word:
-    """A run of text and where it stands; `top` is above `bottom`, as on the page."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-    text: str
+MOST_PIECES = 50_000  # of a page; one that has more is taken as its text alone
+_CLAUSE = r"^(?:\d{1,2}(?:[.)]|(?:\.\d{1,2})+[.)]?)\s+)?"  # the number that a clause of a contract begins with
+_PAIR = re.compile(_CLAUSE + r"(?P<name>[^\W\d_][\w .,/()&'№#-]{0,59}?)\s*:\s+(?P<value>\S.*)$")
 
 
 @dataclass(frozen=True)
 class Line:
-    cells: list[Word]
+    cells: list[Piece]
 
     @property
     def height(self) -> float:
@@ -71,9 +62,14 @@ class Laid:
     pairs: list[Pair] = field(default_factory=list)
 
 
-def page(number: int, textpage: Any, *, most_characters: int) -> Laid:
-    """A page of pypdfium2's; Unreadable if it has more characters than that, or as many pieces as no page has."""
-    parts = list(_parts(_lines(list(_words(textpage, most_characters)))))
+def page(number: int, textpage: Any) -> Laid:
+    """A page of pypdfium2's, laid out; where its pieces can't be placed, its text as it stands in the file."""
+    found = pieces(textpage, most=MOST_PIECES)
+    if found is None:
+        lines = [Line([Piece(plain, 0, 0, 0, 0)]) for plain in clean(text_of(textpage)).splitlines() if plain.strip()]
+        text = "\n".join(line.text for line in lines)
+        return Laid(number=number, text=text, pairs=list(_pairs(number, lines)))
+    parts = list(_parts(_lines([one for piece in found if (one := _plain(piece)).text])))
     return Laid(
         number=number,
         text="\n\n".join(_text(lines) for lines in parts),
@@ -82,23 +78,13 @@ def page(number: int, textpage: Any, *, most_characters: int) -> Laid:
     )
 
 
-def _words(textpage: Any, most_characters: int) -> Iterator[Word]:
-    pieces, characters = textpage.count_rects(), 0
-    if pieces > MOST_RECTS:
-        raise Unreadable("TOO_LONG", f"a page of it has more than {MOST_RECTS} pieces of text")
-    for number in range(pieces):
-        left, bottom, right, top = textpage.get_rect(number)
-        text = " ".join(clean(textpage.get_text_bounded(left, bottom, right, top)).split())
-        characters += len(text)
-        if characters > most_characters:
-            raise Unreadable("TOO_LONG", "it has more characters than are read")
-        if text:
-            yield Word(left, bottom, right, top, text)
+def _plain(piece: Piece) -> Piece:
+    return replace(piece, text=" ".join(clean(piece.text).split()))
 
 
-def _lines(words: Sequence[Word]) -> list[Line]:
+def _lines(words: Sequence[Piece]) -> list[Line]:
     """From the top of the page down; words whose middles are at one height stand on one line."""
-    rows: list[list[Word]] = []
+    rows: list[list[Piece]] = []
     for word in sorted(words, key=lambda word: -(word.top + word.bottom)):
         middle = (word.top + word.bottom) / 2
         last = rows[-1][0] if rows else None
@@ -109,18 +95,17 @@ def _lines(words: Sequence[Word]) -> list[Line]:
     return [Line(_cells(sorted(row, key=lambda word: word.left))) for row in rows]
 
 
-def _cells(words: Sequence[Word]) -> list[Word]:
-    cells: list[Word] = []
+def _cells(words: Sequence[Piece]) -> list[Piece]:
+    cells: list[Piece] = []
     for word in words:
         last = cells[-1] if cells else None
         if last is not None and word.left - last.right < GAP * max(last.top - last.bottom, 1.0):
-            joined = (
-                last.text
-                if word.text in last.text[-len(word.text) :] and word.left < last.right
-                else f"{last.text} {word.text}"
-            )
-            cells[-1] = Word(
-                last.left, min(last.bottom, word.bottom), max(last.right, word.right), max(last.top, word.top), joined
+            cells[-1] = Piece(
+                f"{last.text} {word.text}",
+                last.left,
+                min(last.bottom, word.bottom),
+                max(last.right, word.right),
+                max(last.top, word.top),
             )
         else:
             cells.append(word)

@@ -40,6 +40,7 @@ CANDIDATES = 200  # passages that are looked at more closely
 LOOK_AROUND = "set local hnsw.ef_search = 400"  # how far pgvector's index looks around; not less than the candidates
 ID = 32  # characters of a document's id: names of what is kept beside its file begin with it
 PART = 500  # names that one statement asks for
+JOBS_TOLD = 100  # of one document
 UNDER_WAY = ("PENDING", "PROCESSING")
 
 
@@ -77,7 +78,7 @@ class Job:
     id: str
     document_id: str
     status: str
-    attempts: int | None
+    attempts: int
     started_at: datetime | None
     completed_at: datetime | None
     failure_type: str | None
@@ -173,6 +174,12 @@ class Library:
             jobs = _jobs(session, [document_id])
         return None if document is None or document_id not in jobs else (document, jobs[document_id])
 
+    def jobs(self, document_id: str) -> list[Job]:
+        """The jobs of a document, the newest first; of very many the newest."""
+        with self._database.read() as session:
+            wanted = select(JOBS).where(JOBS.c.document_id == document_id).order_by(JOBS.c.id.desc()).limit(JOBS_TOLD)
+            return [Job(**row._mapping) for row in session.execute(wanted)]
+
     def count(self) -> int:
         with self._database.read() as session:
             return session.scalar(select(func.count()).select_from(Upload)) or 0
@@ -254,8 +261,9 @@ class Library:
 
 
 def _jobs(session: Session, document_ids: Sequence[str]) -> dict[str, Job]:
-    """The jobs of these documents, from the view that anyone may read."""
-    rows = session.execute(select(JOBS).where(JOBS.c.document_id.in_(document_ids))).all() if document_ids else ()
+    """The newest jobs of these documents, from the view that anyone may read."""
+    wanted = select(JOBS).join(Upload, Upload.run_id == JOBS.c.id).where(Upload.id.in_(document_ids))
+    rows = session.execute(wanted).all() if document_ids else ()
     return {row.document_id: Job(**row._mapping) for row in rows}
 
 

@@ -13,12 +13,12 @@ import signal
 import sys
 
 import pypdfium2 as pdfium
-from pypdfium2 import raw
 
 from apps.extraction import layout
 from apps.extraction.analysis import Analysis, Page, Unreadable
 from apps.extraction.providers.reading import REFUSED
 from apps.extraction.texts import clean
+from apps.pdf import CanNotOpen, open_pdf
 
 MEMORY = 2_000_000_000
 PR_SET_PDEATHSIG = 1
@@ -52,7 +52,7 @@ def read(document: bytes, *, most_pages: int, most_characters: int) -> Analysis:
         try:
             page = opened[number - 1]
             textpage = page.get_textpage()
-            laid.append(layout.page(number, textpage, most_characters=most_characters - characters))
+            laid.append(layout.page(number, textpage))
         except pdfium.PdfiumError:
             raise Unreadable("UNREADABLE", f"page {number} can't be read") from None
         characters += len(laid[-1].text)
@@ -75,13 +75,9 @@ def _open(document: bytes) -> pdfium.PdfDocument:
     if b"%PDF-" not in document[:1024]:
         raise Unreadable("NOT_A_PDF", "it does not begin as a PDF does")
     try:
-        return pdfium.PdfDocument(document)
-    except pdfium.PdfiumError as error:
-        if raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD or "password" in str(error).lower():
-            raise Unreadable("ENCRYPTED", "it needs a password") from None
-        if b"%%EOF" not in document[-2048:]:
-            raise Unreadable("TRUNCATED", "it ends too early") from None
-        raise Unreadable("UNREADABLE", "its structure is broken") from None
+        return open_pdf(document)
+    except CanNotOpen as error:
+        raise Unreadable("UNREADABLE" if error.fault == "DAMAGED" else error.fault, str(error)) from None
 
 
 def _refuse(reason: str, said: str) -> int:

@@ -16,16 +16,13 @@ STATUS: dict[str, Status] = {"PENDING": "Processing", "PROCESSING": "Processing"
 
 
 class JobView(BaseModel):
-    """A row of `document_processing_jobs`; `attempts` counts those that failed.
-
-    Some time after its end a job's times and attempts are forgotten, and only how it ended is known.
-    """
+    """A row of `document_processing_jobs`; `attempts` counts those that failed."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
     status: JobStatus
-    attempts: int | None
+    attempts: int
     started_at: datetime | None
     completed_at: datetime | None
     failure_type: str | None = Field(description="Why it failed, in a word: ENCRYPTED, TOO_SLOW, ERROR …")
@@ -72,6 +69,7 @@ class ChunkView(BaseModel):
 class DocumentDetail(DocumentView):
     """A document with what was read in it; of many passages the first ones, `?after=` has those after a number."""
 
+    jobs: list[JobView] = Field(description="Each time that it was read, the newest first; of very many the newest.")
     fields: list[FieldView]
     passages: int = Field(description="How many passages it has.")
     chunks: list[ChunkView]
@@ -104,9 +102,12 @@ def document_of(document: Upload, job: Job) -> DocumentView:
     return DocumentView(**_common(document, job))
 
 
-def detail_of(document: Upload, job: Job, *, fields: list[Any], chunks: list[Any], passages: int) -> DocumentDetail:
+def detail_of(
+    document: Upload, job: Job, *, jobs: list[Job], fields: list[Any], chunks: list[Any], passages: int
+) -> DocumentDetail:
     return DocumentDetail(
         **_common(document, job),
+        jobs=[JobView.model_validate(each) for each in jobs],
         passages=passages,
         fields=[FieldView.model_validate(field) for field in fields],
         chunks=[ChunkView.model_validate(chunk) for chunk in chunks],

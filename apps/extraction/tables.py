@@ -1,6 +1,7 @@
 """Tables: what extraction keeps beside the engine's runs, in the same database.
 
     uploads ──▶ document_fields, document_chunks      written all at once, with the outcome of the run that read it
+            ──▶ document_runs ──▶ the engine's runs   one for each time that it is read; none is removed by retention
 
 `documents` and `document_processing_jobs` are views of these and of the engine's own tables: how a document stands is
 said in one place only.
@@ -56,7 +57,7 @@ class Base(DeclarativeBase):
 class Upload(Base):
     """A file that someone sent. `name` is what they called it, and is only ever shown; its bytes lie under `blob`.
 
-    `run_id` is its job, `embedding` the middle of its passages' vectors, `embedded_by` the model that made them.
+    `run_id` is its newest job, `embedding` the middle of its passages' vectors, `embedded_by` the model that made them.
     """
 
     __tablename__ = "uploads"
@@ -72,6 +73,15 @@ class Upload(Base):
     pages: Mapped[int | None]
     embedding: Mapped[list[float] | None] = mapped_column(deferred=True)
     embedded_by: Mapped[str | None] = mapped_column(String(100))
+
+
+class DocumentRun(Base):
+    """A run that reads a document, or has read it."""
+
+    __tablename__ = "document_runs"
+
+    run_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    document_id: Mapped[str] = mapped_column(ForeignKey("uploads.id", ondelete="CASCADE"), index=True)
 
 
 class DocumentField(Base):

@@ -1,8 +1,9 @@
 """Views: `documents` and `document_processing_jobs`, for anyone who speaks SQL.
 
-A document's job is its run, seen in the words of this application. `attempts` counts what failed: an attempt that is
-under way, or that went well, is none. `error_log` is what each of them said, in their order. A document outlives its
-run, which retention removes some time after its end: what is known then is whether something was read in it.
+A document's job is a run, seen in the words of this application; a document that was read again has several, and the
+newest says how it stands. `attempts` counts what failed: an attempt that is under way, or that went well, is none.
+`error_log` is what each of them said, in their order. No retention removes these runs (`audit=True`), so a job is there
+as long as its document.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LOGS = {
             else 'its worker was lost: ' || json_extract(e.data, '$.because')
         end as line
         from %(prefix)sevents e
-        where e.run_id = u.run_id
+        where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'TryLater')
         order by e.id
     ))""",
@@ -35,7 +36,7 @@ LOGS = {
             else 'its worker was lost: ' || (e.data::json ->> 'because')
         end as line
         from %(prefix)sevents e
-        where e.run_id = u.run_id
+        where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'TryLater')
     ) told)""",
 }
@@ -48,12 +49,12 @@ TOGETHER = {
 JOBS = """
 create view document_processing_jobs as
 select
-    u.run_id as id,
-    u.id as document_id,
+    d.run_id as id,
+    d.document_id as document_id,
     case
         when r.state = 'queued' then 'PENDING'
         when r.state = 'running' then 'PROCESSING'
-        when r.state = 'succeeded' or r.id is null and u.pages is not null then 'COMPLETED'
+        when r.state = 'succeeded' then 'COMPLETED'
         else 'FAILED'
     end as status,
     case when r.state in ('running', 'succeeded') then r.tries - 1 else r.tries end as attempts,
@@ -61,8 +62,8 @@ select
     r.finished_at as completed_at,
     r.failure_type as failure_type,
     {together} as error_log
-from uploads u
-left join %(prefix)srun r on r.id = u.run_id
+from document_runs d
+join %(prefix)srun r on r.id = d.run_id
 """
 
 DOCUMENTS = """
@@ -71,12 +72,12 @@ select
     u.id, u.name, u.size, u.sha256, u.blob, u.created_at, u.created_by, u.pages,
     case
         when r.state in ('queued', 'running') then 'Processing'
-        when r.state = 'succeeded' or r.id is null and u.pages is not null then 'Processed'
+        when r.state = 'succeeded' then 'Processed'
         else 'Failed'
     end as status,
     u.embedding, u.embedded_by
 from uploads u
-left join %(prefix)srun r on r.id = u.run_id
+join %(prefix)srun r on r.id = u.run_id
 """
 
 WIDTH = "alter table document_chunks alter column embedding type vector(%(dimensions)d)"

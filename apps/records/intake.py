@@ -32,13 +32,16 @@ class Taken:
 
 
 def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
-    """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known.
+    """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known, or is called a
+    PDF and is none.
 
     The file comes first: a document without one would be worse than a file without a document, which is collected.
     """
     kind: Kind | None = kind_of(path)
     if kind is None:
         raise NotTaken(f"{name!r} is neither PDF, DOCX, EML nor text")
+    if kind != "pdf" and name.lower().endswith(".pdf"):
+        raise NotTaken(f"{name!r} is called a PDF and is none")
     size = path.stat().st_size
     blobs.put(path, sha256)
     now = hf.clock.now()

@@ -1,6 +1,6 @@
 """Holdfast: background work that starts once, survives a crash and can be explained, on the database you already have.
 
-Only this module, `holdfast.client`, `holdfast.testing` and `holdfast.web` are public.
+Only this module, `holdfast.client`, `holdfast.django`, `holdfast.testing` and `holdfast.web` are public.
 """
 
 from holdfast.app import Holdfast
@@ -29,8 +29,10 @@ from holdfast.errors import (
     NoFingerprint,
     NotAllowed,
     NotCommitted,
+    NotGuarded,
     NotSerialisable,
     NotSignedIn,
+    NoWorker,
     PassExists,
     PassNotFound,
     PipelineNotFound,
@@ -46,6 +48,7 @@ from holdfast.errors import (
     ServerUnavailable,
     SlotTaken,
     StageNotDone,
+    StepNotFound,
     StillRunning,
     StoreBusy,
     StoreRefused,
@@ -58,6 +61,7 @@ from holdfast.errors import (
     WorkerExists,
     WorkerNotFound,
     WrongConnection,
+    WrongDatabase,
     WrongSqliteLibrary,
 )
 from holdfast.events import Event, Events
@@ -117,8 +121,10 @@ __all__ = [
     "LeaseLost",
     "News",
     "NoFingerprint",
+    "NoWorker",
     "NotAllowed",
     "NotCommitted",
+    "NotGuarded",
     "NotSerialisable",
     "NotSignedIn",
     "Operation",
@@ -152,6 +158,7 @@ __all__ = [
     "Snapshot",
     "StageInfo",
     "StageNotDone",
+    "StepNotFound",
     "StillRunning",
     "StoreBusy",
     "StoreRefused",
@@ -168,6 +175,7 @@ __all__ = [
     "WorkerExists",
     "WorkerNotFound",
     "WrongConnection",
+    "WrongDatabase",
     "WrongSqliteLibrary",
     "__version__",
     "fingerprint",

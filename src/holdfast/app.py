@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
 from holdfast.errors import InvalidSetting
+from holdfast.threads import Threads
 from holdfast.worker.worker import Role, Worker
 
 if TYPE_CHECKING:
@@ -28,23 +28,34 @@ class Holdfast(engine.Holdfast):
         exclusive: str | None = None,
         drain: bool = False,
         role: Role = "both",
+        schedules: bool | None = None,
     ) -> Worker:
         """A worker of this process: `with hf.worker(): …`, or `.start()` and `.stop()`.
 
         Not told its queues, it serves those of the settings, and those of the application's builds. It orchestrates,
-        too, unless its role says otherwise.
+        too, unless its role says otherwise. It claims slots of schedules as `schedules` says, or else the setting.
         """
-        return Worker(self, queues=queues, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
+        return Worker(
+            self,
+            queues=queues,
+            concurrency=concurrency,
+            exclusive=exclusive,
+            drain=drain,
+            role=role,
+            schedules=schedules,
+        )
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
         """`FastAPI(lifespan=hf.lifespan)`: a worker runs from the application's start to its end."""
         worker = self.worker()
-        await asyncio.to_thread(worker.start)
+        # A thread of its own: while the worker stops, its async jobs may need all others.
+        threads = Threads("holdfast-lifespan", limit=1)
+        await threads.run(worker.start)
         try:
             yield
         finally:
-            await asyncio.to_thread(worker.stop)
+            await threads.run(worker.stop)
 
     def router(
         self,

@@ -1,21 +1,26 @@
 """Codec: values to JSON text and back, and instants to text that sorts.
 
-`check` decides what may be stored: what passes it can be read back by every store and every reader. What is in the
-database may still be damaged: `load` raises Unreadable for it, and `Reading` decodes a row for a list, which shows
-such a value as "unreadable: …" instead of failing.
+`check` decides which JSON text may be stored: what passes it can be read back by every store and every reader.
+`difference` decides whether a value comes back from its text as it went in. What is in the database may still be
+damaged: `load` raises Unreadable for it, and `Reading` decodes a row for a list, which shows such a value as
+"unreadable: …" instead of failing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import pydantic_core
+from pydantic import BaseModel
 
 from holdfast.errors import InvalidArguments, NotSerialisable, Unreadable
 
@@ -39,7 +44,7 @@ def rows(values: list[Any], columns: tuple[str, ...], instant: Callable[[datetim
 def dump(value: object, *, what: str) -> str:
     """JSON text for a value that can be stored, or NotSerialisable."""
     try:
-        text = pydantic_core.to_json(value, inf_nan_mode="constants", by_alias=False).decode()
+        text = pydantic_core.to_json(value, inf_nan_mode="constants", bytes_mode="base64", by_alias=False).decode()
     except NOT_JSON as error:
         raise not_json(error, what=what) from error
     return check(text, what=what)
@@ -63,6 +68,14 @@ def check(text: str, *, what: str) -> str:
     if storable(text) and not ("\\u0000" in text and _ENCODED_NUL.search(text)):
         return text
     raise NotSerialisable(f"{what} can't be stored: a text in it contains NUL (\\u0000) or half a character (\\ud800)")
+
+
+def difference(value: object, again: object) -> str | None:
+    """How a value that was read back differs from the one that was stored, by the names of types; None if it does not.
+
+    Two aware datetimes of the same instant do not differ.
+    """
+    return None if _equal(value, again) else _first_difference(value, again, "")
 
 
 def load(text: str) -> Any:
@@ -182,8 +195,8 @@ def digest(*parts: str | None, size: int = 8) -> str:
 
 _HALF = re.compile("[\ud800-\udfff]")
 _ENCODED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # after an odd number of backslashes
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
-_BRACKET = re.compile(r"[\[\]{}]")
+_LEVELS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
+_NO_BRACKETS = bytes(set(range(256)) - _LEVELS.keys())
 
 
 def _too_deep(what: str) -> NotSerialisable:
@@ -193,12 +206,59 @@ def _too_deep(what: str) -> NotSerialisable:
 def _is_too_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
-    level = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        level += 1 if bracket in "[{" else -1
-        if level > MAX_DEPTH:
-            return True
-    return False
+    quotes = text.replace("\\\\", "").replace('\\"', "")  # only those that begin or end a text
+    outside = "".join(quotes.split('"')[::2])
+    brackets = outside.encode("ascii", "ignore").translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > MAX_DEPTH
+
+
+def _equal(value: object, again: object) -> bool:
+    try:
+        return bool(value == again)
+    except Exception:  # of a type whose comparison is of another kind, such as an array's
+        return False
+
+
+def _first_difference(value: object, again: object, path: str) -> str | None:
+    """The first part that differs. Containers are compared part by part: Python calls a datetime that falls into the
+    repeated hour of a time zone unequal to the same instant in any other zone."""
+    if _equal(value, again) or _same_instant(value, again):
+        return None
+    where = path or "it"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{where} is {value}, a float that JSON does not have"
+    if type(value) is not type(again):
+        return f"{where} is of type {type(value).__name__} and would come back as {type(again).__name__}"
+    parts, found = _parts(value), _parts(again)
+    if parts is None or found is None:
+        return f"{where} is of type {type(value).__name__} and would not come back equal"
+    if (lost := next((key for key in parts if key not in found), None)) is not None:
+        return f"{where} has a key of type {type(lost).__name__}, which would not come back"
+    if len(parts) != len(found):
+        return f"{where} is of type {type(value).__name__} and would come back with other parts"
+    inner = (_first_difference(part, found[key], f"{path}[{_beginning(key)}]") for key, part in parts.items())
+    return next((told for told in inner if told is not None), None)
+
+
+def _same_instant(value: object, again: object) -> bool:
+    both = isinstance(value, datetime) and isinstance(again, datetime)
+    if not both or value.utcoffset() is None or again.utcoffset() is None:  # type: ignore[attr-defined]
+        return False
+    return value.astimezone(UTC) == again.astimezone(UTC)  # type: ignore[attr-defined, no-any-return]
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    """What a container, a model or a plain object consists of; None where its own comparison has the last word."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list | tuple):
+        return dict(enumerate(value))
+    if isinstance(value, BaseModel):
+        return {**value.__dict__, **(value.__pydantic_extra__ or {}), **(value.__pydantic_private__ or {})}
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
+    compares_itself = any("__eq__" in vars(kind) for kind in type(value).__mro__[:-1])
+    return vars(value) if not compares_itself and hasattr(value, "__dict__") else None
 
 
 def _beginning(text: object) -> str:

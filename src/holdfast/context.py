@@ -90,13 +90,21 @@ class Context(ABC):
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `fn` and remember its result, or give back the result that an earlier attempt remembered.
 
-        The value that comes back has been through JSON, the first time too. A step that fails is tried again as the
+        Both are equal: a result that would not come back from JSON as it went in fails the run, without another
+        attempt. Annotate `fn` if it returns more than plain JSON. A step that fails is tried again as the
         job's Retry says. `fn` may be an async function: then await what this returns.
         """
 
     @abstractmethod
+    def forget(self, name: str) -> None:
+        """Forget the result of a step that has turned out to be useless, or raise StepNotFound.
+
+        The next use of its name, in this attempt or a later one, calls its function again.
+        """
+
+    @abstractmethod
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Tell how far the work is. Cheap: what is told too often is dropped."""
+        """Tell how far the work is. Cheap: what is told too often is dropped, but never the last of an attempt."""
 
     @overload
     def artifact(  # type: ignore[overload-overlap]

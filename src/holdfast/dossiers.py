@@ -7,23 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast import events, reasons
+from holdfast import steps as run_steps
 from holdfast.events import Event
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
+from holdfast.steps import StepTimes
 from holdfast.store.transaction import Transaction
 
 EVENTS, STEPS, KIN = 500, 300, 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimes:
-    """A finished step, without what it came to."""
-
-    name: str
-    attempt: int
-    tries: int
-    started_at: datetime
-    finished_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +66,13 @@ def of(tx: Transaction, run_id: str) -> Dossier:
     """All of it, or RunNotFound."""
     why = reasons.why(tx, run_id)
     recorded = events.last(tx, run_id, limit=EVENTS + 1)
-    steps = tx.all("find_told_steps", run_id=run_id, attempt=0, number=0, limit=STEPS + 1)
+    steps = run_steps.done(tx, run_id, limit=STEPS + 1)
     kin = _kin(tx, why.run)
     return Dossier(
         why=why,
         recorded=tuple(recorded[-EVENTS:]),
         earlier=len(recorded) > EVENTS,
-        steps=tuple(StepTimes(**{name: row[name] for name in StepTimes.__slots__}) for row in steps[:STEPS]),
+        steps=tuple(steps[:STEPS]),
         more_steps=len(steps) > STEPS,
         kin=tuple(kin[:KIN]),
         more_kin=len(kin) > KIN,

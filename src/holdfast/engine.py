@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -13,6 +14,7 @@ from holdfast import (
     clearing,
     inspections,
     outages,
+    runs,
     settings,
     stores,
 )
@@ -38,7 +40,7 @@ from holdfast.doors.workers import Workers
 from holdfast.errors import InvalidPolicy
 from holdfast.handles import Run, RunLike, id_of
 from holdfast.ids import Ids
-from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name
+from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name, refuse_import
 from holdfast.options import KeySpec, Options, as_duration, checked_policy, is_number
 from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
@@ -53,6 +55,7 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.submitting import Submitter
 from holdfast.uniques import Unique
+from holdfast.waiters import Waiter
 from holdfast.wakeups import Wakeups
 
 R = TypeVar("R")
@@ -94,11 +97,13 @@ class Holdfast(Looking, Upkeep):
         self.scheduled: dict[str, Schedule] = {}
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
-        self._store: Store = stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids)
-        self.wakeups = Wakeups(self._store.announce if self._store.dialect.announces else None)
-        self._store.on_commit = self.wakeups.committed
+        self.wakeups = Wakeups()
+        self.waiter = Waiter(
+            lambda run_ids: self.store.once(lambda tx: runs.over(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: runs.find(tx, run_ids), write=False),
+        )
+        self.wakeups.listen(self.waiter.ended)
         self.counting = Counting(self.clock)
-        self._store.on_counted = self.counting.add_all
         self.polls: dict[str, float] = {}
         """Each worker of this process, and when it last looked for work and the database answered (`clock.elapsed`)."""
         self._submitter = Submitter(self)
@@ -121,6 +126,17 @@ class Holdfast(Looking, Upkeep):
         self.workers = Workers(self)
         if self.settings.max_queued is not None:
             self._limits.add("*", Limits(max_queued=self.settings.max_queued))
+        self._open(engine)
+
+    def _open(self, engine: Any) -> None:
+        """Choose the database; nothing connects yet."""
+        self._use(stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids))
+
+    def _use(self, store: Store) -> None:
+        store.on_commit = self.wakeups.committed
+        store.on_counted = self.counting.add_all
+        self.wakeups.announce_by(store.announce if store.dialect.announces else None)
+        self._store = store
 
     # What runs are made of
 
@@ -323,7 +339,6 @@ class Holdfast(Looking, Upkeep):
         return self.store.read(verb)
 
     def close(self) -> None:
-        self._submitter.close()
         self.counting.flush(self._store, at_once=True)
         self.wakeups.close()
         self._store.close()
@@ -335,10 +350,18 @@ class Holdfast(Looking, Upkeep):
         self.close()
 
     def call_inline(self, job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a job's function in the caller's own thread, without a run."""
+        """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
         from holdfast.inline import InlineContext
 
+        refuse_import(f"runs {job.name}")
         given = job.arguments.named(args, kwargs)
         if job.arguments.context_name is not None:
             given[job.arguments.context_name] = InlineContext(job, now=self.clock.now(), retry=job.options.policy.retry)
-        return job.fn(**given)
+        value = job.fn(**given)
+        return self._acalled(job, value) if inspect.iscoroutine(value) else self._called(job, value)
+
+    def _called(self, job: Job[..., Any], value: Any) -> Any:
+        return job.encode_result(value, max_bytes=self.settings.max_result_bytes)[1]
+
+    async def _acalled(self, job: Job[..., Any], value: Awaitable[Any]) -> Any:
+        return self._called(job, await value)

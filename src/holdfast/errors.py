@@ -30,6 +30,12 @@ class JobExists(HoldfastError):
     code = "job_exists"
 
 
+class NotGuarded(HoldfastError):
+    """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
+
+    code = "not_guarded"
+
+
 class UnknownJob(HoldfastError):
     """No function is registered under that job name here."""
 
@@ -181,10 +187,22 @@ class StillRunning(HoldfastError):
     code = "still_running"
 
 
+class NoWorker(HoldfastError):
+    """No live worker would run that slot, so it can't be claimed by hand."""
+
+    code = "no_worker"
+
+
 class DuplicateStep(HoldfastError):
     """A step name was used twice in one run."""
 
     code = "duplicate_step"
+
+
+class StepNotFound(HoldfastError):
+    """The run remembers no step of that name."""
+
+    code = "step_not_found"
 
 
 class ArtifactNotFound(HoldfastError):
@@ -224,7 +242,7 @@ class BackupFailed(HoldfastError):
 
 
 class StoreBusy(HoldfastError):
-    """The database is locked by someone else; nothing was written, try again."""
+    """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
 
     code = "store_busy"
 
@@ -254,6 +272,15 @@ class WrongConnection(HoldfastError):
     """The connection given to join can't be used: it is to another database, or its transaction can't serve."""
 
     code = "wrong_connection"
+
+
+class WrongDatabase(HoldfastError):
+    """A test would use another database than the framework's test database, or the framework has changed databases.
+
+    Nothing was written.
+    """
+
+    code = "wrong_database"
 
 
 class WrongSqliteLibrary(HoldfastError):

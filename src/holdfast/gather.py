@@ -11,10 +11,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from holdfast.errors import StoreUnavailable
+from holdfast.threads import Threads
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,13 +24,13 @@ B = TypeVar("B")
 class Gather(Generic[A, B]):
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], *, limit: int = 1000) -> None:
         self._work, self._limit = work, limit
+        self._threads = Threads("holdfast-gather", limit=1)
         self._start()
 
     def _start(self) -> None:
         self._pid = os.getpid()
         self._waiting: deque[tuple[A, Future[B]]] = deque()
         self._floor = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
 
     def do(self, item: A) -> B:
         """The answer for this item, or its error."""
@@ -43,15 +44,8 @@ class Gather(Generic[A, B]):
     async def ado(self, item: A) -> B:
         """`do` for async callers: the event loop goes on while a thread of ours commits."""
         future = self._join(item)
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="holdfast-gather")
-        self._executor.submit(self._serve_with_the_floor)
+        self._threads.submit(self._serve_with_the_floor)
         return await asyncio.wrap_future(future)
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False)
-            self._executor = None
 
     def _join(self, item: A) -> Future[B]:
         if self._pid != os.getpid():

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from holdfast import codec
-from holdfast.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound, ServerUnavailable, StoreUnavailable
+from holdfast.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound
 from holdfast.events import Event
 from holdfast.jobs import Job
 from holdfast.options import as_duration
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
+from holdfast.waiters import AWAY, FIRST, Answer
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
 
 R = TypeVar("R")
+
+LOOK_AT_CLOCK = 1.0  # seconds after which a caller that waits looks whether its time is over
 
 
 class Run(Generic[R]):
@@ -47,33 +51,61 @@ class Run(Generic[R]):
 
     def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait for the run to end and give its result; RunFailed if it has none, ResultTimeout if it takes too long."""
-        limit = as_duration(timeout)
-        bell = threading.Event()
-        leave = self._hf.wakeups.listen(lambda rung, ended: bell.set() if self.id in ended else None)
-        started = self._hf.clock.elapsed()
-        try:
-            pause = 0.01
+        limit, elapsed, waiter = as_duration(timeout), self._hf.clock.elapsed, self._hf.waiter
+        give_up_at = math.inf if limit is None else elapsed() + limit.total_seconds()
+        bell, shared = threading.Event(), False
+        with waiter.watch(self.id, lambda _: bell.set(), reads=False) as watch:
             while not self._ended():
-                left = None if limit is None else limit.total_seconds() - (self._hf.clock.elapsed() - started)
-                if left is not None and left <= 0:
-                    state = self._snapshot.state if self._snapshot is not None else "not to be seen"
-                    raise ResultTimeout(f"run {self.id} is still {state} after {limit}")
-                bell.wait(pause if left is None else min(pause, left))
-                pause = min(pause * 1.5, 0.25)
-        finally:
-            leave()
+                if elapsed() >= give_up_at:
+                    raise self._timed_out(limit)
+                if shared:
+                    waiter.look_soon(watch)
+                    while not bell.wait(min(LOOK_AT_CLOCK, max(0.0, give_up_at - elapsed()))):
+                        if elapsed() >= give_up_at:
+                            break
+                else:
+                    bell.wait(min(FIRST, max(0.0, give_up_at - elapsed())))  # many runs end that soon
+                bell.clear()
+                shared = True
         return self._outcome()
 
     def _ended(self) -> bool:
-        """Whether it has ended, as far as the database, or the server, can be asked: one that is away is waited for."""
+        """Whether it has ended. A database or a server that is away is waited for."""
         try:
             return self.refresh().snapshot.ended
-        except (StoreUnavailable, ServerUnavailable):
+        except AWAY:
             return False
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
-        """`result` for async callers."""
-        return await asyncio.to_thread(self.result, timeout)
+        """`result` for async callers. Waiting takes no thread, and cancelling it leaves nothing behind."""
+        limit, loop = as_duration(timeout), asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+
+        def tell(found: Answer) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, found)
+
+        def settle(found: Answer) -> None:
+            if not answer.done():
+                answer.set_result(found)
+
+        with self._hf.waiter.watch(self.id, tell, reads=True) as watch:
+            self._hf.waiter.look_now(watch)
+            await asyncio.wait([answer], timeout=None if limit is None else limit.total_seconds())
+            if not answer.done():
+                self._hf.waiter.look_now(watch, last=True)
+            found = await answer
+        with self._told():
+            if isinstance(found, Exception):
+                raise found
+        self._snapshot = found or self._snapshot
+        if found is None or not found.ended:
+            raise self._timed_out(limit)
+        return self._outcome()
+
+    def _timed_out(self, limit: timedelta | None) -> ResultTimeout:
+        state = self._snapshot.state if self._snapshot is not None else "not to be seen"
+        return ResultTimeout(f"run {self.id} is still {state} after {limit}")
 
     def cancel(self, *, reason: str = "cancelled") -> str:
         """End it if it has not started; ask it to stop if it runs. Its state afterwards."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast import children
+from holdfast.arguments import shape_of
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
 from holdfast.depots import making
@@ -50,7 +51,7 @@ class InlineContext(Context):
             again_of=None,
         )
         self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{job.name}"), {})
-        self._retry, self._kept = retry, Kept(now)
+        self._job, self._retry, self._kept = job, retry, Kept(now)
         self._numbers, self._ended = itertools.count(1), dict[str, Any]()
 
     @property
@@ -62,13 +63,28 @@ class InlineContext(Context):
 
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         check_name(name, what="a step's name", max_length=MAX_KEY)
+        if inspect.iscoroutinefunction(fn):
+            return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
         for left in range(self._retry.steps - 1, -1, -1):
             try:
-                return fn(*args, **kwargs)
+                value = fn(*args, **kwargs)
             except Exception as error:
-                if not left or not self._retry.applies_to(error) or inspect.iscoroutinefunction(fn):
+                if not left or not self._retry.applies_to(error):
                     raise
+                continue
+            return self._checked(name, fn, value)  # type: ignore[no-any-return]
         raise AssertionError
+
+    async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        return self._checked(name, fn, await fn(*args, **kwargs))
+
+    def _checked(self, name: str, fn: Callable[..., Any], value: Any) -> Any:
+        """A step's result as a later attempt of a run would get it."""
+        limit = self._job.hf.settings.max_result_bytes
+        return shape_of(fn).encode(value, what=f"the result of step {name!r}", max_bytes=limit)[1]
+
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)  # nothing is remembered that could be forgotten
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         self.log.info("progress %s/%s %s", done, total, note)
@@ -92,7 +108,8 @@ class InlineContext(Context):
         return answers
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
-        return None  # there is no run whose end could be written
+        # There is no run whose end could be written.
+        self._job.arguments.encode_finish(result, max_bytes=self._job.hf.settings.max_result_bytes)
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._kept, name, content)

@@ -112,7 +112,7 @@ def story(tx: Transaction, run_id: str) -> list[Event]:
     """Everything that happened to a run, in order: what was recorded, and what the rows themselves prove."""
     run = runs.get(tx, run_id)
     told = [event for _, event in events.of(tx, run_id, limit=100_000)]
-    told += _proved(run, told, steps.of(tx, run_id))
+    told += _proved(run, told, steps.done(tx, run_id, limit=100_000))
     return sorted(told, key=lambda event: _moment(run, event))
 
 
@@ -129,6 +129,7 @@ _ORDER = {
     "RUN_STARTED": 1,
     "STEP_STARTED": 2,
     "STEP_RETRIED": 2,
+    "STEP_FORGOTTEN": 2,
     "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
     "RUN_RETRIED": 6,
     "RUN_PUT_OFF": 6,
@@ -138,7 +139,7 @@ _ORDER = {
 _ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED"), 7)
 
 
-def _proved(run: Snapshot, told: list[Event], finished: list[steps.Step]) -> Iterator[Event]:
+def _proved(run: Snapshot, told: list[Event], finished: list[steps.StepTimes]) -> Iterator[Event]:
     yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
     for event in told:
         if event.kind in news.ENDS_AN_ATTEMPT and (start := news.start_of(event)) is not None:

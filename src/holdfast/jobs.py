@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec,
 from holdfast import codec, spelling
 from holdfast.arguments import Arguments
 from holdfast.context import Context
-from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, UnknownJob
+from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, NotGuarded, UnknownJob
 from holdfast.options import (
     MAX_NAME,
     KeySpec,
@@ -27,6 +28,7 @@ from holdfast.options import (
     needs,
     rated,
 )
+from holdfast.redaction import is_ours
 from holdfast.submissions import Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
@@ -44,14 +46,48 @@ Isolation = Literal["thread", "async", "process"]
 SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
 
 
+_imported: str | None = None
+
+
+@contextlib.contextmanager
+def importing(place: str) -> Iterator[None]:
+    """Have `refuse_import` refuse, in every thread, while a program is imported for its jobs alone."""
+    global _imported
+    before, _imported = _imported, place
+    try:
+        yield
+    finally:
+        _imported = before
+
+
+def refuse_import(what: str) -> None:
+    """Raise NotGuarded, with the line of the user's code, while a program is only imported."""
+    if _imported is None:
+        return
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    raise NotGuarded(
+        f"{frame.f_code.co_filename} line {frame.f_lineno} {what} while {_imported}; "
+        'put this below: if __name__ == "__main__":'
+    )
+
+
 class Job(Generic[P, R]):
     """A job of one Holdfast. Calling it runs the function here and now; `submit` has a worker run it."""
 
     def __init__(
-        self, hf: Holdfast, fn: Callable[..., Any], *, name: str, options: Options, isolation: Isolation
+        self,
+        hf: Holdfast,
+        fn: Callable[..., Any],
+        *,
+        name: str,
+        options: Options,
+        isolation: Isolation,
+        types: Mapping[str, Any] | None = None,
     ) -> None:
         self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
-        self.arguments = Arguments(fn, job=name)
+        self.arguments = Arguments(fn, job=name, types=types)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         check_key(options.key, self.arguments.names, name)
         check_key(options.rate_key, self.arguments.names, name, what="rate_key")
@@ -147,6 +183,10 @@ class Job(Generic[P, R]):
             return self.arguments.decode(
                 codec.dump(self.migrate_arguments(codec.load(text)), what="migrated arguments")
             )
+
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        """JSON text of a run's result and the value that comes back from it, or a clear error."""
+        return self.arguments.encode_result(value, max_bytes=max_bytes)
 
     def submission(
         self,

@@ -1,7 +1,8 @@
 """Joins: writing inside a transaction that the caller began and will end.
 
-Takes the driver's own connection, or SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession. We write only
-rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing of ours remains.
+Takes the driver's own connection, SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession, or Django's
+connection. We write only rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing
+of ours remains.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from holdfast import frameworks
 from holdfast.errors import WrongConnection
 from holdfast.store.dialects.base import Caller
 from holdfast.store.store import Store
@@ -38,7 +40,12 @@ def in_transaction(connection: Any) -> bool:
 
 
 def _caller(connection: Any) -> Caller:
-    """The driver's connection, and SQLAlchemy's Connection where the caller has that or a Session."""
+    """The driver's connection, and SQLAlchemy's Connection where the caller has that or a Session.
+
+    Django's connection has the driver's below it, too.
+    """
+    if (below := frameworks.driver_connection(connection)) is not None:
+        return Caller(below)
     if not type(connection).__module__.startswith("sqlalchemy.") and not hasattr(connection, "get_bind"):
         return Caller(_checked(connection, has="cursor"))
     above = _checked(_sqlalchemy_connection(connection), has="connection")

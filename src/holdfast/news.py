@@ -19,11 +19,11 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
-from holdfast import codec, cursors, events, runs
+from holdfast import codec, cursors, events, runs, steps
 from holdfast.errors import InvalidArguments
 from holdfast.events import Event
 from holdfast.runs import Snapshot
-from holdfast.steps import Step
+from holdfast.steps import StepTimes
 from holdfast.store.transaction import Transaction
 
 Recorded: TypeAlias = deque[tuple[int, Event]]
@@ -96,18 +96,12 @@ class _Story:
     def __init__(self, tx: Transaction, run: Snapshot, told: Told, *, limit: int) -> None:
         self._run, self._told = run, told
         recorded = events.of(tx, run.id, after=told.recorded, limit=limit + 1)
-        rows = tx.all(
-            "find_told_steps",
-            run_id=run.id,
-            attempt=told.attempt,
-            number=told.step - told.begun,
-            limit=limit + 1,
-        )
-        self._cut = len(recorded) > limit, len(rows) > limit
+        finished = steps.done(tx, run.id, after=(told.attempt, told.step - told.begun), limit=limit + 1)
+        self._cut = len(recorded) > limit, len(finished) > limit
         self.more = any(self._cut)
         # An attempt that began after we read the run is for the next look, which tells its start first.
         self._recorded = list(takewhile(lambda pair: (pair[1].attempt or 0) <= run.attempt, recorded[:limit]))
-        self._steps = list(takewhile(lambda row: row["attempt"] <= run.attempt, rows[:limit]))
+        self._steps = list(takewhile(lambda step: step.attempt <= run.attempt, finished[:limit]))
         self._starts = self._known_starts()
 
     def _known_starts(self) -> dict[int, Event]:
@@ -179,17 +173,17 @@ class _Story:
     def _halves(self) -> Iterator[tuple[dict[str, int], Event]]:
         """The beginning and the end of each step, and what has been told after each."""
         told = self._told
-        for row in self._steps:
-            place = {"attempt": row["attempt"], "step": row["number"]}
+        for step in self._steps:
+            place = {"attempt": step.attempt, "step": step.number}
             begun = bool(told.begun) and place == {"attempt": told.attempt, "step": told.step}
-            for event in halves(self._run.id, Step(**row, result="")):
+            for event in halves(self._run.id, step):
                 if event.kind == "STEP_FINISHED":
                     yield place | {"begun": 0}, event
                 elif not begun:
                     yield place | {"begun": 1}, event
 
 
-def halves(run_id: str, step: Step) -> Iterator[Event]:
+def halves(run_id: str, step: StepTimes) -> Iterator[Event]:
     """The events that the row of a step proves. Of a step that failed at first it does not prove the start: that was
     recorded before its STEP_RETRIED."""
 

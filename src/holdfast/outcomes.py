@@ -3,7 +3,7 @@
     finish ──▶ Succeeded | Failed | TimedOut | Cancelled   an outcome, for good
            ──▶ TryLater                                    back to waits, until it is due
            ──▶ WaitFor                                     back to waits, until its children have ended
-           ──▶ HandBack                                    back to ready: the worker shuts down
+           ──▶ HandBack                                    back to ready: the worker shuts down, or its loop is blocked
 
 Only this file ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
 """

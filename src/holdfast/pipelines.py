@@ -22,8 +22,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from typing_extensions import TypedDict
+
 from holdfast import codec, plans, stages
-from holdfast.arguments import Arguments
+from holdfast.arguments import PLAIN, Arguments
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Decorator, Isolation, Job
 from holdfast.options import Options, as_duration, check_name, checked_policy
@@ -57,7 +59,7 @@ class Pipeline(Job[..., Any]):
         self._queue_given = queue is not None
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
-        self.arguments = Arguments(_signed({}), job=name, noun="pipeline")
+        self.arguments = Arguments(_signed({}, Any), job=name, noun="pipeline")
 
     def stage(
         self,
@@ -149,6 +151,10 @@ class Pipeline(Job[..., Any]):
     def decode_arguments(self, text: str) -> dict[str, Any]:
         return {"result": codec.load(text)["result"]}
 
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        # The runs of its stages have stored it already: it is plain JSON here, and typed for those who read it.
+        return PLAIN.encode(value, what=f"the result of {self.arguments.of}", max_bytes=max_bytes)
+
     def _check(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
         """Say which stage asks for what is missing, and all that no stage asks for."""
         if args:
@@ -176,7 +182,8 @@ class Pipeline(Job[..., Any]):
                 )
             required = parameter if before is None or before.default is not inspect.Parameter.empty else before
             given[name] = required.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        arguments = Arguments(_signed(given), job=self.name, noun="pipeline")
+        returns = _result_type([*self.stages.values(), stage])
+        arguments = Arguments(_signed(given, returns), job=self.name, noun="pipeline")
         self.hf.jobs.add(stage)
         if stage.each is not None:
             self.hf.jobs.add(Collector(stage))
@@ -214,13 +221,24 @@ def _spare(on_error: str | None, allow_failures: int | None, *, each: str | None
     return allow_failures
 
 
-def _signed(given: Mapping[str, inspect.Parameter]) -> Callable[..., Any]:
+def _result_type(stages: Sequence[StageJob]) -> Any:
+    """The type of what a pipeline comes to: its last stage's, or each one's by name where there are several."""
+    before = {one.stage for stage in stages for one in stage.after}
+    types = {stage.stage: stage.comes_to() for stage in stages if stage.stage not in before}
+    if len(types) == 1:
+        return next(iter(types.values()))
+    make: Any = TypedDict  # built from the stages, so mypy can't know its fields
+    return make("Results", types)
+
+
+def _signed(given: Mapping[str, inspect.Parameter], returns: Any) -> Callable[..., Any]:
     """A function with these parameters, for what only asks for a signature."""
 
     def submitted(**_: Any) -> None: ...
 
     submitted.__signature__ = inspect.Signature(list(given.values()))  # type: ignore[attr-defined]
-    submitted.__annotations__ = {name: parameter.annotation for name, parameter in given.items()}
+    types = {name: parameter.annotation for name, parameter in given.items()}
+    submitted.__annotations__ = types | {"return": returns}
     return submitted
 
 

@@ -12,9 +12,10 @@ from holdfast.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended; `result` is JSON text, and None unless it succeeded."""
+    """How a run ended; `result` is JSON text, and None unless it succeeded. `job` is None if its run is not there."""
 
     run_id: str
+    job: str | None
     state: str
     failure_type: str | None
     error: str | None

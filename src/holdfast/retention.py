@@ -181,6 +181,7 @@ def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
     tx.put("delete_builds_of", ids=ids)
     tx.put("delete_uniques_of", ids=ids)
     tx.put("delete_steps_of", ids=ids)
+    tx.put("delete_forgotten_of", ids=ids)
     tx.put("open_gate", id=gate)
     tx.put("delete_outcomes", ids=ids)
     tx.put("close_gate", id=gate)

@@ -195,6 +195,16 @@ def get(tx: Transaction, run_id: str) -> Snapshot:
     raise AssertionError
 
 
+def over(tx: Transaction, run_ids: Sequence[str]) -> set[str]:
+    """Of these runs, those that have ended or do not exist."""
+    return set(run_ids) - {row["id"] for row in tx.all("find_open", ids=list(run_ids))}
+
+
+def find(tx: Transaction, run_ids: Sequence[str]) -> list[Snapshot]:
+    """Those of these runs that exist, as they stand now."""
+    return [snapshot(row) for row in tx.all("find_snapshots", ids=list(run_ids))] if run_ids else []
+
+
 def beginning(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
     """The ids that begin like that, the oldest first."""
     if not prefix.isalnum() or not prefix.isascii():

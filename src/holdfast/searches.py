@@ -103,7 +103,7 @@ def search(
         more = looked == budget
         if not more or len(found) == limit:
             break
-    read = {run.id: run for run in _snapshots(tx, [row["run_id"] for row in found])}
+    read = {run.id: run for run in runs.find(tx, [row["run_id"] for row in found])}
     # What has moved on since the first statement is no longer what was asked for.
     page = tuple(read[row["run_id"]] for row in found if row["run_id"] in read and wanted.fits(read[row["run_id"]]))
     until = position.time if searched else None
@@ -179,10 +179,6 @@ def _moved(at: datetime, by: timedelta) -> datetime:
         return at + by
     except OverflowError:
         return at
-
-
-def _snapshots(tx: Transaction, ids: list[str]) -> list[Snapshot]:
-    return [runs.snapshot(row) for row in tx.all("find_snapshots", ids=ids)] if ids else []
 
 
 def _at(row: Row) -> _Position:

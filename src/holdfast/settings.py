@@ -82,6 +82,9 @@ class Settings(BaseModel):
         ("default",), description="Which queues a worker serves that is not told; not set: `default`, and the builds'."
     )
     concurrency: int = Field(8, ge=1, le=10_000, description="Runs at once in one worker process.")
+    schedules: bool = Field(
+        True, description="Whether workers of this process claim slots of its schedules; a worker's own option wins."
+    )
     max_queued: int | None = Field(
         None, ge=1, description="Most runs that may be queued or running, over all queues; builds do not count."
     )
@@ -104,7 +107,15 @@ class Settings(BaseModel):
     synchronous: Literal["full", "normal"] = Field(
         "full", description="SQLite: 'normal' is faster and can lose the last commits at power loss."
     )
-    busy_timeout: Seconds = Field(timedelta(seconds=10), description="How long to wait for a locked database.")
+    busy_timeout: Seconds = Field(
+        timedelta(seconds=10), description="How long to wait for a locked database, or for a free connection."
+    )
+    max_connections: int = Field(
+        10,
+        ge=1,
+        le=10_000,
+        description="Database connections that the threads of one process use at once, besides a worker's own threads.",
+    )
     statement_timeout: Seconds = Field(
         timedelta(seconds=30), description="How long one of the engine's own statements may take."
     )

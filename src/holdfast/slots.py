@@ -1,6 +1,7 @@
 """Slots: the due times of a schedule, and what became of each.
 
-    due ──▶ claimed      its run was submitted in the same transaction; what becomes of it is the run's story
+    due ──▶ claimed      its run was submitted in the same transaction; what becomes of it is the run's story.
+                         `claimed_by` is the worker that claimed it, or that is to run a slot triggered by hand
         ──▶ coalesced    a later slot, due at the same time, stands for it
         ──▶ skipped      an earlier run had not ended, or its queue was full
         ──▶ missed       nobody was there, and then it was too late
@@ -10,13 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from holdfast import codec, runs, schedules
-from holdfast.errors import HoldfastError, InvalidPolicy, QueueFull, SlotTaken, StillRunning, Unreadable
+from holdfast import codec, outcomes, ready, runs, schedules, waits, workers
+from holdfast.errors import HoldfastError, InvalidPolicy, NoWorker, QueueFull, SlotTaken, StillRunning, Unreadable
+from holdfast.outcomes import Ending, Failed
 from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
 from holdfast.store.transaction import Row, Transaction
@@ -85,7 +87,9 @@ class Active:
         return f"run {self.run_id}{of} has not ended" + (f" (on {self.holder})" if self.holder else "")
 
 
-def take(tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, manual: bool = False) -> list[Slot]:
+def take(
+    tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, claimed_by: str, manual: bool = False
+) -> list[Slot]:
     """Write down what was decided, and submit the runs of the slots that are claimed; those that no one had before."""
     wanted = {
         one.slot_at: (one, tx.ids.new(tx.now) if one.state == "claimed" else None)
@@ -101,6 +105,7 @@ def take(tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, 
             "into_at": one.into_at,
             "manual": int(manual),
             "claimed_at": tx.now,
+            "claimed_by": claimed_by,
         }
         for one, run_id in wanted.values()
     ]
@@ -152,8 +157,12 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
     if standing.unreadable is not None:
         raise Unreadable(f"schedule {name} can't be triggered: {standing.unreadable}")
     schedule = standing.schedule
+    worker = workers.serving(workers.live(tx), schedule.queue, schedule.name)
+    if worker is None:
+        raise NoWorker(f"slot {text(slot_at)} of schedule {name} can't be claimed: {_nobody(tx, schedule)}")
     other = in_the_way(schedule, active(tx, schedule))
-    claimed = take(tx, schedule, [Decision(slot_at=slot_at, state="claimed")], manual=True)
+    decision = Decision(slot_at=slot_at, state="claimed")
+    claimed = take(tx, schedule, [decision], claimed_by=worker.id, manual=True)
     if not claimed:
         taken = of_slot(tx, name, slot_at)
         which = f"slot {text(slot_at)} of schedule {name}"
@@ -164,6 +173,17 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
         raise StillRunning(f"schedule {name}: {other}; overlap='skip' lets no other start before it has")
     [run_id] = [slot.run_id for slot in claimed if slot.run_id is not None]
     return run_id
+
+
+def abandon(tx: Transaction, left_behind: Callable[[str], bool], *, because: str) -> list[str]:
+    """Fail the claimed slots that no worker has started and whose claimant was left behind; the ids of their runs."""
+    queued = tx.all("find_queued_slots")
+    ids = [row["run_id"] for row in queued if left_behind(row["claimed_by"] or "")]
+    tx.all("lock_waits", ids=ids)
+    gone = [*waits.remove(tx, ids), *ready.remove(tx, ids)]
+    waits.need_nothing(tx, [ticket.run_id for ticket in gone])
+    outcomes.end(tx, [Ending(ticket=ticket, outcome=Failed("PROCESS_TERMINATED", because)) for ticket in gone])
+    return [ticket.run_id for ticket in gone]
 
 
 def last(tx: Transaction, name: str, *, limit: int, before: datetime | None = None) -> list[Slot]:
@@ -196,6 +216,10 @@ def about(tx: Transaction, run: Snapshot) -> list[str]:
 def text(at: datetime) -> str:
     """An instant as people write a slot."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
+
+
+def _nobody(tx: Transaction, schedule: Schedule) -> str:
+    return workers.unserved(workers.live(tx), schedule.queue, job=schedule.name) or "no live worker knows its job"
 
 
 def _checked(given: datetime, *, now: datetime) -> datetime:

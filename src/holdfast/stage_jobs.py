@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from types import GenericAlias, NoneType
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from holdfast import codec, plans, stages
 from holdfast.errors import InvalidPolicy
@@ -50,14 +51,15 @@ class StageJob(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…")
         if not isinstance(version, str) or not 0 < len(version) <= MAX_STAGE or not codec.storable(version):
             raise InvalidPolicy(f"stage {name}: version is text of 1 to {MAX_STAGE} characters")
-        super().__init__(pipeline.hf, fn, name=name, options=options, isolation=isolation_of(fn, isolation, name=name))
         self.pipeline, self.stage, self.after, self.each, self.version = pipeline, stage, after, each, version
         self.spare, self.may_fail, self._own = spare, may_fail, own
+        self.source: StageJob | None = None if each is None or not after else after[0].source or after[0]
+        isolation = isolation_of(fn, isolation, name=name)
+        super().__init__(pipeline.hf, fn, name=name, options=options, isolation=isolation, types=self._types())
         if each is not None and not after:
             raise InvalidPolicy(f"stage {name}: each={each!r} needs after=…: the stage that returns the segments")
         if each is not None and each not in self.arguments.names:
             raise InvalidPolicy(f"stage {name}: each={each!r} names no parameter of its function")
-        self.source: StageJob | None = None if each is None else after[0].source or after[0]
         self.given = self._given()
 
     @property
@@ -67,6 +69,16 @@ class StageJob(Job[..., Any]):
         for stage in self.after:
             found |= stage.ancestors | {stage.stage: stage}
         return found
+
+    def comes_to(self, *, beside: StageJob | None = None) -> Any:
+        """The type of what others get of it; `beside` is a stage of the same segments, which gets its own one's."""
+        one = self.arguments.result.hint
+        maybe = (NoneType if one is None else one) | None
+        if self.each is None:
+            return maybe if self.may_fail else one
+        if beside is not None and beside.source is self.source:
+            return maybe
+        return GenericAlias(list, (one,)) | GenericAlias(dict, (str, one))
 
     def planned(self, options: Options) -> Stage:
         """The stage as a plan has it, for a pipeline that is submitted with these options."""
@@ -104,6 +116,16 @@ class StageJob(Job[..., Any]):
             found |= {self.each: codec.dump(stages.value_of(args), what=self.each)}
         return stages.as_object(found)
 
+    def _types(self) -> dict[str, Any]:
+        """The types of parameters that are filled by stages before it: those of the values that the stages return."""
+        types = {name: stage.comes_to(beside=self) for name, stage in self.ancestors.items()}
+        split = [stage for stage in self.after if stage.each is not None]
+        if len(split) == 1:
+            types["segments"] = split[0].comes_to()
+        if self.each is not None and self.source is not None:
+            types[self.each] = _of_each(self.source.arguments.result.hint)
+        return types
+
     def _given(self) -> dict[str, inspect.Parameter]:
         """The parameters that are arguments of the pipeline: those that nothing else fills."""
         signature = inspect.signature(self.fn, eval_str=False)
@@ -128,6 +150,18 @@ class StageJob(Job[..., Any]):
                 f"stage {self.name} takes 'segments', but comes after {len(split)} split stages; "
                 "name the parameter like the stage whose results it should get"
             )
+
+
+def _of_each(values: Any) -> Any:
+    """The type of one segment's value, of those that a stage returns as a list or a mapping."""
+    match get_origin(values), get_args(values):
+        case (kind, (one,)) if kind is list:
+            return one
+        case (kind, (one, more)) if kind is tuple and more is ...:
+            return one
+        case (kind, (_, one)) if kind is dict:
+            return one
+    return Any
 
 
 class Collector(Job[..., Any]):

@@ -1,4 +1,7 @@
-"""Steps: parts of a run that are remembered, so that a later attempt does not do them again."""
+"""Steps: parts of a run that are remembered, so that a later attempt does not do them again.
+
+done ──remember──▶ steps ──forget──▶ forgotten      the next use of its name does it again
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from holdfast import events, leases
+from holdfast.events import Event
+from holdfast.leases import Lease
 from holdfast.store.transaction import Transaction
 
 
@@ -21,6 +27,19 @@ class Step:
     """The how-manieth of its attempt, in the order of writing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """A finished step, without its result."""
+
+    name: str
+    attempt: int
+    tries: int
+    started_at: datetime
+    finished_at: datetime
+    number: int
+    forgotten: bool
+
+
 def insert(tx: Transaction, finished: Sequence[tuple[str, Step]]) -> None:
     """Keep the results of finished steps, each with its run; the caller has guarded the leases in this transaction."""
     rows = [{name: getattr(step, name) for name in Step.__slots__} | {"run_id": run_id} for run_id, step in finished]
@@ -28,5 +47,25 @@ def insert(tx: Transaction, finished: Sequence[tuple[str, Step]]) -> None:
         tx.put("insert_steps", rows=rows)
 
 
+def forget(tx: Transaction, lease: Lease, name: str) -> bool:
+    """Forget a step and record that, False if the run remembers no such step, or LeaseLost."""
+    leases.require(tx, lease)
+    step = tx.one("delete_step", run_id=lease.run_id, name=name)
+    if step is None:
+        return False
+    tx.run("insert_forgotten", run_id=lease.run_id, **step)
+    told = Event(run_id=lease.run_id, kind="STEP_FORGOTTEN", attempt=lease.attempt, data={"step": name})
+    events.record(tx, [told])
+    return True
+
+
+def done(tx: Transaction, run_id: str, *, after: tuple[int, int] = (0, 0), limit: int) -> list[StepTimes]:
+    """The steps that a run did after that attempt and number, in order, be they forgotten or not."""
+    attempt, number = after
+    rows = tx.all("find_told_steps", run_id=run_id, attempt=attempt, number=number, limit=limit)
+    return [StepTimes(**row | {"forgotten": bool(row["forgotten"])}) for row in rows]
+
+
 def of(tx: Transaction, run_id: str) -> list[Step]:
+    """The steps that a run remembers."""
     return [Step(**row) for row in tx.all("find_steps", run_id=run_id)]

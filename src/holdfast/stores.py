@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from holdfast import frameworks
 from holdfast.clock import Clock
 from holdfast.errors import InvalidSetting
 from holdfast.ids import Ids
@@ -22,7 +23,17 @@ def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> St
     url, make = (settings.url, None) if engine is None else _from_engine(engine)
     dialect = _dialect(url, settings, make)
     queries = Queries(dialect.name, prefix=prefix(settings, dialect), style=dialect.style)
-    return Store(dialect, queries, clock=clock, ids=ids)
+    store = Store(
+        dialect,
+        queries,
+        clock=clock,
+        ids=ids,
+        max_connections=settings.max_connections,
+        busy_timeout=settings.busy_timeout,
+    )
+    frameworks.remember()
+    store.check = lambda: frameworks.keep_away(url)
+    return store
 
 
 def prefix(settings: Settings, dialect: Dialect) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast import joins, operations, runs
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, QueueFull, StoreBusy, StoreUnavailable
 from holdfast.gather import Gather
-from holdfast.jobs import Job
+from holdfast.jobs import Job, refuse_import
 from holdfast.options import Options
 from holdfast.submissions import Submission
+from holdfast.threads import Threads
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -32,9 +32,7 @@ class Submitter:
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
         self._gather: Gather[tuple[Submission, bool], str] = Gather(self._submit_batch)
-
-    def close(self) -> None:
-        self._gather.close()
+        self._threads = Threads("holdfast-submit", limit=4)
 
     def submit(
         self,
@@ -56,12 +54,13 @@ class Submitter:
     async def asubmit(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> str:
-        if options.connection is not None:
-            submission = await asyncio.to_thread(self._submission, job, options, args, kwargs)
-            return (await self._asubmit_joined(options.connection, [submission]))[0]
+        refuse_import(f"submits {job.name}")
         if not self._hf.started:
-            await asyncio.to_thread(self._hf.start)
-        return await self._asubmit_gathered(self._submission(job, options, args, kwargs))
+            await self._threads.run(self._start, options)
+        submission = self._submission(job, options, args, kwargs)
+        if options.connection is not None:
+            return (await self._asubmit_joined(options.connection, [submission]))[0]
+        return await self._asubmit_gathered(submission)
 
     def submit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         """All of them in one transaction, or none."""
@@ -72,21 +71,25 @@ class Submitter:
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         if options.connection is None:
-            return await asyncio.to_thread(self.submit_many, job, options, _listed(many))
-        submissions = await asyncio.to_thread(self._submissions, job, options, _listed(many))
+            return await self._threads.run(self.submit_many, job, options, _listed(many))
+        submissions = await self._threads.run(self._submissions, job, options, _listed(many))
         return await self._asubmit_joined(options.connection, submissions)
 
     def _submission(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Submission:
+        refuse_import(f"submits {job.name}")
+        self._start(options)
+        now = self._hf.clock.now()
+        return job.submission(self._hf.ids.new(now), options, args, kwargs, now=now)
+
+    def _start(self, options: Options) -> None:
         try:
             self._hf.start()
         except StoreBusy as error:
             if options.connection is None:
                 raise
             raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
-        now = self._hf.clock.now()
-        return job.submission(self._hf.ids.new(now), options, args, kwargs, now=now)
 
     def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
         if options.idempotency_key is not None:
@@ -97,9 +100,11 @@ class Submitter:
         submissions = [submission for submission, _ in batch]
         first = all(first for _, first in batch)
         patience = PATIENCE if self._hf.store.dialect.locks_rows else None
-        answers = self._hf.store.do(
-            lambda tx: runs.submit(tx, submissions, first=first), patience=patience, own_patience=OWN_PATIENCE
-        )
+        store = self._hf.store
+        with store.reserved():
+            answers = store.do(
+                lambda tx: runs.submit(tx, submissions, first=first), patience=patience, own_patience=OWN_PATIENCE
+            )
         self._refused(answers)
         return answers
 
@@ -138,7 +143,7 @@ class Submitter:
         except (StoreBusy, StoreUnavailable) as error:
             if isinstance(error, StoreBusy) and not self._hf.store.dialect.locks_rows:
                 raise
-            return await asyncio.to_thread(self._retrying, lambda first: self._submit_gathered(submission, False))
+            return await self._threads.run(self._retrying, lambda first: self._submit_gathered(submission, False))
 
     def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
         try:

@@ -32,8 +32,13 @@ class Bell:
 
 
 class Wakeups:
-    def __init__(self, announce: Callable[[set[str]], None] | None) -> None:
+    def __init__(self) -> None:
         self._listeners: list[Listener] = []
+        self._announcer: Announcer | None = None
+
+    def announce_by(self, announce: Callable[[set[str]], None] | None) -> None:
+        """How other processes are told from now on, if that is possible."""
+        self.close()
         self._announcer = Announcer(announce) if announce is not None else None
 
     def listen(self, listener: Listener) -> Callable[[], None]:

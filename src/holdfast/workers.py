@@ -148,6 +148,12 @@ def unserved(alive: Sequence[WorkerInfo], queue: str, *, job: str | None = None)
     return f"no live worker serves queue {queue}" + (", but one that is about to end" if serving else "")
 
 
+def serving(alive: Sequence[WorkerInfo], queue: str, job: str) -> WorkerInfo | None:
+    """A live worker that would run this job from this queue; one that keeps the job's schedule before others."""
+    able = [worker for worker in alive if worker.claims and queue in worker.queues and job in worker.jobs]
+    return min(able, key=lambda worker: job not in worker.schedules, default=None)
+
+
 def pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
     """Look, without saying that we are alive."""
     row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)

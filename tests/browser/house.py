@@ -144,7 +144,7 @@ class House:
             )
             for number, kind in enumerate(kinds)
         ]
-        slots.take(tx, schedule, decisions)
+        slots.take(tx, schedule, decisions, claimed_by="house")
 
     def _gate(self, name: str) -> threading.Event:
         with self._lock:

@@ -10,7 +10,7 @@ import pytest
 from tests.cli import hostile
 from tests.cli.conftest import Invoke, told
 
-from holdfast import Holdfast, Run, Snapshot
+from holdfast import Context, Holdfast, Run, Snapshot
 from holdfast.testing import Manual
 
 
@@ -160,6 +160,20 @@ def test_a_run_that_does_not_exist_is_said_in_one_line(
     result = holdfast("runs", command, url, f"no{hostile.ESCAPE}[red]")
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.stderr == "holdfast: run_not_found: there is no run no\\x1b[31mred\\x1b[0m[red]\n"
+
+
+def test_a_step_that_was_forgotten_is_told(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:
+    @hf.job(name="work")
+    def work(ctx: Context) -> None:
+        ctx.step("begin", int)
+        ctx.forget("begin")
+
+    run = work.submit()
+    manual.run_all()
+    for command in ("show", "follow"):
+        lines = holdfast("runs", command, url, run.id).stdout.splitlines()
+        [told_] = [line for line in lines if "STEP_FORGOTTEN" in line]
+        assert "step: begin" in told_
 
 
 def test_hostile_text_is_shown_as_text(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:

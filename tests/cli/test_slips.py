@@ -55,6 +55,23 @@ def test_an_application_that_can_not_be_loaded_is_shown_at_the_users_own_line(in
 
 
 @pytest.mark.contract("S4")
+@pytest.mark.parametrize("line", ["greet.submit()", "hf.worker().start()", "greet()"])
+def test_a_command_refuses_an_application_that_acts_when_it_is_imported(
+    inside: Invoke, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "unguarded.py").write_text(
+        f"from holdfast import Holdfast\n\nhf = Holdfast()\n\n\n@hf.job()\ndef greet() -> None: ...\n\n\n{line}\n"
+    )
+    for command in (["worker", "unguarded:hf", "--drain"], ["submit", "unguarded:hf", "greet"]):
+        said = inside(*command)
+        assert (said.exit_code, said.stdout, said.stderr.count("\n")) == (2, "", 1)
+        assert said.stderr.startswith(f"holdfast: not_guarded: {tmp_path}/unguarded.py line 10 ")
+        assert said.stderr.endswith('; put this below: if __name__ == "__main__":\n')
+    with Holdfast() as hf:
+        assert hf.list_runs() == []
+
+
+@pytest.mark.contract("S4")
 def test_an_artifact_that_can_not_be_written_is_said_in_one_line(inside: Invoke, tmp_path: Path) -> None:
     (tmp_path / "maker.py").write_text(
         "from holdfast import Context, Holdfast\n\nhf = Holdfast()\n\n\n"

@@ -36,6 +36,7 @@ def ingest(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
     fail = True
     clock.advance(timedelta(minutes=15))
     manual.run_all()
+    manual.worker().register()
     hf.schedules.pause("cleanup", note="[red]holiday[/red]\x1b[2J")
 
 

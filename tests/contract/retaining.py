@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conftest import Database
 
 DAY = timedelta(days=1)
-TABLES = ("runs", "outcomes", "events", "steps", "artifacts", "uniques", "slots")
+TABLES = ("runs", "outcomes", "events", "steps", "forgotten", "artifacts", "uniques", "slots")
 
 
 def rows(database: Database, *tables: str) -> dict[str, int]:

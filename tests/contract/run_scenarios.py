@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.contract.mutating import Stage
 
-from holdfast import runs, wishes, workers
+from holdfast import runs, steps, wishes, workers
 from holdfast.orchestrator import promote
+from holdfast.steps import Step
 from holdfast.workers import WorkerInfo
 
 
@@ -96,6 +97,22 @@ def what_was_made_anew_is_not_invalidated_by_who_saw_the_old(on: Stage) -> None:
     on.hf.builds.rebuild(seen)
     identity = {"job": seen.job, "scope": seen.scope, "fingerprint": seen.fingerprint}
     assert on.do("invalidate_build", **identity, run_id=seen.run_id, because="old", now=on.clock.now()) == 0
+
+
+def a_step_is_forgotten_alone(on: Stage) -> None:
+    """Not those of other names, nor one of the same name of another run."""
+    on.submit()
+    on.submit()
+    leases = [claim.lease for claim in on.manual.worker("a").claim(limit=2)]
+    now = on.clock.now()
+    done = [
+        Step(name=name, result="1", attempt=1, tries=1, started_at=now, finished_at=now, number=number)
+        for number, name in enumerate(("one", "two"))
+    ]
+    on.hf.do(lambda tx: steps.insert(tx, [(lease.run_id, step) for lease in leases for step in done]))
+    assert on.hf.do(lambda tx: steps.forget(tx, leases[0], "one"))
+    left = [[step.name for step in on.hf.steps(lease.run_id)] for lease in leases]
+    assert left == [["two"], ["one", "two"]]
 
 
 def a_cancelled_run_takes_back_its_own_asks_only(on: Stage) -> None:

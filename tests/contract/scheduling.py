@@ -18,13 +18,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def scheduled(hf: Holdfast, manual: Manual, when: Any = "*/15 * * * *", **options: Any) -> Any:
-    """A job with a schedule that an orchestrator knows since now."""
+    """A job with a schedule that an orchestrator knows since now, and a live worker that would run it."""
 
     @hf.schedule(when, name="ingest", **options)
     def ingest(scheduled_for: datetime) -> str:
         return scheduled_for.isoformat()
 
     assert manual.schedule() == 0, "a new schedule has no slots before it was known"
+    manual.worker(queues=[options.get("queue", "default")]).register()
     return ingest
 
 
@@ -44,7 +45,7 @@ class another(ExitStack):  # noqa: N801 - reads as a verb
         self.hf.schedule(when, name="ingest", **({"overlap": "wait"} | options))(_ingest)
 
     def __enter__(self) -> Any:
-        return Timetable(self.hf.store, self.hf.scheduled)
+        return Timetable(self.hf.store, self.hf.scheduled, holder="manual")
 
 
 def _ingest(scheduled_for: datetime) -> str:

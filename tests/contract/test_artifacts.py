@@ -30,7 +30,7 @@ def test_an_artifact_is_kept_with_its_size_and_checksum_where_its_run_and_name_s
     made: list[Artifact] = []
 
     @keeping.job(name="work")
-    def work(ctx: Context) -> Any:
+    def work(ctx: Context) -> Artifact:
         made.append(ctx.artifact("out.txt", content))
         return made[0]
 
@@ -39,8 +39,7 @@ def test_an_artifact_is_kept_with_its_size_and_checksum_where_its_run_and_name_s
 
     assert [(made[0].name, made[0].size, made[0].sha256)] == [("out.txt", 7, CHECKSUM)]
     assert made[0].read() == CONTENT
-    told = run.result(timeout=1)
-    assert (told["name"], told["size"], told["sha256"], told["run_id"]) == ("out.txt", 7, CHECKSUM, run.id)
+    assert run.result(timeout=1) == made[0]
     [kept] = keeping.artifacts.of(run.id)
     assert kept == made[0] == keeping.artifacts.get(run.id, "out.txt")
     assert lying_in(keeping) == {f"{run.id[-2:]}/{run.id}/out.txt"}, "at its place, and nothing beside it"

@@ -148,12 +148,15 @@ def test_called_inline_children_run_at_once(hf: Holdfast, parent: Any, double: A
     with pytest.raises(RunFailed, match="below zero"):
         parent([-1])
 
-    def both(ctx: Context) -> list[Any]:
+    answers: list[Any] = []
+
+    @hf.job(name="both")
+    def both(ctx: Context) -> None:
         child = ctx.submit_child(double, 1)
         assert isinstance(child, Child)
-        return ctx.gather(child, ctx.submit_child(double, -1), return_exceptions=True)
+        answers.extend(ctx.gather(child, ctx.submit_child(double, -1), return_exceptions=True))
 
-    answers = hf.job(name="both")(both)()
+    both()
     assert answers[0] == 2
     assert isinstance(answers[1], RunFailed)
 

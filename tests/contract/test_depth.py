@@ -149,6 +149,8 @@ def test_the_limit_leaves_room_for_what_every_store_and_reader_adds() -> None:
         ('"\\n\\u0000"', False),
         ('"\ud800"', False),
         ('["[[[", "\\"[", "' + "[" * 500 + '"]', True),
+        ('"' + "[" * 500 + '"', True),
+        ('["\\\\","' + "[" * 500 + '","\\\\\\""]', True),
         ("[" * MAX_DEPTH + "]" * MAX_DEPTH, True),
         ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), False),
         ("[" + ",".join(["[]"] * 500) + "]", True),

@@ -92,6 +92,34 @@ def test_a_runs_outcome_and_its_rows_are_committed_together(
         assert hf.verify() == []
 
 
+def test_the_result_that_it_is_given_comes_back_equal_or_is_refused(here: str, connect: Connect) -> None:
+    """A function that returns None, because it gives its result to `ctx.finish`, may give any plain JSON."""
+    with Holdfast(here, clock=FakeClock()) as hf:
+
+        def finish(ctx: Context, result: object) -> None:
+            with connect() as connection:
+                ctx.finish(result, connection=connection)
+                connection.commit()
+
+        @hf.job(name="untyped", max_attempts=3)
+        def untyped(ctx: Context, bad: bool) -> None:
+            finish(ctx, (1, 2) if bad else [1, 2])
+
+        @hf.job(name="typed")
+        def typed(ctx: Context) -> tuple[int, int]:
+            finish(ctx, (1, 2))
+            return (0, 0)
+
+        good, bad, pair = untyped.submit(False), untyped.submit(True), typed.submit()
+        Manual(hf).run_all()
+
+        assert good.result(timeout=1) == [1, 2]
+        assert pair.result(timeout=1) == (1, 2)
+        seen = bad.refresh().snapshot
+        assert (seen.state, seen.failure_type, seen.tries) == ("failed", "RESULT_NOT_STORABLE", 1)
+        assert "it is of type tuple and would come back as list" in str(seen.error)
+
+
 def test_one_that_commits_nothing_has_failed_and_is_tried_again(
     here: str, connect: Connect, papers: Callable[[], list[str]]
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_pipeline_a_build_and_a_schedule_are_named_by_what_is_in_hand(
     assert len(hf.builds.history(made)) == 1
 
     tick = hf.schedule(every=60, name="tick")(lambda: None)
+    manual.worker().register()
     at = clock.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
     assert hf.schedules.trigger(tick, scheduled_for=at).snapshot.job == "tick"
     assert hf.schedules.slots(tick)

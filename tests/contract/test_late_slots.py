@@ -93,7 +93,7 @@ def test_after_a_year_of_absence_the_work_is_bounded_and_what_was_passed_over_is
 @pytest.mark.contract("J10")
 def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     scheduled(hf, manual, catch_up="latest")
-    table = Timetable(hf.store, hf.scheduled)
+    table = Timetable(hf.store, hf.scheduled, holder="manual")
     orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
     leave = hf.wakeups.listen(orchestrator.heard)
     hf.schedules.pause("ingest")

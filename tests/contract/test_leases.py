@@ -178,6 +178,7 @@ STALE: list[tuple[str, Any]] = [
     ("hand back", lambda worker, claim: worker.finish(claim, HandBack("stale"))),
     ("renew", lambda worker, claim: worker.renew(claim)),
     ("step", lambda worker, claim: _remember(worker, claim)),
+    ("forget", lambda worker, claim: _forget(worker, claim)),
     ("artifact", lambda worker, claim: _keep(worker, claim)),
 ]
 
@@ -192,6 +193,10 @@ def _remember(worker: Any, claim: Any) -> None:
         steps.insert(tx, [(claim.lease, step)])
 
     hf.do(write)
+
+
+def _forget(worker: Any, claim: Any) -> None:
+    worker.hf.do(lambda tx: steps.forget(tx, claim.lease, "s"))
 
 
 def _keep(worker: Any, claim: Any) -> None:

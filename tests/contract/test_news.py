@@ -78,7 +78,17 @@ class Life:
         if self.claim is None:
             self.chance.choice((self.start, self.start, self.operate))()
         else:
-            moves = (self.log, self.log, self.step, self.step, self.retry, self.hand_back, self.operate, self.lose)
+            moves = (
+                self.log,
+                self.log,
+                self.step,
+                self.step,
+                self.forget,
+                self.retry,
+                self.hand_back,
+                self.operate,
+                self.lose,
+            )
             self.chance.choice(moves)()
 
     def start(self) -> None:
@@ -120,6 +130,15 @@ class Life:
             steps.insert(tx, [(self.run_id, step) for step in done])
 
         self._fenced(remember)
+
+    def forget(self) -> None:
+        """One of the steps that the run remembers, whichever attempt has done it."""
+
+        def forget(tx: Transaction, claim: Claim) -> None:
+            if known := steps.of(tx, self.run_id):
+                steps.forget(tx, claim.lease, self.chance.choice(known).name)
+
+        self._fenced(forget)
 
     def retry(self) -> None:
         self._leave(TryLater("no", timedelta(seconds=1)))

@@ -40,6 +40,7 @@ def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
     done, waiting = work.submit(), work.using(delay=60).submit()
     made, seen = environment.submit(fingerprint="f"), video.submit(text="t")
     manual.run_all()
+    manual.worker().register()
     slot = hf.clock.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return {
         "submit": lambda **by: hf.submit_job(work, work.options, (), {}, **by),

@@ -111,6 +111,7 @@ def removing_touches_no_other_run(on: Stage) -> None:
     on.hf.do(lambda tx: record(tx, [Event(run_id=one, kind="LOG") for one in (run, other)]))
     for number, one in enumerate((run, other)):
         execute(on, f"insert into holdfast_steps values ('{one}', 's', '1', 1, 1, '{now}', '{now}', 1)")
+        execute(on, f"insert into holdfast_forgotten values ('{one}', 's', 1, 1, '{now}', '{now}', 2)")
         execute(on, f"insert into holdfast_uniques values ('work', 'd{number}', '{one}')")
         execute(on, NAMED["a slot above the watermark"].format(id=one).replace("02-02", f"02-0{number + 1}"))
         execute(
@@ -121,7 +122,7 @@ def removing_touches_no_other_run(on: Stage) -> None:
     on.hf.do(lambda tx: artifacts.remove(tx, on.hf.depot, [run], limit=10))
     on.hf.do(lambda tx: retention.remove_events(tx, [run], limit=10))
     on.hf.do(lambda tx: retention.remove(tx, [run]))
-    for table in ("runs", "outcomes", "events", "steps", "uniques", "slots", "artifacts"):
+    for table in ("runs", "outcomes", "events", "steps", "forgotten", "uniques", "slots", "artifacts"):
         assert count(on, table) == 1, table
 
 
@@ -170,7 +171,16 @@ MUTANTS: list[tuple[str, str, str, Scenario]] = [
     ("find_ended", r"o\.finished_at > :since or", "1 = 0 or", a_page_has_what_ended_so_before_then),
     *[
         (f"delete_{what}", IDS, ALL, removing_touches_no_other_run)
-        for what in ("artifacts_of", "events_of", "steps_of", "uniques_of", "slots_of", "outcomes", "runs")
+        for what in (
+            "artifacts_of",
+            "events_of",
+            "steps_of",
+            "forgotten_of",
+            "uniques_of",
+            "slots_of",
+            "outcomes",
+            "runs",
+        )
     ],
     ("delete_old_events", r"run_id is null", "1 = 1", events_of_runs_and_young_ones_stay),
     ("delete_old_events", r"happened_at < :before", "(:before = :before)", events_of_runs_and_young_ones_stay),

@@ -151,6 +151,7 @@ def test_a_slots_run_is_not_put_off(hf: Holdfast, manual: Manual) -> None:
     def call() -> None:
         raise TryAgain("later", after=60, counts=False)
 
+    manual.worker().register()
     run = hf.schedules.trigger("call", scheduled_for=hf.clock.now())
     manual.run_all()
     assert hf.snapshot(run.id).state == "failed"

@@ -51,12 +51,13 @@ class World:
         self.job = self.hf.schedule(when, tz="Europe/Berlin", name="ingest", **options)(lambda: None)
         self.schedule = self.hf.scheduled["ingest"]
         self.manual = Manual(self.hf)
+        self.manual.worker().register()
         self.tables = [self.table(), self.table()]
         self.keep(0)
         self.claims: list[Claim] = []
 
     def table(self) -> Timetable:
-        return Timetable(self.hf.store, self.hf.scheduled)
+        return Timetable(self.hf.store, self.hf.scheduled, holder="manual")
 
     def do(self, move: str, number: int) -> None:
         match move:

@@ -67,7 +67,7 @@ def test_a_scheduler_that_dies_in_the_middle_loses_no_slot(
         pass
 
     def die(tx: Any) -> None:
-        assert scheduler.consider(tx, hf.scheduled["ingest"], take_over=False).slots == 1
+        assert scheduler.consider(tx, hf.scheduled["ingest"], holder="manual", take_over=False).slots == 1
         raise Killed
 
     clock.advance(QUARTER)
@@ -101,7 +101,7 @@ def test_a_worker_that_lost_its_name_schedules_nothing(hf: Holdfast, clock: Fake
     scheduled(hf, manual)
     clock.advance(QUARTER)
     unregistered = Worker(hf, exclusive="ingesting")
-    table = Timetable(hf.store, hf.scheduled, guard=unregistered._guard)
+    table = Timetable(hf.store, hf.scheduled, holder="manual", guard=unregistered._guard)
     with pytest.raises(WorkerExists):
         table.keep(clock.now())
     assert told(hf) == []

@@ -62,7 +62,7 @@ def test_a_process_that_has_seen_the_far_future_goes_on_in_the_present(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
     """What it keeps in memory, when to look next, is set back with the clock."""
-    table = Timetable(hf.store, hf.scheduled)
+    table = Timetable(hf.store, hf.scheduled, holder="manual")
     clock.step(400 * DAY)
     table.keep(clock.now())
     clock.step(-400 * DAY)

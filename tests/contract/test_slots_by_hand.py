@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, one_of_eight_hands, scheduled
 
-from holdfast import Holdfast, InvalidPolicy, ScheduleNotFound, SlotTaken
+from holdfast import Holdfast, InvalidPolicy, NoWorker, ScheduleNotFound, SlotTaken
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -109,9 +109,46 @@ def test_a_process_without_a_worker_writes_a_schedule_down_and_keeps_no_slot_of_
     hf.schedule("*/15 * * * *", name="ingest")(lambda: None)
     hf.schedules.pause("ingest", note="not yet")
     hf.schedules.resume("ingest")
-    hf.schedules.trigger("ingest", scheduled_for=START)
+    with pytest.raises(NoWorker):
+        hf.schedules.trigger("ingest", scheduled_for=START)
     clock.advance(DAY)
-    assert (hf.schedules.list()[0].considered_at, database.count("slots")) == (START, 1)
+    assert (hf.schedules.list()[0].considered_at, database.count("slots")) == (START, 0)
+
+
+@pytest.mark.contract("J11", "J4")
+def test_a_slot_is_claimed_by_hand_only_while_a_live_worker_would_run_it_and_names_that_worker(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database
+) -> None:
+    hf.schedule("*/15 * * * *", name="ingest", queue="slow")(lambda: None)
+    manual.schedule()
+    hour = timedelta(hours=1)
+    for name, queues, jobs in (("fast", ["default"], None), ("other", ["slow"], ["another"])):
+        manual.worker(name, queues=queues, jobs=jobs).register(live_for=hour)
+        with pytest.raises(NoWorker, match="no live worker serves queue slow") as refused:
+            hf.schedules.trigger("ingest", scheduled_for=START)
+        assert refused.value.code == "no_worker"
+    assert database.count("slots") == database.count("runs") == 0, "nothing has changed"
+
+    manual.worker("slow", queues=["slow"]).register(live_for=hour)
+    hf.schedules.trigger("ingest", scheduled_for=START)
+    assert claimants(database) == ["slow"]
+
+    clock.advance(hour)
+    with pytest.raises(NoWorker, match="no worker is alive"):
+        hf.schedules.trigger("ingest", scheduled_for=START + DAY)
+
+
+@pytest.mark.contract("J3", "J4")
+def test_a_slot_claimed_by_the_clock_names_the_worker_that_claimed_it(
+    hf: Holdfast, manual: Manual, clock: FakeClock, database: Database, ingest: Any
+) -> None:
+    clock.advance(QUARTER)
+    manual.schedule()
+    assert claimants(database) == ["manual"]
+
+
+def claimants(database: Database) -> list[str]:
+    return [row[0] for row in database.all("select claimed_by from holdfast_schedule_slots where run_id is not null")]
 
 
 @pytest.mark.contract("S4", "J11")

@@ -187,14 +187,14 @@ def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -
 
 
 @pytest.mark.contract("P6")
-def test_a_steps_value_has_been_through_json_the_first_time_too(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
+def test_a_step_gives_the_second_attempt_what_it_gave_the_first(hf: Holdfast, manual: Manual, clock: FakeClock) -> None:
     seen: list[Any] = []
 
     def typed() -> tuple[int, str]:
         return (1, "a")
 
     def untyped() -> Any:
-        return (1, "a")
+        return [1, "a"]
 
     @hf.job(name="work", max_attempts=2)
     def work(ctx: Context) -> None:
@@ -226,13 +226,17 @@ def test_a_step_name_is_used_once(hf: Holdfast, manual: Manual) -> None:
 
 @pytest.mark.contract("P6", "S4")
 def test_a_steps_result_that_can_not_be_stored_fails_the_run(hf: Holdfast, manual: Manual, database: Database) -> None:
-    @hf.job(name="work")
+    @hf.job(name="work", max_attempts=3)
     def work(ctx: Context) -> None:
-        ctx.step("one", object)
+        ctx.step("one", lambda: (1, 2))
 
     run = work.submit()
     manual.run_all()
 
-    assert run.refresh().state == "failed"
-    assert "NotSerialisable" in str(run.snapshot.error)
+    assert (run.refresh().state, run.snapshot.failure_type) == ("failed", "RESULT_NOT_STORABLE"), "not tried again"
+    assert run.snapshot.tries == 1
+    assert run.snapshot.error == (
+        "the result of step 'one' would not come back from JSON as it went in: it is of type tuple and would come back "
+        "as list; annotate the function's result with its type"
+    )
     assert database.count("steps") == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
-from holdfast import Context, Holdfast, Retry, Snapshot, Worker
+from holdfast import Context, Holdfast, Retry, RunFailed, Snapshot, Worker
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -170,6 +170,24 @@ def test_logs_and_progress_of_a_run_are_kept_with_it_redacted(live: Holdfast) ->
     assert logs == [["begin password=[redacted]", "in a library"], ["in the loop"]]
     progress = [event.data for event in runs[0].story() if event.kind == "PROGRESS"]
     assert progress == [{"done": 1, "total": 2, "note": "half"}, {"done": 2, "total": 2, "note": ""}]
+
+
+@pytest.mark.parametrize("isolation", ["thread", "async"])
+def test_the_last_progress_of_a_job_is_kept_though_it_fails(live: Holdfast, isolation: str) -> None:
+    def work(ctx: Context) -> None:
+        for done in range(1, 8):  # each too soon after the one before
+            ctx.progress(done)
+        raise ValueError("enough")
+
+    async def awork(ctx: Context) -> None:
+        work(ctx)
+
+    job: Any = live.job(name="work")(work if isolation == "thread" else awork)
+    with Worker(live):
+        run = job.submit()
+        with pytest.raises(RunFailed):
+            run.result(timeout=PATIENCE)
+    assert [event.data["done"] for event in run.story() if event.kind == "PROGRESS"] == [1, 7]
 
 
 @pytest.mark.contract("P6", "S3")

@@ -39,6 +39,19 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path
     run(file, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if blocks(page, "python") and page.name not in ("testing.md", "simulation.md")],
+    ids=title,
+)
+def test_the_python_of_a_page_does_nothing_when_it_is_only_imported(page: Path, tmp_path: Path) -> None:
+    """As a worker or a run's own process imports it. The pages about tests are read by a test runner instead."""
+    (tmp_path / "app.py").write_text(script(page))
+    file = tmp_path / "importer.py"
+    file.write_text("from holdfast.jobs import importing\n\nwith importing('a test imports it'):\n    import app\n")
+    run(file, tmp_path)
+
+
 def test_the_first_program_prints_what_the_readme_says(tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(script(ROOT / "README.md"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -9,8 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from tests.databases import new_name
+from tests.process.django_project import Project
 from tests.process.support import WorkerProcess, descendants, is_a_run
+
+from holdfast.testing.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -61,3 +67,32 @@ def nothing_left_behind() -> Iterator[None]:
     yield
     left = [pid for pid in descendants(os.getpid()) if is_a_run(pid)]
     assert not left, f"processes left behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def django_template(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("django"), "")
+    project.make()
+    return project
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def project(request: pytest.FixtureRequest, django_template: Project, tmp_path: Path) -> Iterator[Project]:
+    """The project of the guide on each database, migrated."""
+    with _django_database(request, tmp_path) as url:
+        project = django_template.copied_to(tmp_path / "project", url)
+        project.manage("migrate")
+        yield project
+
+
+@contextlib.contextmanager
+def _django_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{folder / 'project' / 'db.sqlite3'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    name = new_name().replace("test_", "shop_")
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+        yield server.url_of(name)
+        connection.execute(f"drop database {name} with (force)")

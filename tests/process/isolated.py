@@ -16,7 +16,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Context, Holdfast, Retry, TryAgain
+from holdfast import Context, Holdfast, Retry, StepNotFound, TryAgain
 
 hf = Holdfast(
     os.environ.get("HOLDFAST_URL", "sqlite:///isolated.db"),
@@ -44,6 +44,20 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
         return a + b
 
     return await ctx.step("sum", sum_up)
+
+
+@hf.job(isolation="process", max_attempts=2, retry=SOON)
+def forgets(ctx: Context) -> list[str]:
+    """Begins an operation in each attempt, twice in the second one."""
+    first = ctx.step("begin", lambda: f"attempt {ctx.attempt}")
+    ctx.forget("begin")
+    if ctx.attempt == 1:
+        raise Transient("its operation has failed")
+    try:
+        ctx.forget("begin")
+    except StepNotFound as error:
+        return [first, ctx.step("begin", lambda: "once more"), error.code]
+    raise AssertionError("what is not remembered was forgotten")
 
 
 @hf.job(isolation="process", max_attempts=2, retry=SOON)
@@ -79,7 +93,7 @@ def everything(ctx: Context, folder: Path) -> dict[str, object]:
         "pid": os.getpid(),
         "attempt": ctx.attempt,
         "now": ctx.run.started_at.isoformat(),
-        "artifacts": kept,
+        "artifacts": [one.name for one in kept],
     }
 
 
@@ -133,6 +147,16 @@ def tidy(marks: Path) -> None:
         time.sleep(600)
     finally:
         marks.write_text("cleaned up")
+
+
+@hf.job(isolation="process", timeout=None)
+def counts(ctx: Context, marks: Path) -> None:
+    """Tells how far it is, seven times in a moment, and waits to be stopped."""
+    for done in range(1, 8):
+        ctx.progress(done)
+    marks.write_text("counted")
+    while True:
+        signal.pause()
 
 
 @hf.job(isolation="process", timeout=None)

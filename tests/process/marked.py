@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -48,3 +49,26 @@ def wait(ctx: Context, go: str) -> int:
 @hf.job(timeout=None, isolation="process")
 def wait_apart(ctx: Context, go: str) -> int:
     return int(wait.fn(ctx, go))
+
+
+@hf.job(timeout=3, max_attempts=2)
+async def neighbour(ctx: Context) -> int:
+    """Takes a second after another run has blocked the event loop."""
+    mark("start", ctx)
+    try:
+        while not (MARKS / "blocked").exists():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)
+        mark("step", ctx)
+    finally:
+        mark("cleared" if ctx.cancelled else "end", ctx)
+    return ctx.attempt
+
+
+@hf.job(timeout=2, max_attempts=2)
+async def block(ctx: Context, seconds: float) -> None:
+    """Blocks the event loop that it shares with others."""
+    mark("start", ctx)
+    (MARKS / "blocked").touch()
+    time.sleep(seconds)
+    mark("end", ctx)

@@ -104,6 +104,12 @@ def is_a_run(pid: int) -> bool:
     return False
 
 
+def is_a_guardian(pid: int) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return b"guardian_process.py" in Path(f"/proc/{pid}/cmdline").read_bytes() and not gone(pid)
+    return False
+
+
 @dataclass(frozen=True)
 class Mark:
     """A line that a job of `marked.py` has written."""

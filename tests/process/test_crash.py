@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,21 @@ def test_a_database_that_is_restarted_under_load_loses_nothing(
     assert [run.result(timeout=1) for run in runs] == list(range(300))
     assert overlaps(marks(tmp_path), killed={}) == []
     assert app.hf.verify() == []
+
+
+@pytest.mark.contract("S3")
+def test_a_database_that_restarts_is_waited_for_by_result_and_aresult(
+    load: Callable[..., Any], own_postgres: PostgresServer
+) -> None:
+    app = load("marked", own_postgres.url)
+    runs = [app.work.submit(number, 0.0) for number in range(2)]
+    with ThreadPoolExecutor(2) as waiting:
+        waits = [waiting.submit(runs[0].result, 60), waiting.submit(asyncio.run, runs[1].aresult(60))]
+        wait_for(lambda: len(app.hf.waiter._watches) == 2, what="both wait")
+        own_postgres.kill()
+        restart(own_postgres)
+        with app.hf.worker():
+            assert [wait.result(60) for wait in waits] == [0, 1]
 
 
 def restart(server: PostgresServer) -> None:

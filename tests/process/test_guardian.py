@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.process.support import WorkerProcess, descendants, gone, marks, overlaps, wait_for
+from tests.process.support import WorkerProcess, descendants, gone, is_a_guardian, marks, overlaps, wait_for
 
 LEASE = 6.0
 PATIENCE = 120.0
@@ -45,7 +45,11 @@ class Command:
         return self.process.pid
 
     def wait_until(self, said: str, times: int = 1) -> None:
-        wait_for(lambda: self.log.read_text().count(said) >= times, at_most=PATIENCE, what=said)
+        try:
+            wait_for(lambda: self.log.read_text().count(said) >= times, at_most=PATIENCE, what=said)
+        except AssertionError as error:
+            error.add_note(self.log.read_text())
+            raise
 
     def end(self) -> None:
         for number in (signal.SIGKILL, signal.SIGCONT):
@@ -73,11 +77,7 @@ def here(request: pytest.FixtureRequest) -> str:
 
 
 def guardian_of(pid: int) -> int | None:
-    for child in descendants(pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if b"guardian_process.py" in Path(f"/proc/{child}/cmdline").read_bytes() and not gone(child):
-                return child
-    return None
+    return next((child for child in descendants(pid) if is_a_guardian(child)), None)
 
 
 def started(folder: Path) -> set[str]:
@@ -166,7 +166,7 @@ class Gate:
 def test_a_worker_that_is_cut_off_starts_again_before_its_thread_could_run_beside_a_takeover(
     load: Callable[..., Any], postgres_url: str, tmp_path: Path, command: Callable[..., Command]
 ) -> None:
-    app = load("held", postgres_url, TEST_LEASE="3")
+    app = load("held", postgres_url, TEST_LEASE="8")
     server = psycopg.conninfo.conninfo_to_dict(postgres_url)
     gate = Gate(str(server["host"]), int(str(server["port"])))
     through = psycopg.conninfo.make_conninfo(postgres_url, host="127.0.0.1", port=gate.port)

@@ -63,6 +63,15 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
     assert app.hf.verify() == []
 
 
+@pytest.mark.contract("P6", "Q9")
+def test_a_process_of_its_own_forgets_steps(app: Any) -> None:
+    with Worker(app.hf):
+        run = app.forgets.submit()
+        assert run.result(timeout=60) == ["attempt 2", "once more", "step_not_found"]
+    kinds = [event.kind for event in app.hf.story(run.id)]
+    assert (kinds.count("STEP_FINISHED"), kinds.count("STEP_FORGOTTEN")) == (3, 2)
+
+
 @pytest.mark.parametrize(("how", "tries"), [("transient", 3), ("again", 3), ("wrong", 1)])
 def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app: Any, how: str, tries: int) -> None:
     with Worker(app.hf):
@@ -105,6 +114,17 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
     assert f"process {'killed' if how in DEAF else 'ended'}" in snapshot.error
     assert len(processes) == 3
     assert all(gone(pid) for pid in processes), "the process, its child, and a child that had left its group"
+
+
+def test_what_a_process_told_last_is_kept_though_it_is_stopped(app: Any, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    with Worker(app.hf):
+        run = app.counts.submit(marks)
+        wait_for(marks.exists)
+        run.cancel()
+        with pytest.raises(RunFailed):
+            run.result(timeout=60)
+    assert [told["done"] for told in events(app, run.id, "PROGRESS")] == [1, 7]
 
 
 @pytest.mark.contract("Q15")

@@ -12,6 +12,11 @@ import sys
 import threading as real
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import greenlet  # type: ignore[import-untyped]
+
+from holdfast.store import pool
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -25,13 +30,17 @@ class Threading:
     Lock: Any
     Condition: Any
     Timer: Any
+    active_count: Any
+    local: Any
 
     def __init__(self, world: World) -> None:
         self.Thread = lambda **given: Thread(world, **given)
         self.Timer = lambda seconds, function: Timer(world, seconds, function)
+        self.active_count = lambda: 2  # as in every worker: more than one
         self.Event = lambda: Event(world)
         self.Lock = lambda: Lock(world)
         self.Condition = lambda: Condition(world)
+        self.local = Local
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -42,9 +51,11 @@ class Threading:
         ]
         for module in found:
             module.threading = self  # type: ignore[attr-defined]
+        warm, pool.WARM = pool.WARM, sys.maxsize  # none is closed for being idle: that takes a thread of its own
         try:
             yield
         finally:
+            pool.WARM = warm
             for module in found:
                 module.threading = real  # type: ignore[attr-defined]
 
@@ -115,6 +126,22 @@ class Condition(Lock):
 
     def notify_all(self) -> None:
         self.notify(len(self._waiting))
+
+
+class Local:
+    """Attributes that each thread has for itself."""
+
+    def __init__(self) -> None:
+        vars(self)["of"] = WeakKeyDictionary[Any, dict[str, Any]]()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return vars(self)["of"].get(greenlet.getcurrent(), {})[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        vars(self)["of"].setdefault(greenlet.getcurrent(), {})[name] = value
 
 
 class Thread:

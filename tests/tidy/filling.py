@@ -95,13 +95,25 @@ FILL: list[tuple[int, int, str]] = [
     (1, 20_000, "insert into holdfast_builds select 'build', {id}, 'f', {id}, null, null, {now}"),
     (1, 20_000, "insert into holdfast_rates select {id}, 0, 1, {then}"),
     (1, 20_000, "insert into holdfast_rates select {id}, 1, 1, {now}"),
-    (1, 20_000, "insert into holdfast_slots select 'work', {then}, 'ran', {id}, null, null, 0, {now}"),
+    (1, 20_000, "insert into holdfast_slots {slot} select 'work', {then}, 'missed', null, 0, {now}, 'w1'"),
+    # Slots that ran, slots whose runs have a lease, and one whose run waits for its children.
+    (201_201, 301_200, "insert into holdfast_slots {slot} select 'feeds', {then}, 'claimed', {id}, 0, {then}, 'w1'"),
+    (201_151, 201_155, "insert into holdfast_slots {slot} select 'feeds', {then}, 'claimed', {id}, 0, {then}, 'w1'"),
+    (201_151, 201_155, "insert into holdfast_holds select 'schedule:feeds', {n}, {id}"),
+    (301_201, 301_201, "insert into holdfast_slots {slot} select 'feeds', {then}, 'claimed', {id}, 0, {then}, 'w1'"),
+    (
+        301_201,
+        301_201,
+        "insert into holdfast_waits {ticket}{waited}) "
+        "select {id}, {waiting}, 'schedule:feeds', 0, 0, 0, 1, null, '', 0, {now}",
+    ),
 ]
 
 
 def filled(text: str, **words: str) -> str:
     columns = {
         "ticket": "(run_id, job, queue, rank, key, attempt, tries, takeovers",
+        "slot": "(job, slot_at, state, run_id, manual, claimed_at, claimed_by)",
         "waited": ", missing, due_at, because, look, since_at",
     }
     return f"{text} from {{series}}".format(policy=POLICY, waiting="'work', 'default', 0", n="g", **columns, **words)

@@ -42,6 +42,7 @@ HOT = [
     "find_signs",
     "get_run",
     "find_runs",
+    "find_open",
     "find_outcomes",
     "find_idempotent",
     "request_cancel",

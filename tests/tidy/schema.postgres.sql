@@ -86,6 +86,15 @@ CREATE INDEX holdfast_ix_events_operated ON public.holdfast_events USING btree (
 CREATE INDEX holdfast_ix_events_run ON public.holdfast_events USING btree (run_id, id)
 CREATE INDEX holdfast_ix_events_tx ON public.holdfast_events USING btree (tx, id)
 CREATE UNIQUE INDEX holdfast_events_pkey ON public.holdfast_events USING btree (id)
+column holdfast_forgotten.run_id text collate "C" not null
+column holdfast_forgotten.name text collate "C" not null
+column holdfast_forgotten.attempt integer not null
+column holdfast_forgotten.tries integer not null
+column holdfast_forgotten.started_at timestamp with time zone not null
+column holdfast_forgotten.finished_at timestamp with time zone not null
+column holdfast_forgotten.number integer not null
+constraint holdfast_forgotten_pkey PRIMARY KEY (run_id, attempt, number)
+CREATE UNIQUE INDEX holdfast_forgotten_pkey ON public.holdfast_forgotten USING btree (run_id, attempt, number)
 column holdfast_gates.id text collate "C" not null
 constraint holdfast_gates_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_gates_pkey ON public.holdfast_gates USING btree (id)
@@ -314,6 +323,134 @@ column holdfast_samples.running bigint not null
 column holdfast_samples.oldest bigint
 constraint holdfast_samples_pkey PRIMARY KEY (minute_at)
 CREATE UNIQUE INDEX holdfast_samples_pkey ON public.holdfast_samples USING btree (minute_at)
+view holdfast_schedule_slots as
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'ran'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    (o.holder)::character varying(128) AS worker,
+    NULL::text AS error
+   FROM (holdfast_slots s
+     JOIN holdfast_outcomes o ON ((o.run_id = s.run_id)))
+  WHERE ((s.state = 'claimed'::text) AND (o.state = 'succeeded'::text))
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'failed'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    (o.holder)::character varying(128) AS worker,
+    COALESCE(o.error, o.failure_type) AS error
+   FROM (holdfast_slots s
+     JOIN holdfast_outcomes o ON ((o.run_id = s.run_id)))
+  WHERE ((s.state = 'claimed'::text) AND (o.state = 'failed'::text))
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'cancelled'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    (o.holder)::character varying(128) AS worker,
+    COALESCE(o.error, o.failure_type) AS error
+   FROM (holdfast_slots s
+     JOIN holdfast_outcomes o ON ((o.run_id = s.run_id)))
+  WHERE ((s.state = 'claimed'::text) AND (o.state = 'cancelled'::text))
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'skipped_timeout'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    (o.holder)::character varying(128) AS worker,
+    COALESCE(o.error, o.failure_type) AS error
+   FROM (holdfast_slots s
+     JOIN holdfast_outcomes o ON ((o.run_id = s.run_id)))
+  WHERE ((s.state = 'claimed'::text) AND (o.state = 'timed_out'::text))
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    (
+        CASE
+            WHEN (l.run_id IS NULL) THEN 'queued'::text
+            ELSE 'running'::text
+        END)::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    l.started_at,
+    NULL::timestamp with time zone AS finished_at,
+    (l.holder)::character varying(128) AS worker,
+    NULL::text AS error
+   FROM ((( SELECT holdfast_holds.run_id
+           FROM holdfast_holds
+          WHERE ((holdfast_holds.key >= 'schedule:'::text) AND (holdfast_holds.key < 'schedule;'::text) AND (holdfast_holds.run_id IS NOT NULL))
+        UNION
+         SELECT holdfast_waits.run_id
+           FROM holdfast_waits
+          WHERE ((holdfast_waits.key >= 'schedule:'::text) AND (holdfast_waits.key < 'schedule;'::text))) a
+     JOIN holdfast_slots s ON ((s.run_id = a.run_id)))
+     LEFT JOIN holdfast_leases l ON ((l.run_id = s.run_id)))
+  WHERE ((s.state = 'claimed'::text) AND (s.run_id IS NOT NULL))
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'skipped'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    NULL::timestamp with time zone AS started_at,
+    NULL::timestamp with time zone AS finished_at,
+    NULL::character varying(128) AS worker,
+    s.because AS error
+   FROM holdfast_slots s
+  WHERE (s.state = 'skipped'::text)
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'missed'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    NULL::timestamp with time zone AS started_at,
+    NULL::timestamp with time zone AS finished_at,
+    NULL::character varying(128) AS worker,
+    s.because AS error
+   FROM holdfast_slots s
+  WHERE (s.state = 'missed'::text)
+UNION ALL
+ SELECT s.job AS job_name,
+    s.slot_at AS scheduled_for,
+    'coalesced'::character varying(16) AS outcome,
+    s.run_id,
+    s.claimed_at,
+    (s.claimed_by)::character varying(128) AS claimed_by,
+    s.manual,
+    NULL::timestamp with time zone AS started_at,
+    NULL::timestamp with time zone AS finished_at,
+    NULL::character varying(128) AS worker,
+    s.because AS error
+   FROM holdfast_slots s
+  WHERE (s.state = 'coalesced'::text);
 column holdfast_schedules.name text collate "C" not null
 column holdfast_schedules.spec text not null
 column holdfast_schedules.considered_at timestamp with time zone not null
@@ -333,7 +470,7 @@ options holdfast_seats (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_thre
 constraint holdfast_seats_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_seats_queue ON public.holdfast_seats USING btree (queue)
 CREATE UNIQUE INDEX holdfast_seats_pkey ON public.holdfast_seats USING btree (run_id)
-column holdfast_slots.job text collate "C" not null
+column holdfast_slots.job character varying(128) not null
 column holdfast_slots.slot_at timestamp with time zone not null
 column holdfast_slots.state text collate "C" not null
 column holdfast_slots.run_id text collate "C"
@@ -341,7 +478,9 @@ column holdfast_slots.because text
 column holdfast_slots.into_at timestamp with time zone
 column holdfast_slots.manual integer not null
 column holdfast_slots.claimed_at timestamp with time zone not null
+column holdfast_slots.claimed_by text collate "C"
 constraint holdfast_slots_pkey PRIMARY KEY (job, slot_at)
+CREATE INDEX holdfast_ix_slots_claimed ON public.holdfast_slots USING btree (claimed_at, run_id)
 CREATE INDEX holdfast_ix_slots_run ON public.holdfast_slots USING btree (run_id) WHERE (run_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_slots_pkey ON public.holdfast_slots USING btree (job, slot_at)
 column holdfast_steps.run_id text collate "C" not null
@@ -407,6 +546,7 @@ constraint holdfast_waits_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_waits_due ON public.holdfast_waits USING btree (due_at) WHERE (due_at IS NOT NULL)
 CREATE INDEX holdfast_ix_waits_errand ON public.holdfast_waits USING btree (run_id) WHERE ((errand IS NOT NULL) AND (missing <= 0))
 CREATE INDEX holdfast_ix_waits_look ON public.holdfast_waits USING btree (run_id) WHERE (look = 1)
+CREATE INDEX holdfast_ix_waits_slots ON public.holdfast_waits USING btree (run_id) WHERE ((key >= 'schedule:'::text) AND (key < 'schedule;'::text))
 CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (key, due_at, run_id) WHERE ((key IS NOT NULL) AND (missing = 0))
 CREATE UNIQUE INDEX holdfast_waits_pkey ON public.holdfast_waits USING btree (run_id)
 column holdfast_workers.id text collate "C" not null

@@ -84,6 +84,17 @@ CREATE INDEX holdfast_ix_events_operated on holdfast_events (id) where kind = 'O
 
 CREATE INDEX holdfast_ix_events_run on holdfast_events (run_id, id);
 
+CREATE TABLE holdfast_forgotten (
+    run_id text not null,
+    name text not null,
+    attempt integer not null,
+    tries integer not null,
+    started_at text not null,
+    finished_at text not null,
+    number integer not null,
+    primary key (run_id, attempt, number)
+) without rowid;
+
 CREATE TABLE holdfast_gates (
     id text not null primary key
 ) without rowid;
@@ -292,6 +303,141 @@ CREATE TABLE holdfast_samples (
     primary key (minute_at)
 ) without rowid;
 
+CREATE VIEW holdfast_schedule_slots as
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('ran' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    o.holder as worker,
+    cast(null as text) as error
+from holdfast_slots as s
+cross join holdfast_outcomes as o
+where s.state = 'claimed' and o.run_id = s.run_id and o.state = 'succeeded'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('failed' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    o.holder as worker,
+    cast(coalesce(o.error, o.failure_type) as text) as error
+from holdfast_slots as s
+cross join holdfast_outcomes as o
+where s.state = 'claimed' and o.run_id = s.run_id and o.state = 'failed'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('cancelled' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    o.holder as worker,
+    cast(coalesce(o.error, o.failure_type) as text) as error
+from holdfast_slots as s
+cross join holdfast_outcomes as o
+where s.state = 'claimed' and o.run_id = s.run_id and o.state = 'cancelled'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('skipped_timeout' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    o.holder as worker,
+    cast(coalesce(o.error, o.failure_type) as text) as error
+from holdfast_slots as s
+cross join holdfast_outcomes as o
+where s.state = 'claimed' and o.run_id = s.run_id and o.state = 'timed_out'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast(case when l.run_id is null then 'queued' else 'running' end as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    l.started_at,
+    cast(null as text) as finished_at,
+    l.holder as worker,
+    cast(null as text) as error
+from (
+    select run_id
+    from holdfast_holds
+    where key >= 'schedule:' and key < 'schedule;' and run_id is not null
+    union
+    select run_id
+    from holdfast_waits
+    where key >= 'schedule:' and key < 'schedule;'
+) as a
+cross join holdfast_slots as s
+left join holdfast_leases as l on l.run_id = s.run_id
+where s.state = 'claimed' and s.run_id = a.run_id
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('skipped' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    cast(null as text) as started_at,
+    cast(null as text) as finished_at,
+    cast(null as varchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'skipped'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('missed' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    cast(null as text) as started_at,
+    cast(null as text) as finished_at,
+    cast(null as varchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'missed'
+union all
+select
+    s.job as job_name,
+    s.slot_at as scheduled_for,
+    cast('coalesced' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    s.claimed_by,
+    s.manual,
+    cast(null as text) as started_at,
+    cast(null as text) as finished_at,
+    cast(null as varchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'coalesced';
+
 CREATE TABLE holdfast_schedules (
     name text not null,
     spec text not null,
@@ -320,9 +466,11 @@ CREATE TABLE holdfast_slots (
     because text,
     into_at text,
     manual integer not null,
-    claimed_at text not null,
+    claimed_at text not null, claimed_by text,
     primary key (job, slot_at)
 ) without rowid;
+
+CREATE INDEX holdfast_ix_slots_claimed on holdfast_slots (claimed_at, run_id);
 
 CREATE INDEX holdfast_ix_slots_run on holdfast_slots (run_id) where run_id is not null;
 
@@ -400,6 +548,8 @@ CREATE INDEX holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is no
 CREATE INDEX holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0;
 
 CREATE INDEX holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1;
+
+CREATE INDEX holdfast_ix_waits_slots on holdfast_waits (run_id) where key >= 'schedule:' and key < 'schedule;';
 
 CREATE INDEX holdfast_ix_waits_turn on holdfast_waits (key, due_at, run_id) where key is not null and missing = 0;
 

@@ -667,3 +667,160 @@ create table holdfast_samples (
 go
 -- When an orchestrator first saw the lease expired; null again after each renewal.
 alter table holdfast_leases add expired_seen_at datetime2(6) null
+go
+-- The worker that claimed the slot. For a slot that was triggered by hand it is the live worker that is to run it.
+alter table holdfast_slots add claimed_by nvarchar(200) collate latin1_general_100_bin2 null
+go
+create index holdfast_ix_slots_claimed on holdfast_slots (claimed_at, run_id)
+go
+-- Runs of slots that wait, for the view below. The key of a slot's run is 'schedule:' and the name of its job.
+create index holdfast_ix_waits_slots on holdfast_waits (run_id) where [key] >= 'schedule:' and [key] < 'schedule;'
+go
+-- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
+-- outcome leaves only the branches that can have it.
+create view holdfast_schedule_slots as
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('ran' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    cast(o.holder as nvarchar(128)) as worker,
+    cast(null as nvarchar(max)) as error
+from holdfast_slots as s
+inner join holdfast_outcomes as o on o.run_id = s.run_id
+where s.state = 'claimed' and o.state = 'succeeded'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('failed' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    cast(o.holder as nvarchar(128)) as worker,
+    cast(coalesce(o.error, o.failure_type) as nvarchar(max)) as error
+from holdfast_slots as s
+inner join holdfast_outcomes as o on o.run_id = s.run_id
+where s.state = 'claimed' and o.state = 'failed'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('cancelled' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    cast(o.holder as nvarchar(128)) as worker,
+    cast(coalesce(o.error, o.failure_type) as nvarchar(max)) as error
+from holdfast_slots as s
+inner join holdfast_outcomes as o on o.run_id = s.run_id
+where s.state = 'claimed' and o.state = 'cancelled'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('skipped_timeout' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    o.started_at,
+    o.finished_at,
+    cast(o.holder as nvarchar(128)) as worker,
+    cast(coalesce(o.error, o.failure_type) as nvarchar(max)) as error
+from holdfast_slots as s
+inner join holdfast_outcomes as o on o.run_id = s.run_id
+where s.state = 'claimed' and o.state = 'timed_out'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast(case when l.run_id is null then 'queued' else 'running' end as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    l.started_at,
+    cast(null as datetime2(6)) as finished_at,
+    cast(l.holder as nvarchar(128)) as worker,
+    cast(null as nvarchar(max)) as error
+from (
+    select run_id
+    from holdfast_holds
+    where [key] >= 'schedule:' and [key] < 'schedule;' and run_id is not null
+    union
+    select run_id
+    from holdfast_waits
+    where [key] >= 'schedule:' and [key] < 'schedule;'
+) as a
+inner join holdfast_slots as s on s.run_id = a.run_id
+left join holdfast_leases as l on l.run_id = s.run_id
+where s.state = 'claimed' and s.run_id is not null
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('skipped' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    cast(null as datetime2(6)) as started_at,
+    cast(null as datetime2(6)) as finished_at,
+    cast(null as nvarchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'skipped'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('missed' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    cast(null as datetime2(6)) as started_at,
+    cast(null as datetime2(6)) as finished_at,
+    cast(null as nvarchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'missed'
+union all
+select
+    cast(s.job as nvarchar(128)) as job_name,
+    s.slot_at as scheduled_for,
+    cast('coalesced' as varchar(16)) as outcome,
+    s.run_id,
+    s.claimed_at,
+    cast(s.claimed_by as nvarchar(128)) as claimed_by,
+    s.manual,
+    cast(null as datetime2(6)) as started_at,
+    cast(null as datetime2(6)) as finished_at,
+    cast(null as nvarchar(128)) as worker,
+    s.because as error
+from holdfast_slots as s
+where s.state = 'coalesced'
+go
+-- A step that a job has forgotten: it was done, and is done again when its name is used next.
+create table holdfast_forgotten (
+    run_id varchar(26) collate latin1_general_100_bin2 not null,
+    name nvarchar(400) collate latin1_general_100_bin2 not null,
+    attempt int not null,
+    tries int not null,
+    started_at datetime2(6) not null,
+    finished_at datetime2(6) not null,
+    number int not null,
+    primary key (run_id, attempt, number)
+)

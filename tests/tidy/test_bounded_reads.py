@@ -161,7 +161,7 @@ def test_a_question_on_sqlite_takes_no_more_steps_than_it_may(on_sqlite: Holdfas
         steps += 1000
         return 0
 
-    connections = [one for one in (*on_sqlite.store._idle, on_sqlite.store._writer) if one is not None]
+    connections = [one for one in (*on_sqlite.store._pool.idle, on_sqlite.store._writer) if one is not None]
     with contextlib.ExitStack() as stack:
         for connection in connections:
             connection.set_progress_handler(counted, 1000)

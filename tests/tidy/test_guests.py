@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 APPS = ROOT / "apps"
 FILES = sorted(APPS.rglob("*.py"))
 DOORS = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
-SHARED = {"application", "database", "house", "model", "outside", "registry", "settings", "stopping"}
+SHARED = {"application", "database", "house", "model", "outside", "pdf", "registry", "settings", "stopping"}
 LINES = 300
 
 

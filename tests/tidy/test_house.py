@@ -28,6 +28,7 @@ MAY_ASK_THE_TIME = {
     "cli/worker.py": "how close two signals are, which are the machine's own",
     "store/database_file.py": "how long ago the locks were read, which are the machine's own",
     "store/dialects/sqlite.py": "how long it waits for the file's lock, which is the machine's own",
+    "waiters.py": "how long it waits between two looks, also where the clock of a test stands still",
     "worker/guardian_process.py": "started as a script, it imports nothing of ours until it has to",
     "worker/supervisor.py": "started as a script, it imports nothing of ours",
 }
@@ -104,6 +105,16 @@ def test_nothing_sleeps_but_where_nothing_else_serves() -> None:
         room for room, tree in rooms() for owner, name, _ in calls(tree) if (owner, name) in {("time", "sleep")}
     }
     assert sleepers == set(MAY_SLEEP), "list each sleep in MAY_SLEEP with its reason, or wait for a signal"
+
+
+def test_nothing_uses_threads_that_belong_to_the_event_loop_or_that_the_process_waits_for() -> None:
+    guilty = [
+        f"{room}:{line} {name}"
+        for room, tree in rooms()
+        for _, name, line in calls(tree)
+        if name in {"to_thread", "run_in_executor", "ThreadPoolExecutor"}
+    ]
+    assert guilty == [], "use holdfast.threads"
 
 
 def test_only_ids_are_random() -> None:

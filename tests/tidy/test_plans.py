@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +25,7 @@ FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}, "count_states": {"
 FIRST_ROW |= {"find_signs": {"runs", "events"}}  # the last one of an index
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
 SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}
-SHORT_INDEXES |= {"ix_runs_needed", "ix_events_operated"}
+SHORT_INDEXES |= {"ix_runs_needed", "ix_events_operated", "ix_waits_slots"}
 # Whoever sorts these has read more than it was asked for.
 UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
 
@@ -233,6 +233,74 @@ def test_a_search_on_sqlite_reads_no_more_than_it_may(on_sqlite: Holdfast, which
         finally:
             connection.set_progress_handler(None, 0)
     assert steps <= 200 * budget + 20_000
+
+
+SLOTS = {
+    "running": ("outcome = 'running'", 5),
+    "queued": ("outcome = 'queued'", 1),
+    "lately": ("claimed_at > '2026-06-04 11:39:50+00:00'", 11),
+    "a slot": ("job_name = 'feeds' and scheduled_for = '{at}'", 1),
+    "a run": (f"run_id = '{run_id(250_000)}'", 1),
+}
+"""Conditions on the view of slots, and how many of 100,000 slots fulfil each."""
+
+
+@pytest.mark.contract("J4")
+@pytest.mark.parametrize("which", SLOTS)
+def test_the_view_of_slots_on_postgres_reads_no_more_than_is_asked_for(on_postgres: Holdfast, which: str) -> None:
+    condition, expected = SLOTS[which]
+    text = f"select * from holdfast_schedule_slots where {condition}".format(at="2026-06-03 21:26:40+00:00")
+    with psycopg.connect(on_postgres.settings.url) as connection:
+        row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
+    assert row is not None
+    plan = row[0][0]["Plan"]
+    assert judge("slots", plan) == [], plan
+    assert plan["Actual Rows"] == expected
+    assert sum(_read(node) for node in nodes(plan) if "slots" in node.get("Relation Name", "")) < 200, plan
+
+
+@pytest.mark.contract("J9")
+def test_slots_that_nobody_has_started_are_found_without_reading_the_others(
+    on_postgres: Holdfast, on_sqlite: Holdfast
+) -> None:
+    [[[found]]] = explain(on_postgres, "find_queued_slots", "explain (analyze, format json)")
+    assert judge("find_queued_slots", found["Plan"]) == [], found
+    rows, steps = counting(on_sqlite, on_sqlite.store.queries["find_queued_slots"].text)
+    assert (len(rows), steps < 5000) == (1, True), steps
+
+
+def _read(node: dict[str, Any]) -> float:
+    rows: float = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return rows
+
+
+@pytest.mark.contract("J4")
+@pytest.mark.parametrize("which", SLOTS)
+def test_the_view_of_slots_on_sqlite_reads_no_more_than_is_asked_for(on_sqlite: Holdfast, which: str) -> None:
+    """Its plan names every branch of the view, also those whose constant rules them out: what counts is the steps."""
+    condition, expected = SLOTS[which]
+    text = f"select * from holdfast_schedule_slots where {condition}".format(at="2026-06-03 21:26:40.000000")
+    rows, steps = counting(on_sqlite, text.replace("+00:00", ".000000"))
+    assert (len(rows), steps < 5000) == (expected, True), steps
+
+
+def counting(hf: Holdfast, text: str) -> tuple[Sequence[Any], int]:
+    """The rows, and how many steps SQLite took for them."""
+    steps = 0
+
+    def counted() -> int:
+        nonlocal steps
+        steps += 100
+        return 0
+
+    with hf.store.reading() as tx:
+        connection = tx._session._execute.__self__  # type: ignore[attr-defined]
+        connection.set_progress_handler(counted, 100)
+        try:
+            rows = tx._session.execute(text, None)[0]
+        finally:
+            connection.set_progress_handler(None, 0)
+    return rows, steps
 
 
 def test_a_page_of_a_long_history_comes_by_the_way_that_was_proved(on_postgres: Holdfast, on_sqlite: Holdfast) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import settings
-from holdfast.arguments import Arguments, result_adapter
+from holdfast import settings, waiters
+from holdfast.arguments import Arguments, shape_of
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy, InvalidSetting, NotSerialisable, StoreUnavailable, TooLarge
 from holdfast.gather import Gather
 from holdfast.store.queries import Queries, named, sources, translate
+from holdfast.waiters import Watch
 from holdfast.wakeups import Announcer, Bell, Wakeups
 
 # Settings
@@ -141,7 +142,7 @@ def test_a_step_without_types_is_stored_as_plain_json() -> None:
     def untyped(x):  # type: ignore[no-untyped-def]
         return x
 
-    assert result_adapter(untyped).validate_json("[1]") == [1]
+    assert shape_of(untyped).decode("[1]") == [1]
 
 
 # Gather
@@ -182,10 +183,7 @@ def test_an_answer_that_is_an_error_is_raised_to_its_own_caller_only() -> None:
 
     async def scene() -> list[Any]:
         gather = Gather(work)
-        try:
-            return await asyncio.gather(*(gather.ado(n) for n in range(6)), return_exceptions=True)
-        finally:
-            gather.close()
+        return await asyncio.gather(*(gather.ado(n) for n in range(6)), return_exceptions=True)
 
     answers = asyncio.run(scene())
     assert [type(answer) for answer in answers] == [int, int, int, ValueError, int, int]
@@ -202,10 +200,7 @@ def test_a_batch_that_fails_is_halved_down_to_the_culprit() -> None:
 
     async def scene() -> list[Any]:
         gather = Gather(work)
-        try:
-            return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
-        finally:
-            gather.close()
+        return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
 
     answers = asyncio.run(scene())
     assert [n for n, answer in enumerate(answers) if isinstance(answer, Exception)] == [5]
@@ -221,10 +216,7 @@ def test_a_database_that_is_away_is_told_to_all_at_once() -> None:
 
     async def scene() -> list[Any]:
         gather = Gather(work)
-        try:
-            return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
-        finally:
-            gather.close()
+        return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
 
     assert all(isinstance(answer, StoreUnavailable) for answer in asyncio.run(scene()))
     assert sum(calls) == 16, "a batch was tried in halves although no half can succeed"
@@ -243,7 +235,7 @@ def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
 
 
 def test_listeners_hear_every_commit_until_they_leave() -> None:
-    wakeups = Wakeups(None)
+    wakeups = Wakeups()
     heard: list[tuple[set[str], list[str]]] = []
     leave = wakeups.listen(lambda rung, ended: heard.append((rung, ended)))
     wakeups.committed({"mail"}, ["r1"])
@@ -329,3 +321,23 @@ def test_a_statement_can_be_replaced_to_break_a_rule_on_purpose() -> None:
     assert queries["find_due"].text == "select 1"
     assert queries.styled("qmark")["find_due"].text == "select 1"
     assert "find_due" in set(queries)
+
+
+def test_pauses_between_looks_at_a_run_grow_to_a_quarter_of_a_second_however_long_it_runs() -> None:
+    watch, now, pauses = Watch("run", lambda answer: None, reads=False), 1000.0, list[float]()
+    for _ in range(20_000):
+        watch.look_later(now)
+        pauses.append(watch.due - now)
+        now = watch.due
+    assert all(0 < pause <= 1.01 * waiters.FIRST for pause in pauses[:3])
+    assert all(0.1 < pause <= 0.26 for pause in pauses[20:])
+
+
+def test_runs_that_are_long_waited_for_are_looked_at_together() -> None:
+    watches = [Watch(str(number), lambda answer: None, reads=False) for number in range(100)]
+    for number, watch in enumerate(watches):
+        watch.due = 1000.0 + number / 100
+        while watch.due < 1010:
+            watch.look_later(watch.due)
+    looks = {watch.due for watch in watches}
+    assert len(looks) <= 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import inspect
 import threading
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ from holdfast import (
     NotAllowed,
     NotSerialisable,
     NotSignedIn,
+    NoWorker,
     PipelineNotFound,
     QueueFull,
     RunFailed,
@@ -60,12 +63,19 @@ def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
         def echo(value: Any) -> Any:
             return value
 
+        @hf.job(name="letters.seal")
+        def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:
+            return content[::-1], at
+
         @hf.build(name="press.make", queue="default")
         def press(plate: str, fingerprint: str) -> str:
             return plate
 
         @hf.schedule(every=timedelta(days=1), name="letters.daily")
         def daily() -> None: ...
+
+        @hf.schedule(every=timedelta(days=365), name="letters.yearly", queue="nowhere")
+        def yearly() -> None: ...
 
         film = hf.pipeline("film")
 
@@ -132,6 +142,19 @@ def test_a_result_comes_as_it_is(value: Any, hf: Holdfast, client: Client) -> No
     run = client.submit("letters.echo", value=value)
     assert run.result(20) == value
     assert client.snapshot(run).result == hf.snapshot(run.id).result
+
+
+def test_bytes_and_instants_cross_as_plain_json(hf: Holdfast, client: Client) -> None:
+    at = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+    run = client.submit("letters.seal", content=bytes(range(256)), at=at)
+    content, told = run.result(20)
+    assert (base64.urlsafe_b64decode(content), datetime.fromisoformat(told)) == (bytes(range(256))[::-1], at)
+    assert hf.get(run.id).result(20) == (bytes(range(256))[::-1], at)
+
+    again = client.submit("letters.seal", **client.snapshot(run).args)
+    assert again.result(20) == [content, told]
+    with pytest.raises(InvalidArguments, match="content: Data should be valid base64"):
+        client.submit("letters.seal", content="no base64", at=at)
 
 
 def test_a_run_that_fails_says_so(client: Client) -> None:
@@ -241,6 +264,7 @@ def test_errors_come_back_as_what_they_are(server: Server, client: Client) -> No
     refused(WorkerNotFound, lambda: client.workers.drain("nothing"))
     refused(ArtifactNotFound, lambda: client.artifacts.open(client.submit("letters.echo", value=1), "x"))
     at = datetime(2026, 11, 1, tzinfo=UTC)
+    refused(NoWorker, lambda: client.schedules.trigger("letters.yearly", scheduled_for=at))
     run = client.schedules.trigger("letters.daily", scheduled_for=at)
     taken = refused(SlotTaken, lambda: client.schedules.trigger("letters.daily", scheduled_for=at))
     assert isinstance(taken, SlotTaken)
@@ -378,3 +402,42 @@ class Broken:
 def test_frames_are_read_as_the_standard_writes_them() -> None:
     lines = [": hello", "", "retry: 5", "", "id: 1", "data: a", "data:b", "", "event: end", "data: {}", "", "data: cut"]
     assert list(frames(iter(lines))) == [("message", "a\nb"), ("end", "{}")]
+
+
+def test_many_wait_without_a_thread_each_and_leave_nothing_behind(
+    hf: Holdfast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get = client._wire.get
+
+    def noted(*path: str, **query: Any) -> Any:
+        asked.append(path[1])
+        return get(*path, **query)
+
+    monkeypatch.setattr(client._wire, "get", noted)
+    waits = [hf.jobs["letters.echo"].using(queue="nobody").submit(number) for number in range(300)]
+    done = client.submit("letters.echo", value=7)
+
+    async def scene() -> int:
+        asked.clear()
+        tasks = [asyncio.create_task(client._handle(run.snapshot).aresult()) for run in waits]
+        while asked.count("open") < 20:
+            await asyncio.sleep(0.01)
+        assert set(asked) == {"open"}, "no run is asked for by itself"
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("asyncio")]
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 60) == "free"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert client.waiter._watches == {}
+        return int(await done.aresult(timeout=60))
+
+    try:
+        assert asyncio.run(scene()) == 7
+    finally:
+        for run in waits:
+            run.cancel()
+    gone = client._handle(done.snapshot)
+    gone.id = "0" * 26
+    with pytest.raises(RunNotFound):
+        asyncio.run(gone.aresult(timeout=60))

@@ -15,6 +15,7 @@ from tests.web.conftest import TOKEN, Server, serving
 
 from holdfast import Context, Holdfast, RunFailed
 from holdfast.cli import main
+from holdfast.testing import Manual
 
 Invoke = Callable[..., Result]
 
@@ -171,6 +172,7 @@ def test_what_is_steered_there_has_changed_here(hf: Holdfast, there: Invoke) -> 
     assert there("schedules pause", "letters.daily", "--note", "x").exit_code == 0
     assert hf.schedules.get("letters.daily").note == "x"
     assert there("schedules resume", "letters.daily").exit_code == 0
+    Manual(hf).worker().register()
     run_id = there("schedules trigger", "letters.daily", "2026-11-16T06:00:00Z").stdout.strip()
     assert hf.snapshot(run_id).job == "letters.daily"
     refused = there("schedules trigger", "letters.daily", "2026-11-16T06:00:00Z")

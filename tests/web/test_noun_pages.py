@@ -97,6 +97,9 @@ def test_a_schedule_is_told_in_words_triggered_paused_and_resumed(web: Server) -
     page = read(operator, "/schedules")
     assert "At 06:00 on Monday through Friday, Europe/Berlin" in page
     assert 'href="/schedules/reports%2Fnightly"' in page
+    refused = {"schedule": "reports/nightly", "scheduled_for": "2026-02-03T04:05:06"}
+    assert "no worker is alive" in done(operator, "/schedules/trigger", **refused)[1]
+    Manual(web.hf).worker().register()
     there, page = done(operator, "/schedules/trigger", schedule="reports/nightly", scheduled_for="2026-02-03T04:05:06")
     assert there == "/schedules/reports%2Fnightly"
     assert "Slot 2026-02-03T04:05:06Z of reports/nightly was triggered" in page

@@ -27,6 +27,8 @@ def application(url: str, folder: Any, clock: FakeClock) -> Holdfast:
 
     @hf.job(name="press.render", key="document_id")
     def render(ctx: Context, document_id: str, text: str = "") -> dict[str, str]:
+        ctx.step("order paper", str, 1)
+        ctx.forget("order paper")
         ctx.step("set the type", str, 1)
         ctx.artifact("report.txt", f"a report {text}".encode("utf-8", "backslashreplace"))
         ctx.artifact("cover.png", b"\x89PNG\r\n\x1a\n")
@@ -120,6 +122,14 @@ def test_a_run_that_waits_says_why_and_one_that_runs_shows_its_lease(house: tupl
     _, running = get(server, f"/runs/{made['running']}")
     assert "vm:1:worker" in running.text
     assert "expires" in running.text
+
+
+def test_a_step_that_was_forgotten_is_marked(house: tuple[Server, dict[str, str]]) -> None:
+    server, made = house
+    answer, page = get(server, f"/runs/{made['succeeded']}")
+    assert "STEP_FORGOTTEN" in page.text
+    assert "done, then forgotten" in answer.text, "the timeline says so"
+    assert answer.text.count('<span class="chip">forgotten</span>') == 1
 
 
 def test_an_error_is_a_chain_whose_tracebacks_are_folded_away(house: tuple[Server, dict[str, str]]) -> None:

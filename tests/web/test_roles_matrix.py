@@ -27,6 +27,7 @@ TABLE = {
         GET /api/runs/count
         GET /api/runs/counts
         GET /api/runs/ids
+        GET /api/runs/open
         GET /api/runs/{run_id}
         GET /api/runs/{run_id}/why
         GET /api/runs/{run_id}/events

@@ -103,6 +103,7 @@ def made(hf: Holdfast) -> dict[str, str]:
 
     manual = Manual(hf)
     manual.schedule()
+    manual.worker().register()
     wish = press.of(plate="p", fingerprint="f")
     runs = {
         "ended": greet.using(tags={"tenant": "acme"}, after=[wish]).submit("Ada"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -87,8 +87,16 @@ class Counts:
         return Counts(self.articles + other.articles, self.begun + other.begun)
 
 
-def cluster(writers: Sessions, settings: Settings, *, now: datetime | None = None) -> dict[str, int]:
+def cluster(
+    writers: Sessions,
+    settings: Settings,
+    *,
+    now: datetime | None = None,
+    written: Callable[[int], None] = lambda rows: None,
+) -> dict[str, int]:
     """Place every article that has no event; safe to call at any time, again, and twice at once.
+
+    `written` is told, after each transaction, how many articles have been placed so far.
 
     Returns what this call has done: articles placed (`rows` is the same), and events that began with one of them.
 
@@ -101,8 +109,9 @@ def cluster(writers: Sessions, settings: Settings, *, now: datetime | None = Non
         placed = group(scene.known, scene.new, embedding=embedding, window=settings.cluster_window)
         before = total
         try:
-            for written in write(writers, scene, placed, now=now or datetime.now(UTC)):
-                total += written
+            for counts in write(writers, scene, placed, now=now or datetime.now(UTC)):
+                total += counts
+                written(total.articles)
         except (Interfered, IntegrityError):  # the latter if retention took a row away that we meant to use
             in_vain = in_vain + 1 if total == before else 0
             if in_vain == TRIES:

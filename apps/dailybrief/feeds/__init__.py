@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 # What they need is imported by them: the processes that read feeds come through here, and need little.
 
 
-def ingest(writers: Sessions, settings: object, *, check: Callable[[], None] | None = None) -> dict[str, Any]:
+def ingest(
+    writers: Sessions,
+    settings: object,
+    *,
+    check: Callable[[], None] | None = None,
+    written: Callable[[int], None] = lambda rows: None,
+) -> dict[str, Any]:
     """Read every feed that is due, and store its new articles. `check` is called often, and may raise to end it.
+    `written` is told, after each feed, how many new articles have been stored so far.
 
     The counts: feeds, waiting (left alone because they keep failing), fetched, not_modified, failed; of articles new,
     duplicates, outdated, unusable (entries that are none); `rows` is `new`. `faults` has feed_id, url, code and message
@@ -32,7 +39,7 @@ def ingest(writers: Sessions, settings: object, *, check: Callable[[], None] | N
     from apps.dailybrief.feeds.ingestion import proceed, read_all
     from apps.dailybrief.feeds.limits import Limits
 
-    done = read_all(writers, Limits.like(settings), check=check or proceed)
+    done = read_all(writers, Limits.like(settings), check=check or proceed, written=written)
     return {**asdict(done), "rows": done.new}
 
 

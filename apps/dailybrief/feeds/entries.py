@@ -8,7 +8,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One item of a feed. `links` are where it may be, the best first; `base` is where its relative links begin."""
+    """One item of a feed.
+
+    links       where it may be read, the best first
+    substitutes addresses that belong to it but are not where it is read (an API's, a sound file's), the best first
+    base        where its relative links begin
+    """
 
     id: str
     links: tuple[str, ...]
@@ -19,6 +24,7 @@ class Entry:
     source: str
     dates: tuple[datetime, ...]
     base: str
+    substitutes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

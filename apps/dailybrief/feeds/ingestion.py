@@ -85,11 +85,13 @@ def read_all(
     limits: Limits,
     *,
     check: Callable[[], None] = proceed,
+    written: Callable[[int], None] = lambda rows: None,
     clock: Callable[[], datetime] = now,
     reach: Reach | None = None,
     readers: Readers | None = None,
 ) -> Ingested:
-    """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it.
+    """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it;
+    `written` is told after each feed how many articles are new.
 
     Without `readers` it has some of its own, for as long as it takes.
     """
@@ -99,8 +101,9 @@ def read_all(
     own = Readers(READERS, seconds=limits.parse_timeout.total_seconds())
     with closing(own), _Desk(feeds, limits, clock=clock, reach=reach, readers=readers or own) as desk:
         for reading in desk.readings(check):
-            written, stored = _store(writers, reading, limits)
-            done.count(written, stored)
+            outcome, stored = _store(writers, reading, limits)
+            done.count(outcome, stored)
+            written(done.new)
     return done
 
 

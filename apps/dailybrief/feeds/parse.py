@@ -82,7 +82,8 @@ def _article(entry: Entry, document: Document, *, url: str, feed: str, at: datet
     if not title:
         return None
     # An id may be an address too; but one that is not complete is only a name.
-    links = (*entry.links, entry.id) if ABSOLUTE.match(entry.id) else entry.links
+    named = (entry.id,) if ABSOLUTE.match(entry.id) else ()
+    links = (*entry.links, *named, *entry.substitutes)
     found = _canonical(links, base=url) or _marked(feed, entry.id or f"{title}\n{summary}")
     return Article(
         url=found,

@@ -15,17 +15,26 @@ from feedparser.mixin import _FeedParserMixin
 
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
 
-FIRST_ELEMENT = re.compile(r"<\w")
+# What may stand before the root element. A subset of a DOCTYPE may hold texts, comments and instructions of its own.
+PROLOG = re.compile(
+    r"""<\?.*?\?> | <!--.*?-->
+    | <!DOCTYPE (?: [^\[>"'] | "[^"]*" | '[^']*' )*+
+      (?: \[ (?: <!--.*?--> | <\?.*?\?> | "[^"]*" | '[^']*' | [^\]"'] )*+ \] \s* )?+ >""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+MARKUP = re.compile(r"<[\w!?]")
+ROOT = re.compile(r"<(?P<name>\w[^\s/>]*)")
 # An id is a name. feedparser would make an address of `17`, where nothing is.
 _FeedParserMixin.can_be_relative_uri.discard("id")
 
 
 def read(text: str, *, url: str) -> Document:
     """The document at `url`; or BadFeed."""
+    document, root = _from_root(text)
     # Bytes in a stream: of a string feedparser would think that it may be an address or the name of a file. It is told
     # what we know of the encoding, and need not clean the HTML, which is done later for all formats alike.
     found = feedparser.parse(
-        io.BytesIO(_from_first_element(text).encode()),
+        io.BytesIO(document.encode()),
         response_headers={"content-type": "application/xml; charset=utf-8", "content-location": url},
         resolve_relative_uris=False,
         sanitize_html=False,
@@ -33,7 +42,8 @@ def read(text: str, *, url: str) -> Document:
     if not found.entries:
         if not found.get("version"):
             raise BadFeed("not_a_feed", "it is neither RSS nor Atom nor JSON Feed")
-        if found.bozo:
+        # A fault in its text (an HTML entity, a bare &) costs nothing; but one that is cut off may have had entries.
+        if found.bozo and not re.search(rf"</{re.escape(root)}\s*>", document):
             raise BadFeed("unreadable", f"it can't be read: {str(found.get('bozo_exception'))[:200]}")
     return Document(
         title=_text(found.feed, "title"),
@@ -42,10 +52,19 @@ def read(text: str, *, url: str) -> Document:
     )
 
 
-def _from_first_element(text: str) -> str:
-    """Without what comes before it: there, and only there, a document may declare entities."""
-    found = FIRST_ELEMENT.search(text)
-    return text[found.start() :] if found else text
+def _from_root(text: str) -> tuple[str, str]:
+    """The document from its root element on, and that element's name.
+
+    What comes before it is left out: there, and only there, a document may declare entities.
+    """
+    at = 0
+    while begun := MARKUP.search(text, at):
+        skipped = PROLOG.match(text, begun.start())
+        if skipped is None:
+            break  # the root; or something that does not end, and the root is the first element after it
+        at = skipped.end()
+    root = ROOT.search(text, at)
+    return (text[root.start() :], root["name"]) if root else (text, "")
 
 
 def _entry(entry: dict[str, Any], url: str) -> Entry:
@@ -54,6 +73,7 @@ def _entry(entry: dict[str, Any], url: str) -> Entry:
     return Entry(
         id=_text(entry, "id"),
         links=tuple(_links(entry)),
+        substitutes=tuple(_hrefs(entry, "self", "enclosure")),
         title=_text(entry, "title"),
         summary=_text(entry, "summary"),
         content=_marked_up(content),
@@ -65,12 +85,19 @@ def _entry(entry: dict[str, Any], url: str) -> Entry:
 
 
 def _links(entry: dict[str, Any]) -> Iterator[str]:
+    """Where it can be read: its `alternate` links, the one that feedparser chooses first."""
     # The first is the publisher's own address, where a service that counts clicks has put itself in between.
     yield _text(entry, "feedburner_origlink")
-    if not _value(entry, "guidislink"):  # else feedparser has taken the id for one
-        yield _text(entry, "link")
+    alternates = list(_hrefs(entry, "alternate"))
+    if (chosen := _text(entry, "link")) in alternates:  # else feedparser has taken the id for one
+        yield chosen
+    yield from alternates
+
+
+def _hrefs(entry: dict[str, Any], *rels: str) -> Iterator[str]:
     links = _value(entry, "links") or ()
-    yield from (_text(link, "href") for link in links if _text(link, "rel") in ("alternate", "self", "enclosure"))
+    for rel in rels:
+        yield from (_text(link, "href") for link in links if _text(link, "rel") == rel)
 
 
 def _content(entry: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ SAID = {
     "claimed": "The slot is claimed; the worker runs it now",
     "slot_taken": "That slot has been claimed before; nothing was started",
     "still_running": "An earlier run of the job has not ended; nothing was started",
+    "no_worker": "The worker is not alive; nothing was started",
     "bad_slot": "A slot is an instant like 2026-11-16T06:00:00",
     "invalid_policy": "A slot lies between 1970 and a year from now",
     "unknown_job": "There is no such job",
@@ -89,7 +90,8 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
 
     @pages.post("", name="job_runs.trigger", status_code=201)
     def trigger(body: NewSlot, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """Claim a slot; 409 `slot_taken` if someone has it, `still_running` if an earlier run has not ended."""
+        """Claim a slot; 409 `slot_taken` if someone has it, `still_running` if an earlier run has not ended,
+        `no_worker` if the worker is not alive."""
         run = triggered(body.job_name, body.scheduled_for, who.name)
         slot = body.scheduled_for.astimezone(UTC).isoformat()
         return JSONResponse({"id": run.id, "job_name": body.job_name, "scheduled_for": slot}, status_code=201)

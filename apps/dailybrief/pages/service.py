@@ -2,6 +2,7 @@
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
 import os
+import socket
 import sys
 import threading
 from typing import Annotated
@@ -12,9 +13,6 @@ from fastapi.responses import JSONResponse
 from apps.dailybrief import services
 from holdfast.web import Site, Who
 
-SCHEDULES = ("holdfast-orchestrator", "holdfast-worker")
-"""The threads of a process that keeps schedules and runs jobs."""
-
 
 def router(site: Site) -> APIRouter:
     pages = site.resource("/service", tags=["service"])
@@ -22,6 +20,8 @@ def router(site: Site) -> APIRouter:
     @pages.get("", name="service")
     def service(who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """Who answers. `schedules` is true in the worker alone, which does not answer here."""
+        this = (socket.gethostname(), os.getpid())
+        here = [worker for worker in site.hf.workers.list() if (worker.host, worker.pid) == this]
         threads = sorted(thread.name for thread in threading.enumerate())
         return JSONResponse(
             {
@@ -29,7 +29,7 @@ def router(site: Site) -> APIRouter:
                 "pid": os.getpid(),
                 "parent": os.getppid(),
                 "threads": threads,
-                "schedules": any(thread in SCHEDULES for thread in threads),
+                "schedules": any(worker.schedules for worker in here),
                 "schedulers": sorted(name for name in sys.modules if name.startswith("apscheduler.schedulers")),
             }
         )

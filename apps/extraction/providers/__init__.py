@@ -27,6 +27,13 @@ class Trouble(Exception):
         self.provider, self.after, self.alive = provider, after, alive
 
 
+class Lost(Trouble):
+    """An analysis that was begun never gives a result: it has failed, is not there, or does not end. Begin another."""
+
+    def __init__(self, provider: str, said: str) -> None:
+        super().__init__(provider, said, alive=True)
+
+
 def is_alive(status: int | None) -> bool:
     """Whether a service that answers like this is there: it asks to wait, or refuses this one request.
 
@@ -94,7 +101,8 @@ class Analyser(Protocol):
         ...
 
     def result(self, place: str, document: Source) -> Analysis | Unfinished:
-        """What was read, or that it takes longer; Unreadable if the document is the reason."""
+        """What was read, or that it takes longer; Unreadable if the document is the reason, Lost if this place will
+        never have it."""
         ...
 
 

@@ -1,7 +1,8 @@
 """Azure Document Intelligence, by its official SDK.
 
 Starting an analysis is what costs money, so it is asked for once: the SDK's own retries are off for it, and the engine
-remembers where the result will be. Asking for the result costs nothing and may be repeated by anyone.
+remembers where the result will be. Asking for the result costs nothing and may be repeated by anyone. An analysis that
+has failed, or that the service no longer knows, is Lost: then another one is started.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.rest import HttpRequest, HttpResponse
 
 from apps.extraction.analysis import Analysis, Cell, Page, Pair, Table, Unreadable
-from apps.extraction.providers import Source, Trouble, Unfinished, is_alive
+from apps.extraction.providers import Lost, Source, Trouble, Unfinished, is_alive
 from apps.extraction.providers.waiting import retry_after
 from apps.extraction.texts import first_line, plain
 
 WAIT = timedelta(seconds=1)
+GONE = (404, 410)  # an operation that the service does not know, or no longer keeps
 UNREADABLE = {
     "InvalidContent",
     "InvalidContentDimensions",
@@ -65,6 +67,8 @@ class AzureDocuments:
     def result(self, place: str, document: Source) -> Analysis | Unfinished:
         with self._told():
             answer = self._client.send_request(HttpRequest("GET", place))
+            if answer.status_code in GONE:
+                raise Lost(self.name, f"the analysis is not there any more: HTTP {answer.status_code}")
             answer.raise_for_status()
             told: dict[str, Any] = answer.json()
             match told.get("status"):
@@ -98,7 +102,7 @@ class AzureDocuments:
         code = _innermost(error) or "unknown"
         if code in UNREADABLE:
             return Unreadable(_word(code), f"the service can't read it: {code}")
-        return Trouble(self.name, f"the analysis failed: {code}", alive=True)
+        return Lost(self.name, f"the analysis failed: {code}")
 
 
 def _analysis(told: dict[str, Any]) -> Analysis:

@@ -28,6 +28,31 @@ INVOICE = [
     "Payment is due within thirty days of the invoice date. Late payments bear interest at",
     "five percent a year. Goods remain ours until they are paid in full.",
 ]
+CONTRACT = [
+    "# Service agreement",
+    "1. Parties",
+    "1.1 Client: Lighthouse Trust of Skarholm",
+    "1.2 Contractor: Vik Marine Works AS",
+    "",
+    "2. Subject",
+    "2.1 The contractor overhauls the winch of the slipway and tests it with a load of four tonnes.",
+    "2.2 The old chain remains with the client.",
+    "",
+    "3. Term",
+    "3.1 Start: 1 June 2031",
+    "3.2 End: 31 August 2031",
+    "3.3 Either side may end this agreement with two weeks' notice in writing.",
+    "",
+    "4. Fee and payment",
+    "4.1 Fee: 18,400.00 EUR",
+    "4.2 Half of the fee is due at the start, the rest within thirty days of acceptance.",
+    "",
+    "5. Liability",
+    "5.1 The contractor is liable for damage to the slipway up to twice the fee.",
+    "",
+    "6. Governing law",
+    "6.1 This agreement is governed by the law of Norway.",
+]
 LEASE = [
     "# Lease of the boat house at Skarholm",
     "Landlord: Lighthouse Trust of Skarholm",
@@ -97,7 +122,13 @@ REPORT = [
 
 
 def main() -> None:
-    for name, lines in {"invoice": INVOICE, "lease": LEASE, "manual": MANUAL, "survey": REPORT}.items():
+    for name, lines in {
+        "contract": CONTRACT,
+        "invoice": INVOICE,
+        "lease": LEASE,
+        "manual": MANUAL,
+        "survey": REPORT,
+    }.items():
         write(HERE / f"{name}.pdf", lines)
     canvas = Canvas(str(HERE / "scan.pdf"), pagesize=A4, invariant=1)
     canvas.rect(LEFT, 300, 460, 400, fill=1)  # a picture, and no text at all

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,39 +10,21 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from apps.pdf import CanNotOpen, Piece, open_pdf, pieces, text_of
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
 
-TAIL = 4096  # bytes at the end in which the mark of the end stands
 WIDE = 0.9  # of a line's height: a gap from which on two pieces stand in two columns
 HIGH = 2.1  # times the usual height of letters: the step down from which on two lines are of two paragraphs
-MOST_PIECES = 50_000  # of one page
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some letters of one line, and where they are; y grows upwards."""
-
-    text: str
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    @property
-    def height(self) -> float:
-        return max(self.top - self.bottom, 1.0)
+MOST_PIECES = 50_000  # of one page; one that has more is taken as its text alone
 
 
 def read(path: Path, limits: Limits) -> Iterator[str]:
-    whole = _has_end(path)
     try:
-        document = pypdfium2.PdfDocument(path)
-    except pypdfium2.PdfiumError as error:
-        raise _unreadable(error, whole=whole) from error
+        document = open_pdf(path)
+    except CanNotOpen as error:
+        raise Unreadable("CORRUPT" if error.fault == "DAMAGED" else error.fault, str(error)) from error
     try:
-        if not whole:
-            raise Unreadable("TRUNCATED", "the file ends before its end: some of it was lost on the way")
         if len(document) == 0:
             raise Unreadable("EMPTY", "it has no pages")
         if len(document) > limits.pages:
@@ -78,20 +59,6 @@ def _page(document: pypdfium2.PdfDocument, number: int, *, filled: bool) -> pypd
     return page
 
 
-def _unreadable(error: pypdfium2.PdfiumError, *, whole: bool) -> Unreadable:
-    if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD or "password" in str(error).lower():
-        return Unreadable("ENCRYPTED", "it can't be opened without its password")
-    if not whole:
-        return Unreadable("TRUNCATED", "the file ends before its end: some of it was lost on the way")
-    return Unreadable("CORRUPT", f"it is damaged: {error}")
-
-
-def _has_end(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        return b"%%EOF" in file.read()
-
-
 def _has_pictures(page: Any) -> bool:
     return next(iter(page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3)), None) is not None
 
@@ -99,20 +66,10 @@ def _has_pictures(page: Any) -> bool:
 def _text(page: Any) -> str:
     textpage = page.get_textpage()
     try:
-        count = textpage.count_rects()
-        if count > MOST_PIECES:
-            return str(textpage.get_text_range())
-        return laid_out(list(_pieces(textpage, count)))
+        found = pieces(textpage, most=MOST_PIECES)
+        return text_of(textpage) if found is None else laid_out(found)
     finally:
         textpage.close()
-
-
-def _pieces(textpage: Any, count: int) -> Iterator[Piece]:
-    for index in range(count):
-        left, bottom, right, top = textpage.get_rect(index)
-        text = textpage.get_text_bounded(left, bottom, right, top).replace("\r\n", " ").strip("\r\n")
-        if text.strip():
-            yield Piece(text, left, bottom, right, top)
 
 
 def laid_out(pieces: list[Piece]) -> str:
@@ -125,7 +82,7 @@ def laid_out(pieces: list[Piece]) -> str:
         elif _same_line(before, piece):
             gap = piece.left - before.right
             wide = gap > WIDE * min(before.height, piece.height) * 1.2
-            text += ("   " if wide else " " if gap > 0.15 * piece.height else "") + piece.text.lstrip()
+            text += ("   " if wide else " ") + piece.text
         else:
             down = before.bottom - piece.bottom  # up again, where the next column begins
             text += ("\n" if 0 <= down < HIGH * usual else "\n\n") + piece.text

@@ -90,6 +90,8 @@ def submit(
             idempotency_key=idempotency_key,
             tags=dict(tag_of(tag) for tag in tags) or None,
         )
+        if isinstance(options, Job):  # a server does it itself
+            given = options.arguments.from_json(given)
         run = options.submit(**given)
         if follow:
             watching.watch(hf, run.id, timeout)

@@ -4,6 +4,7 @@ a database URL serves where no code is needed, and a server's URL where both are
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast import ids, stores
+from holdfast import frameworks, ids, stores
 from holdfast.cli import servers
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, InvalidSetting, StoreUnavailable
+from holdfast.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
+from holdfast.jobs import importing
 from holdfast.redaction import is_ours
 
 if TYPE_CHECKING:
@@ -145,20 +147,30 @@ def _module(place: str) -> ModuleType:
     folder, name = (path.resolve().parent, path.stem) if from_file else (Path.cwd(), place)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+    _set_up_django()
     try:
-        module = importlib.import_module(name)
+        with importing(f"the command imports {place}"):
+            module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise CannotLoad(f"there is no module {name!r} in {folder} or among what is installed") from error
         raise CannotLoad(_broken(place, error)) from error
-    except InvalidSetting:
-        raise  # it says itself what is wrong, and that is not the application
+    except (InvalidSetting, NotGuarded):
+        raise  # it says itself what is wrong
     except (Exception, SystemExit) as error:
         raise CannotLoad(_broken(place, error)) from error
     loaded_from = getattr(module, "__file__", None)
     if from_file and (loaded_from is None or not path.samefile(loaded_from)):
         raise CannotLoad(f"{place}: another module is called {name!r} already; rename the file")
     return module
+
+
+def _set_up_django() -> None:
+    try:
+        frameworks.set_up()
+    except (Exception, SystemExit) as error:
+        named = f"{frameworks.VARIABLE}={os.environ[frameworks.VARIABLE]}"
+        raise CannotLoad(f"{named}: Django can't be set up: {type(error).__name__}: {error}") from error
 
 
 def _broken(place: str, error: BaseException) -> str:

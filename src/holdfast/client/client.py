@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self, cast
@@ -14,6 +15,7 @@ from holdfast.client.pages import MOST, pages
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.wire import Wire
 from holdfast.clock import Clock, SystemClock
+from holdfast.errors import RunNotFound
 from holdfast.events import Event, Events
 from holdfast.filters import RunFilter
 from holdfast.handles import Run, RunLike, id_of
@@ -25,6 +27,7 @@ from holdfast.reasons import Why
 from holdfast.runs import Snapshot
 from holdfast.searches import Count, Order, Page
 from holdfast.steps import Step
+from holdfast.waiters import Waiter
 
 EVERYTHING = RunFilter()
 
@@ -42,7 +45,7 @@ class Client:
         self.url = self._wire.url
         self.clock: Clock = SystemClock()
         self.settings = settings.load({})
-        self.wakeups = streams.NoBell()
+        self.waiter = Waiter(self._over, self._existing)
         self.jobs = Jobs(self._wire, self._handle)
         self.artifacts = Artifacts(self._wire)
         self.builds = Builds(self._wire, self._handle)
@@ -194,6 +197,17 @@ class Client:
     def _handle(self, snapshot: Snapshot) -> Run[Any]:
         # A handle asks its Holdfast only for what a client answers too.
         return Run(cast(Any, self), snapshot.id, None, snapshot)
+
+    def _over(self, run_ids: Sequence[str]) -> set[str]:
+        parts = (run_ids[start : start + MOST] for start in range(0, len(run_ids), MOST))
+        return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["ids"] for part in parts))
+
+    def _existing(self, run_ids: Sequence[str]) -> list[Snapshot]:
+        found: list[Snapshot] = []
+        for run_id in run_ids:
+            with contextlib.suppress(RunNotFound):
+                found.append(self.snapshot(run_id))
+        return found
 
     def _whole(self, run: Mapping[str, Any]) -> Snapshot:
         """A run of a list; one whose values were too long for it is read by itself."""

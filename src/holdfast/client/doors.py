@@ -221,7 +221,8 @@ class Schedules(SteeringDoor):
         )
 
     def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
-        """Claim a slot by hand; SlotTaken if it has been decided, StillRunning if an earlier run stands in the way."""
+        """Claim a slot by hand; SlotTaken if it has been decided, StillRunning if an earlier run stands in the way,
+        NoWorker if no live worker would run it."""
         body = {"scheduled_for": scheduled_for.astimezone(UTC).isoformat()}
         return self._run(self._wire.post("schedules", job_name(schedule), "trigger", body=body))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.client import values
@@ -14,13 +14,6 @@ from holdfast.events import Event
 
 TRIES = 5  # in a row that may bring nothing
 PAUSE = 0.5
-
-
-class NoBell:
-    """Where no one rings: who waits looks for itself."""
-
-    def listen(self, bell: Callable[..., Any]) -> Callable[[], None]:
-        return lambda: None
 
 
 def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any) -> Iterator[tuple[str, Event]]:

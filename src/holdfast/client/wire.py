@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
@@ -159,7 +160,7 @@ def _place(url: str) -> tuple[str, str | None]:
 def _json(body: Any) -> str:
     """As the engine writes arguments: an instant, a UUID or a model as its text or its fields."""
     try:
-        return json.dumps(body, default=pydantic_core.to_jsonable_python)
+        return json.dumps(body, default=partial(pydantic_core.to_jsonable_python, bytes_mode="base64"))
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSerialisable(f"this can't be sent as JSON: {error}") from None
 

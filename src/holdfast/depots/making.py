@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from holdfast import threads
 from holdfast.depots.base import Artifact
 from holdfast.errors import InvalidArguments
 
@@ -55,15 +56,13 @@ def _make(maker: Maker, name: str, write: Callable[[Path], object]) -> Artifact:
 
 
 async def _amake(maker: Maker, name: str, write: Callable[[Path], Any]) -> Artifact:
-    import asyncio
-
-    found = await asyncio.to_thread(maker.recall, name)
+    found = await threads.calls.run(maker.recall, name)
     if found is not None:
         return found
-    part, path = await asyncio.to_thread(maker.scratch)
+    part, path = await threads.calls.run(maker.scratch)
     try:
         await write(path)
-        return await asyncio.to_thread(maker.keep, name, _written(path, name), part=part)
+        return await threads.calls.run(maker.keep, name, _written(path, name), part=part)
     finally:
         with contextlib.suppress(OSError):
             path.unlink()

@@ -86,7 +86,7 @@ class Schedules:
 
     def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime, by: str | None = None) -> Run[Any]:
         """Claim a slot by hand. It passes the same claim as the scheduler's: SlotTaken if the slot has been decided,
-        StillRunning if an earlier run stands in the way."""
+        StillRunning if an earlier run stands in the way, NoWorker if no live worker would run it."""
         name = job_name(schedule)
 
         def trigger(tx: Transaction) -> str:

@@ -11,7 +11,7 @@ from holdfast import schedules
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Isolation, Job
-from holdfast.options import as_duration, is_number
+from holdfast.options import as_duration, check_name, is_number
 from holdfast.policies import MAX_KEY_LIMIT
 from holdfast.retries import Retry
 from holdfast.schedules import CatchUp, Overlap, Schedule
@@ -19,6 +19,8 @@ from holdfast.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
+
+MAX_JOB = 128  # characters of `job_name` in the view of slots
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,6 +94,7 @@ class Scheduling:
                 key_order="due",
                 **({} if window is None else {"timeout": window}),
             )
+            check_name(job.name, what="the name of a scheduled job", max_length=MAX_JOB)
             key = schedules.key_of(job.name)
             # Whoever submits the job, by hand too, waits for the same key.
             job.options = replace(job.options, policy=policy, key=lambda **_: key)

@@ -37,17 +37,17 @@ class Orchestrator:
         clock: Clock,
         *,
         look: Callable[[], Pulse],
+        timetable: Timetable,
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
-        timetable: Timetable | None = None,
         chore: Callable[[], None] = lambda: None,
         moves: bool = True,
     ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
         self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
         self._on_busy = on_busy
-        self._timetable = timetable or Timetable(store, {})
+        self._timetable = timetable
         self._moves = moves
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
@@ -88,7 +88,8 @@ class Orchestrator:
             if stopping.is_set():
                 return
             try:
-                wait = self.tick()
+                with self._store.reserved():
+                    wait = self.tick()
             except HoldfastError as error:
                 log.warning("orchestrator: %s; trying again at the next tick", error)
                 if isinstance(error, StoreBusy):

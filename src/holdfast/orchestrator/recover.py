@@ -3,6 +3,7 @@
 A lease that ran out is marked with the time at which that was first seen. It is taken away if it is not renewed for a
 while after that. The mark is in the database: it does not matter which process saw it, or how long that process lives.
 
+a slot's run, at a worker's start  ──▶ failed, worker_startup_recovery
 cancel was requested               ──▶ cancelled
 the lease lasted to the deadline   ──▶ timed_out, or tried again, as its policy says
 a slot's run, past its deadline    ──▶ timed_out
@@ -25,6 +26,9 @@ from holdfast.policies import KeyOrder, Policy
 from holdfast.store.transaction import Row, Transaction
 from holdfast.tickets import Ticket
 from holdfast.waits import Wait
+
+STARTUP = "worker_startup_recovery"
+"""Why a run ends that an earlier worker left behind, when the next worker of its name starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,9 @@ def decide(
     tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False, slot: bool = False
 ) -> Final | TryLater | None:
     """What the loss of its worker means for a run; None is: let it be claimed again at once."""
+    if slot and because == STARTUP:
+        # That its worker is gone is known; neither its time nor a request to cancel it is the reason.
+        return Failed("PROCESS_TERMINATED", STARTUP)
     if orphaned and policy.on_crash == "fail":
         # Not because of its time, which went on while no one was there, nor of a wish that no one could hear.
         return Failed("PROCESS_TERMINATED", f"its worker {lease.holder} was lost: {because}")

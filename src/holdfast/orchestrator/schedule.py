@@ -35,8 +35,10 @@ class Timetable:
     """The schedules of one process, and when each has to be looked at: kept in memory, so that time alone costs no
     query."""
 
-    def __init__(self, store: Store, known: Mapping[str, Schedule], *, guard: Guard = lambda tx: None) -> None:
-        self._store, self._known, self._guard = store, known, guard
+    def __init__(
+        self, store: Store, known: Mapping[str, Schedule], *, holder: str, guard: Guard = lambda tx: None
+    ) -> None:
+        self._store, self._known, self._holder, self._guard = store, known, holder, guard
         self._next: dict[str, datetime] = {}
         self._met: set[str] = set()
         self._warned: dict[str, str] = {}
@@ -72,7 +74,8 @@ class Timetable:
     def _keep(self, schedule: Schedule, now: datetime) -> int:
         def consider_it(tx: Transaction) -> tuple[Considered, datetime]:
             self._guard(tx)
-            return consider(tx, schedule, take_over=schedule.name not in self._met), tx.now
+            take_over = schedule.name not in self._met
+            return consider(tx, schedule, holder=self._holder, take_over=take_over), tx.now
 
         try:
             considered, until = self._store.do(consider_it)
@@ -120,8 +123,8 @@ class Considered:
     other: str | None = None
 
 
-def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> Considered:
-    """Decide every slot that came due since someone last did.
+def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: bool) -> Considered:
+    """Decide every slot that came due since someone last did; `holder` is the worker that claims them.
 
     `take_over`: the code has just started and says what the schedule is now. From then on code that says otherwise
     is older, and leaves the slots alone.
@@ -153,7 +156,8 @@ def consider(tx: Transaction, schedule: Schedule, *, take_over: bool) -> Conside
         return Considered(replaced=replaced)
     if more:
         _sum_up(tx, schedule, since, due[0])
-    written = slots.take(tx, schedule, decide(schedule, due, now=tx.now, active=slots.active(tx, schedule)))
+    decisions = decide(schedule, due, now=tx.now, active=slots.active(tx, schedule))
+    written = slots.take(tx, schedule, decisions, claimed_by=holder)
     schedules.decided(tx, schedule, until=tx.now)
     for slot in written:
         log.info("schedule %s: slot %s %s", schedule.name, slots.text(slot.scheduled_for), slot.outcome)

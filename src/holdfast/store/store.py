@@ -1,7 +1,7 @@
 """Store: opens transactions, keeps connections, and turns a driver's errors into ours.
 
 On an embedded database the writers of one process take turns on one connection (they would only wait for each other
-in the file's lock, unfairly); elsewhere each transaction has a connection of its own.
+in the file's lock, unfairly). Otherwise each transaction has a connection from the pool.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongCon
 from holdfast.ids import Ids
 from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
+from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Row, Transaction
 
@@ -38,10 +39,24 @@ CONFLICTS = 8  # how often the same transaction may lose a deadlock before we sa
 class Store:
     _writer: Any
 
-    def __init__(self, dialect: Dialect, queries: Queries, *, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        queries: Queries,
+        *,
+        clock: Clock,
+        ids: Ids,
+        max_connections: int,
+        busy_timeout: timedelta,
+    ) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
+        self._max_connections, self._busy_timeout = max_connections, busy_timeout
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
         self.on_counted: Callable[[list[tuple[str, str]]], None] = lambda counted: None
+        self.check: Callable[[], None] = lambda: None
+        """Raises if this database must not be used now."""
+        self.keeps_idle = True
+        """Whether connections stay open between two transactions."""
         self.bounded: set[str] = set()
         self.commits = 0
         self._database: Row | None = None
@@ -163,6 +178,12 @@ class Store:
         if found != ours:
             raise WrongConnection(f"this connection is to {self.dialect.elsewhere(ours, found)}")
 
+    def reserved(self) -> contextlib.AbstractContextManager[None]:
+        """Inside, this thread never waits for a free connection. For the engine's own threads, of which there are few:
+        whatever uses up the connections must not keep a worker from renewing its leases."""
+        self._after_fork()
+        return self._pool.turn(waits=False)
+
     def follow_clock(self) -> None:
         """Measure the offset between this host's clock and the database's."""
         with self._connection(write=False) as connection:
@@ -188,6 +209,7 @@ class Store:
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
         """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
         self._after_fork()
+        self.check()
         connection = self.dialect.connect()
         try:
             yield from self.dialect.listen(connection, stopping, lambda: self.commits)
@@ -199,7 +221,7 @@ class Store:
     def close(self) -> None:
         """Close the connections that no one is using just now."""
         self._after_fork()
-        self._close_idle()
+        self._pool.close_idle()
         writer, self._writer = self._writer, None
         if writer is not None:
             self.dialect.checkpoint(writer)
@@ -207,7 +229,7 @@ class Store:
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        self._idle: list[Any] = []
+        self._pool = Pool(self.dialect.close, self.clock.elapsed, limit=self._max_connections, wait=self._busy_timeout)
         self._writer = None
         self._turn = threading.Lock()
 
@@ -261,52 +283,46 @@ class Store:
     def _connection(self, *, write: bool) -> Iterator[Any]:
         """A connection that goes back to where it came from, unless it broke."""
         self._after_fork()
+        self.check()
         alone = write and self.dialect.one_writer
-        connection: Any = None
-        try:
-            if alone:
-                connection, self._writer = self._writer, None
-            elif self._idle:
-                connection = self._from_idle()
-            if connection is None:
-                connection = self.dialect.connect()
-            yield connection
-        except Exception as error:
-            translated = self.dialect.translate(error)
-            if isinstance(translated, StoreUnavailable) and connection is not None:
-                self.dialect.close(connection)
-                connection = None
-                self._close_idle()  # what cut one off has most likely cut off all of them
-            if translated is error:
-                raise
-            raise translated from error
-        finally:
-            if connection is not None and not self.dialect.is_open(connection):
-                self.dialect.close(connection)
-            elif connection is not None and alone:
-                self._writer = connection
-            elif connection is not None:
-                self._idle.append(connection)
+        pool = self._pool
+        with pool.turn(waits=not alone):
+            connection: Any = None
+            try:
+                if alone:
+                    connection, self._writer = self._writer, None
+                else:
+                    connection = self._from_idle()
+                if connection is None:
+                    connection = self.dialect.connect()
+                yield connection
+            except Exception as error:
+                translated = self.dialect.translate(error)
+                if isinstance(translated, StoreUnavailable) and connection is not None:
+                    self.dialect.close(connection)
+                    connection = None
+                    pool.close_idle()  # what cut one off has most likely cut off all of them
+                if translated is error:
+                    raise
+                raise translated from error
+            finally:
+                if connection is not None and not (self.keeps_idle and self.dialect.is_open(connection)):
+                    self.dialect.close(connection)
+                elif connection is not None and alone:
+                    self._writer = connection
+                elif connection is not None:
+                    pool.keep(connection)
 
     def _from_idle(self) -> Any:
         """One that was not cut off while it lay idle, if there is one."""
-        with contextlib.suppress(IndexError):
-            while True:
-                connection = self._idle.pop()
-                if self.dialect.is_open(connection):
-                    return connection
-                self.dialect.close(connection)
-        return None
-
-    def _close_idle(self) -> None:
-        with contextlib.suppress(IndexError):
-            while True:
-                self.dialect.close(self._idle.pop())
+        while (connection := self._pool.take()) is not None and not self.dialect.is_open(connection):
+            self.dialect.close(connection)
+        return connection
 
     def _after_fork(self) -> None:
         """A child process must not speak on its parent's connections."""
         if self._pid != os.getpid():
-            inherited = [*self._idle, *([] if self._writer is None else [self._writer])]
+            inherited = [*self._pool.idle, *([] if self._writer is None else [self._writer])]
             self._reset()
             self.dialect.after_fork_in_child(inherited)
             self._inherited = inherited  # closed by its parent, which still uses it
@@ -314,9 +330,11 @@ class Store:
     def _before_fork(self) -> None:
         """Fork between two transactions, so that a child inherits no connection that is in use."""
         self._held_for_fork = self._turn.acquire(timeout=WAIT_BEFORE_FORK)
+        self._pool.before_fork()
         self.dialect.before_fork()
 
     def _after_fork_in_parent(self) -> None:
         self.dialect.after_fork_in_parent()
+        self._pool.after_fork_in_parent()
         if self._held_for_fork:
             self._turn.release()

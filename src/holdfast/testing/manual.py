@@ -27,6 +27,7 @@ from holdfast.depots.base import Artifact
 from holdfast.engine import Holdfast
 from holdfast.errors import LeaseLost
 from holdfast.events import Event, record
+from holdfast.jobs import refuse_import
 from holdfast.leases import Claim
 from holdfast.orchestrator import asks, expand, promote, recover, stop
 from holdfast.orchestrator.schedule import Timetable
@@ -36,10 +37,12 @@ from holdfast.results import Result
 from holdfast.steps import Step
 from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
+from holdfast.version import VERSION
 from holdfast.worker.context import RunContext
 from holdfast.worker.execute import Judge, execute
 
 ROUNDS = 1000
+NAME = "manual"
 
 
 class Manual:
@@ -48,10 +51,10 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
-        self._timetable = Timetable(hf.store, hf.scheduled)
+        self._timetable = Timetable(hf.store, hf.scheduled, holder=NAME)
 
     def worker(
-        self, name: str = "manual", *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
+        self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
     ) -> ManualWorker:
         """A worker of that name; it knows all jobs unless told which."""
         return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
@@ -134,6 +137,30 @@ class ManualWorker:
         self.hf, self.name, self.queues = hf, name, list(queues)
         self.jobs = list(jobs) if jobs is not None else hf.jobs.served()
 
+    def register(self, *, live_for: timedelta = timedelta(days=3650)) -> None:
+        """Write this worker down as alive: slots can be triggered by hand only while a live worker would run them."""
+
+        def register(tx: Transaction) -> None:
+            workers.register(
+                tx,
+                workers.WorkerInfo(
+                    id=self.name,
+                    host="manual",
+                    pid=0,
+                    version=VERSION,
+                    queues=self.queues,
+                    jobs=self.jobs,
+                    concurrency=1,
+                    exclusive=None,
+                    started_at=tx.now,
+                    seen_at=tx.now,
+                    expires_at=tx.now + live_for,
+                    stopping=False,
+                ),
+            )
+
+        self.hf.do(register)
+
     def claim(self, limit: int = 1, *, oldest_first: bool = False) -> list[Claim]:
         """Start up to `limit` runs under our lease."""
         settings = self.hf.settings
@@ -172,6 +199,7 @@ class ManualWorker:
         """Execute a claimed run's function in this thread and finish it."""
         hf = self.hf
         job = hf.jobs[claim.lease.ticket.job]
+        refuse_import(f"runs {job.name}")
         desk = _Desk(hf, claim)
         retry = job.options.policy.retry
         max_result_bytes = hf.settings.max_result_bytes
@@ -226,6 +254,9 @@ class _Desk:
     def remember(self, step: Step) -> None:
         numbered = replace(step, number=next(self._numbers))
         self._guarded(lambda tx: steps.insert(tx, [(self._lease.run_id, numbered)]))
+
+    def forget(self, name: str) -> bool:
+        return self._hf.do(lambda tx: steps.forget(tx, self._lease, name))
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)

@@ -13,12 +13,12 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
+from holdfast.threads import Threads
 from holdfast.worker.listen import Ear
 
 log = logging.getLogger("holdfast.web")
@@ -60,7 +60,7 @@ class Hub:
         self.loop = asyncio.get_running_loop()
         self.closing = False
         self._hf = hf
-        self._threads = ThreadPoolExecutor(THREADS, "holdfast-streams")
+        self._threads = Threads("holdfast-streams", limit=THREADS)
         self._watches: dict[str, set[Watch]] = {}
         self._marks: dict[str, str] = {}
         self._rounds: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Hub:
 
     async def ask(self, question: Callable[[], T]) -> T:
         """Ask the database, on one of a few threads."""
-        return await self.loop.run_in_executor(self._threads, question)
+        return await self._threads.run(question)
 
     def close(self) -> None:
         """Let everyone go. From any thread, or a signal's handler."""
@@ -121,7 +121,7 @@ class Hub:
             self._task = None
             leave()
             self._wake_all()
-            self.loop.run_in_executor(None, ear.stop)
+            ear.request_stop()
 
     async def _look(self) -> None:
         names = list(self._watches)

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
-from holdfast.jobs import SCRIPT, Job
+from holdfast.jobs import SCRIPT, Job, importing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,11 @@ def find(job: Job[..., Any]) -> Address:
 
 
 def load(address: Address) -> Job[..., Any]:
-    """Import the job; UnknownJob, ImportError or whatever the module raises if that does not work."""
-    if address.also is not None:
-        importlib.import_module(address.also)
-    module = importlib.import_module(address.module) if address.script is None else _run_script(address.script)
+    """Import the job; NotGuarded, ImportError or whatever the module raises if that does not work."""
+    with importing("a run's own process imports it"):
+        if address.also is not None:
+            importlib.import_module(address.also)
+        module = importlib.import_module(address.module) if address.script is None else _run_script(address.script)
     found = _follow(module, address.path, address.job)
     if found is None:
         raise ImportError(f"{address.module}.{address.path} is not job {address.job} in a process of its own")

@@ -12,7 +12,6 @@ import os
 import tempfile
 from typing import Any
 
-_TEXT_AT = 64
 AWAKE_AT, EXECUTING, SAFE_UNTIL, STOPPING, RENEWED_UNTIL, GUARDED_UNTIL = range(6)
 """Where each number stands.
 
@@ -26,23 +25,26 @@ GUARDED_UNTIL  until when nobody can have taken a lease away, as far as the guar
 
 
 class Board:
-    """The numbers, and the guardian's instructions behind them."""
+    """The numbers, and the guardian's instructions behind them.
+
+    The numbers have a page of memory to themselves: a run's process, which inherits it, can't read the instructions.
+    """
 
     def __init__(self, file: int) -> None:
         self.file = file
-        self._memory = mmap.mmap(file, 0)
-        self._numbers = memoryview(self._memory)[:_TEXT_AT].cast("d")
+        self._numbers = memoryview(mmap.mmap(file, mmap.PAGESIZE)).cast("d")
 
     @classmethod
     def create(cls, instructions: dict[str, Any]) -> Board:
         text = json.dumps(instructions).encode()
         file = os.memfd_create("holdfast-board") if hasattr(os, "memfd_create") else _temporary_file()
-        os.write(file, bytes(_TEXT_AT) + text)
+        os.write(file, bytes(mmap.PAGESIZE) + text)
         return cls(file)
 
     @property
     def instructions(self) -> dict[str, Any]:
-        return json.loads(self._memory[_TEXT_AT:])  # type: ignore[no-any-return]
+        size = os.fstat(self.file).st_size
+        return json.loads(os.pread(self.file, size, mmap.PAGESIZE))  # type: ignore[no-any-return]
 
     def __getitem__(self, number: int) -> float:
         return self._numbers[number]

@@ -24,11 +24,11 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
-from holdfast import telemetry
+from holdfast import frameworks, telemetry
 from holdfast.clock import SystemClock
 from holdfast.depots import open_depot
 from holdfast.depots.base import Artifact, Depot
-from holdfast.errors import InvalidPolicy
+from holdfast.errors import InvalidPolicy, NotGuarded
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
@@ -56,6 +56,7 @@ def main(channel: socket.socket, start: wire.Message) -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     outcome = _outcome(desk, start)
     if desk.stopped() is not None and not isinstance(outcome, Succeeded):
+        desk.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -71,10 +72,13 @@ def _outcome(desk: PipeDesk, start: wire.Message) -> Outcome:
     claim = wire.claim_from_wire(start["claim"])
     logging.getLogger().setLevel(start["root_level"])
     try:
+        if start["django"]:
+            frameworks.set_up()
         job = addresses.load(Address(**start["address"]))
     except BaseException as error:
         logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)
-        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {_text(error)}")
+        told = str(error) if isinstance(error, NotGuarded) else _text(error)
+        return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {told}")
     judge = Judge(job.hf.redactor, job.hf.ids, max_result_bytes=start["max_result_bytes"])
     context = RunContext(
         claim,
@@ -140,6 +144,10 @@ class PipeDesk:
     def answer(self, outcome: Outcome) -> None:
         """The last that is said."""
         self._outbox.put({"outcome": wire.outcome_to_wire(outcome)})
+        self.close()
+
+    def close(self) -> None:
+        """Wait until all that was told has been sent."""
         self._outbox.put(None)
         self._writer.join()
 
@@ -171,6 +179,9 @@ class PipeDesk:
 
     def remember(self, step: Step) -> None:
         self._ask("remember", step=wire.step_to_wire(step))
+
+    def forget(self, name: str) -> bool:
+        return bool(self._ask("forget", name=name))
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         self._outbox.put({"tell": kind, "data": data, "at": at and at.isoformat()})

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from holdfast import children, codec, telemetry
-from holdfast.arguments import decode_value, encode_value, result_adapter
+from holdfast import children, codec, telemetry, threads
+from holdfast.arguments import Shape, shape_of
 from holdfast.children import Child
 from holdfast.context import Context, RunInfo
 from holdfast.depots import making
 from holdfast.depots.base import Artifact
 from holdfast.depots.making import Content
-from holdfast.errors import Cancelled, DuplicateStep, LeaseLost
+from holdfast.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, StepNotFound, TooLarge
 from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.options import MAX_KEY, check_name
@@ -61,6 +62,10 @@ class Desk(Protocol):
         ...
 
     def remember(self, step: Step) -> None: ...
+    def forget(self, name: str) -> bool:
+        """Whether there was such a step; LeaseLost if the run is not ours."""
+        ...
+
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         """Something to be read later; it happens now if nothing else is said."""
         ...
@@ -79,6 +84,18 @@ class Desk(Protocol):
         ...
 
 
+class ResultNotStorable(NotSerialisable):
+    """What a step returned, or `ctx.finish` was given, can't be stored: the run fails and is not tried again."""
+
+
+@contextlib.contextmanager
+def _for_good() -> Iterator[None]:
+    try:
+        yield
+    except (NotSerialisable, TooLarge) as error:
+        raise ResultNotStorable(str(error)) from None
+
+
 class RunContext(Context):
     def __init__(
         self, claim: Claim, desk: Desk, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
@@ -91,6 +108,7 @@ class RunContext(Context):
         self._used: set[str] = set()
         self._lock = threading.Lock()
         self._told_at: float | None = None
+        self._untold: tuple[float, float | None, str] | None = None
         self._numbers = itertools.count(1)
 
     @cached_property
@@ -104,8 +122,13 @@ class RunContext(Context):
     @cached_property
     def needed(self) -> tuple[Any, ...]:
         ids = self.run.needed
-        found = {result.run_id: result.value for result in self._desk.results(ids)} if ids else {}
+        found = {result.run_id: self._value(result) for result in self._desk.results(ids)} if ids else {}
         return tuple(found.get(run_id) for run_id in ids)
+
+    def _value(self, ended: Result) -> Any:
+        """What a run came to, as its job's annotation says where that job is known here."""
+        job = None if ended.job is None else self._job.hf.jobs.get(ended.job)
+        return ended.value if job is None or ended.result is None else job.arguments.decode_result(ended.result)
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         """What this run is given when it starts."""
@@ -141,10 +164,10 @@ class RunContext(Context):
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(fn):
             return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
-        adapter = result_adapter(fn)
+        shape = shape_of(fn)
         found = self._recall(name)
         if found is not None:
-            return decode_value(adapter, found)  # type: ignore[no-any-return]
+            return shape.decode(found)  # type: ignore[no-any-return]
         with telemetry.step(name):
             started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
@@ -154,16 +177,16 @@ class RunContext(Context):
                 except Exception as error:
                     self._desk.wait(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                return decode_value(adapter, self._remember(name, adapter, value, number, started_at))  # type: ignore[no-any-return]
+                return self._remember(name, shape, value, number, started_at)  # type: ignore[no-any-return]
         raise AssertionError
 
     async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         import asyncio
 
-        adapter = result_adapter(fn)
-        found = await asyncio.to_thread(self._recall, name)
+        shape = shape_of(fn)
+        found = await threads.calls.run(self._recall, name)
         if found is not None:
-            return decode_value(adapter, found)
+            return shape.decode(found)
         with telemetry.step(name):
             started_at = self._desk.now()
             for number in range(1, self._retry.steps + 1):
@@ -173,24 +196,40 @@ class RunContext(Context):
                 except Exception as error:
                     await asyncio.sleep(self._before_next(name, number, error, started_at).total_seconds())
                     continue
-                text = await asyncio.to_thread(self._remember, name, adapter, value, number, started_at)
-                return decode_value(adapter, text)
+                return await threads.calls.run(self._remember, name, shape, value, number, started_at)
         raise AssertionError
+
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)
+        with self._lock:
+            if not self._desk.forget(name):
+                raise StepNotFound(f"run {self.run.id} remembers no step {name!r}: it has not ended, or is forgotten")
+            self._used.discard(name)
+            if self._remembered is not None:
+                self._remembered.pop(name, None)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         now = self._desk.now().timestamp()
         if self._told_at is not None and now - self._told_at < 0.5 and done != total:
+            self._untold = (done, total, note)
             return
-        self._told_at = now
+        self._told_at, self._untold = now, None
         numbers = codec.load(codec.dump({"done": done, "total": total}, what="progress"))
         self._desk.tell("PROGRESS", numbers | {"note": str(note)})
+
+    def settle(self) -> None:
+        """The function has returned or raised: tell how far it came, if that was dropped."""
+        if self._untold is not None:
+            self._told_at = None
+            self.progress(*self._untold)
 
     def artifact(self, name: str, content: Content) -> Any:
         return making.artifact(self._desk, name, content)
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         self.check()
-        text = self._job.arguments.encode_result(result, max_bytes=self._max_result_bytes)
+        with _for_good():
+            text, _ = self._job.arguments.encode_finish(result, max_bytes=self._max_result_bytes)
         self.finishing = True
         self._desk.finish(text, connection)
 
@@ -210,8 +249,10 @@ class RunContext(Context):
                 self._remembered = self._desk.steps()
             return self._remembered.get(name)
 
-    def _remember(self, name: str, adapter: Any, value: Any, tries: int, started_at: datetime) -> str:
-        text = encode_value(adapter, value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
+    def _remember(self, name: str, shape: Shape, value: Any, tries: int, started_at: datetime) -> Any:
+        """Store a step's result; the value as a later attempt gets it."""
+        with _for_good():
+            text, again = shape.encode(value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
         finished_at = self._desk.now()
         self._desk.remember(
             Step(
@@ -223,7 +264,7 @@ class RunContext(Context):
                 finished_at=finished_at,
             )
         )
-        return text
+        return again
 
     def _before_next(self, name: str, number: int, error: Exception, started_at: datetime) -> Any:
         """How long to wait before the step is tried again; raises when it is not."""

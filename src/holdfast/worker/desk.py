@@ -109,6 +109,9 @@ class RunDesk:
     def remember(self, step: Step) -> None:
         self._waiting(lambda: self._writer.remember(self._running.lease, step, self._numbers))
 
+    def forget(self, name: str) -> bool:
+        return self.do(lambda tx: steps.forget(tx, self._running.lease, name))
+
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._hf.redactor.data(data)
         self._chronicle.tell(self._running.lease, kind, data, at=at or self._hf.clock.now())

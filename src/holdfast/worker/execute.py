@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from holdfast import children, codec, errors
+from holdfast import children, codec, errors, frameworks, threads
 from holdfast.ids import Ids
 from holdfast.jobs import Job
 from holdfast.leases import Claim
 from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater, WaitFor
 from holdfast.redaction import Redactor
 from holdfast.retries import GiveUp, TryAgain
-from holdfast.worker.context import RunContext, current
+from holdfast.worker.context import ResultNotStorable, RunContext, current
 
 
 def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Call a plain function."""
+    frameworks.close_old_connections()
     token = current.set(context)
     try:
         _check(claim)
@@ -29,24 +30,31 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        frameworks.close_old_connections()
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Await an async function."""
+    frameworks.close_old_connections_of_async_code()
     token = current.set(context)
     try:
         _check(claim)
         work: Callable[..., Awaitable[Any]] = job.fn
         if claim.needed:
             # Asked for now, off the event loop: what the function reads later must not make others wait.
-            await asyncio.to_thread(getattr, context, "needed")
-        args = await asyncio.to_thread(_filled, job, claim, context) if job.fills else claim.args
+            await threads.calls.run(getattr, context, "needed")
+        args = await threads.calls.run(_filled, job, claim, context) if job.fills else claim.args
         value = await work(**_arguments(job, args, context))
         return judge.finished(job, claim) if context.finishing else judge.success(job, value)
     except BaseException as error:
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
+        frameworks.close_old_connections_of_async_code()
+        with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
+            context.settle()
 
 
 class ArgumentsChanged(Exception):
@@ -91,7 +99,7 @@ class Judge:
 
     def success(self, job: Job[..., Any], value: Any) -> Outcome:
         try:
-            return Succeeded(job.arguments.encode_result(value, max_bytes=self._max_result_bytes))
+            return Succeeded(job.encode_result(value, max_bytes=self._max_result_bytes)[0])
         except errors.HoldfastError as error:
             return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
 
@@ -107,6 +115,8 @@ class Judge:
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
             case StoredUnreadable():
                 return Failed("RUN_UNREADABLE", self._redactor.text(str(error)))
+            case ResultNotStorable():
+                return Failed("RESULT_NOT_STORABLE", self._redactor.text(str(error)))
             case errors.Cancelled():
                 return Cancelled(self._redactor.text(str(error)) or "the job stopped itself")
             case GiveUp():

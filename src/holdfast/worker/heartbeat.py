@@ -151,7 +151,8 @@ class Heartbeat:
             self._hand.guardian.require()
             try:
                 if len(self._hand):  # an idle worker beats with its look
-                    self._renew()
+                    with self._store.reserved():
+                        self._renew()
                 wait = interval
             except StoreBusy:
                 pass

@@ -6,6 +6,7 @@ import logging
 import threading
 from queue import SimpleQueue
 
+from holdfast import frameworks
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Failed, Outcome, TimedOut
 from holdfast.worker.running import Running
@@ -33,8 +34,11 @@ class Hooks:
 
     def _serve(self) -> None:
         while (run_id := self._failed.get()) is not None:
+            frameworks.close_old_connections()
             for hook in self._hf.failure_hooks:
                 try:
                     hook(self._hf.snapshot(run_id))
                 except Exception:
                     log.exception("a failure hook failed for run %s", run_id)
+            frameworks.close_old_connections()
+        frameworks.close_connections()

@@ -22,8 +22,12 @@ class Ear:
         if self._listen and self._store.dialect.listens:
             self._thread.start()
 
-    def stop(self) -> None:
+    def request_stop(self) -> None:
+        """Stop listening soon."""
         self._stopping.set()
+
+    def stop(self) -> None:
+        self.request_stop()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 

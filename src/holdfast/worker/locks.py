@@ -10,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast import schedules, workers
+from holdfast import schedules, slots, workers
 from holdfast.engine import Holdfast
 from holdfast.errors import WorkerExists
 from holdfast.ids import Ids
 from holdfast.orchestrator import recover
+from holdfast.orchestrator.recover import STARTUP
 from holdfast.store.transaction import Transaction
 from holdfast.version import VERSION
 from holdfast.workers import WorkerInfo
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from holdfast.worker.worker import Worker
 
 log = logging.getLogger("holdfast.worker")
-
-STARTUP = "worker_startup_recovery"
 
 
 class Lock:
@@ -45,7 +44,7 @@ def take(hf: Holdfast, worker: Worker) -> Lock:
     try:
         register(hf, worker, take_over=file is not None)
         if solo:
-            _end_orphans(hf)
+            _end_orphans(hf, worker)
         elif worker.exclusive is not None:
             _end_predecessors(hf, worker)
     except BaseException:
@@ -100,7 +99,7 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
                 version=VERSION,
                 queues=worker.served,
                 jobs=hf.jobs.served(),
-                schedules=_definitions(hf) if worker.orchestrates else {},
+                schedules=_definitions(hf) if worker.schedules else {},
                 concurrency=worker.concurrency,
                 exclusive=exclusive,
                 started_at=now,
@@ -127,7 +126,7 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
 
 def update(hf: Holdfast, worker: Worker) -> None:
     """Write down what the worker serves now."""
-    digests = _definitions(hf) if worker.orchestrates else {}
+    digests = _definitions(hf) if worker.schedules else {}
     jobs = {name: digests.get(name) for name in hf.jobs.served()}
     hf.do(lambda tx: workers.serve(tx, worker.id, queues=worker.served, jobs=jobs))
 
@@ -141,14 +140,15 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
     """What earlier workers of our name left running ends before we start anything, once its lease has run out and was
     not renewed for a while.
 
-    With `unknown='fail'`, so does what any worker left that is not known any more.
+    With `unknown='fail'`, so does what any worker left that is not known any more. A slot that such a worker claimed
+    and that no worker has started ends, too: a slot has one attempt, and its claimant is gone.
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()
     give_up_at = hf.clock.elapsed() + 3 * hf.settings.lease.total_seconds()
     total = 0
 
-    def end(tx: Transaction) -> tuple[list[recover.Takeover], bool]:
+    def end(tx: Transaction) -> tuple[list[recover.Takeover], list[str], bool]:
         # This may take longer than a lease, and our heartbeat has not begun.
         workers.beat(tx, worker.id, lease_for=hf.settings.lease, stopping=False)
         known = {one.id for one in workers.live(tx)}
@@ -159,12 +159,14 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
 
         rows = recover.overdue(tx, wait=hf.settings.takeover_wait, limit=1000)
         ended = recover.take_away(tx, [row for row in rows if left_behind(row["holder"])], because=STARTUP)
-        _count(tx, ended)
-        return ended, any(left_behind(row["holder"]) for row in tx.all("count_leases"))
+        unstarted = slots.abandon(tx, left_behind, because=STARTUP)
+        _count(tx, len(ended) + len(unstarted))
+        more = any(left_behind(row["holder"]) for row in tx.all("count_leases"))
+        return ended, unstarted, more
 
     while True:
-        ended, more = hf.do(end)
-        total += _told(ended)
+        ended, unstarted, more = hf.do(end)
+        total += _told(ended) + _told_unstarted(unstarted)
         if not more or hf.clock.elapsed() > give_up_at:
             break
         if not ended:
@@ -173,25 +175,30 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
         log.warning("%s: %d runs that an earlier worker left behind were recovered", STARTUP, total)
 
 
-def _end_orphans(hf: Holdfast) -> None:
-    """We are alone, so whatever still runs was left behind by a process that is gone."""
+def _end_orphans(hf: Holdfast, worker: Worker) -> None:
+    """We are alone, so whatever still runs, and every claimed slot, was left behind by a process that is gone."""
 
     def end(tx: Transaction) -> list[recover.Takeover]:
         ended = recover.take_away(
             tx, tx.all("find_all_leases", limit=1000), because="its process is gone", orphaned=True
         )
-        _count(tx, ended)
+        _count(tx, len(ended))
         return ended
 
-    total = 0
+    def abandon(tx: Transaction) -> list[str]:
+        unstarted = slots.abandon(tx, lambda claimed_by: claimed_by != worker.id, because=STARTUP)
+        _count(tx, len(unstarted))
+        return unstarted
+
+    total = _told_unstarted(hf.do(abandon))
     while ended := hf.do(end):
         total += _told(ended)
     if total:
         log.warning("%d runs that a lost process left behind were recovered", total)
 
 
-def _count(tx: Transaction, taken: list[recover.Takeover]) -> None:
-    for _ in taken:
+def _count(tx: Transaction, runs: int) -> None:
+    for _ in range(runs):
         tx.count(STARTUP)
 
 
@@ -199,3 +206,9 @@ def _told(taken: list[recover.Takeover]) -> int:
     for takeover in taken:
         log.warning("%s", takeover)
     return len(taken)
+
+
+def _told_unstarted(run_ids: list[str]) -> int:
+    for run_id in run_ids:
+        log.warning("run %s failed: its slot was claimed by a worker that is gone, and nobody had started it", run_id)
+    return len(run_ids)

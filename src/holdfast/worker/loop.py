@@ -73,7 +73,10 @@ class Cycle:
         self._per_worker: Mapping[str, int] = hf.per_worker
         self._steered_at = 0.0
         self._hooks = Hooks(hf)
-        self._starter = Starter(hf, self.chronicle, StepWriter(hf, holder), settle=self.settle, hand=hand)
+        self._starter = Starter(
+            hf, self.chronicle, StepWriter(hf, holder), settle=self.settle, on_change=self.look, hand=hand
+        )
+        watch.loops = self._starter.loops
         self._settled: deque[tuple[Running, Outcome]] = deque()
         self._hungry = True
         self._closed = self._leaving = False
@@ -207,7 +210,8 @@ class Cycle:
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
 
     def _claim(self, tx: Transaction, limit: int, room: Mapping[str, int]) -> list[Claim]:
-        if limit <= 0:
+        jobs = self._startable()
+        if limit <= 0 or not jobs:
             return []
         if self._named:
             workers.require(tx, self.id)
@@ -215,7 +219,7 @@ class Cycle:
         return leases.claim(
             tx,
             self._served(),
-            jobs=self._jobs,
+            jobs=jobs,
             holder=self.id,
             limit=limit,
             lease_for=self.hf.settings.lease,
@@ -224,6 +228,12 @@ class Cycle:
             room=room,
             floors=self._floors.at(self.hf.clock.elapsed()),
         )
+
+    def _startable(self) -> Sequence[str]:
+        """Our jobs; while the event loop is blocked, without those that would wait for it."""
+        if not self._starter.loops.blocked:
+            return self._jobs
+        return [name for name in self._jobs if self.hf.jobs[name].isolation != "async"]
 
     def _served(self) -> Sequence[str]:
         """Our queues; before them, once a tick or when it was rung for, the one that operators' bulks go to."""
@@ -310,7 +320,7 @@ class Cycle:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
                 self.hf.counting.add("lease_lost")
                 continue
-            if isinstance(outcome, HandBack):
+            if isinstance(outcome, HandBack) and running.stopped == "shutdown":
                 self.handed_back += 1
             logbook.ended(running, outcome)
             self._hooks.ended(running, outcome)

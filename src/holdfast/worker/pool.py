@@ -1,4 +1,4 @@
-"""Pool: where work happens. Threads that are made when needed and used again, and one event loop.
+"""Pool: threads that are made when needed and used again.
 
 A thread whose run was ended over its head can't be killed; it lingers until its function returns, and another thread
 takes its place.
@@ -6,12 +6,12 @@ takes its place.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+
+from holdfast import frameworks
 
 log = logging.getLogger("holdfast.worker")
 
@@ -69,6 +69,7 @@ class Threads:
                 work = self._line.popleft()
             except IndexError:
                 if not self._wait():
+                    frameworks.close_connections()
                     return
                 continue
             if self._line:
@@ -89,64 +90,3 @@ class Threads:
                 self._idle -= 1
                 self._waking = False
         return True
-
-
-class Loop:
-    """One event loop in a thread of its own, started when the first async job comes."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._line: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._woken = False
-        self._closing = False
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin `work` on the loop, soon. A batch wakes the loop once."""
-        loop = self._started()
-        self._line.append(work)
-        if not self._woken:
-            self._woken = True
-            loop.call_soon_threadsafe(self._begin_all)
-
-    def _begin_all(self) -> None:
-        self._woken = False  # before looking: what comes from now on wakes again
-        while self._line:
-            task = asyncio.ensure_future(self._line.popleft()())
-            self._tasks.add(task)  # the loop itself keeps only a weak hold of it
-            task.add_done_callback(self._tasks.discard)
-
-    def call(self, fn: Callable[[], object]) -> None:
-        """Do `fn` on the loop, soon; nothing if there is no loop any more."""
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(fn)
-
-    def close(self, *, wait: float) -> None:
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
-            return
-        self._closing = True
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(wait)
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name=self._name, daemon=True)
-                self._thread.start()
-            return self._loop
-
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        while not self._closing:
-            try:
-                loop.run_forever()
-            except BaseException:
-                # asyncio lets a task's SystemExit through; it ends that task, not everyone's loop.
-                log.exception("a task of an async job tried to end the process")
-        loop.close()

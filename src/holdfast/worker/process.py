@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import telemetry
+from holdfast import frameworks, telemetry
 from holdfast.depots import absolute
 from holdfast.engine import Holdfast
 from holdfast.errors import InvalidPolicy
@@ -90,6 +90,7 @@ class Child:
         return {
             "sys_path": sys.path,
             "sys_argv": sys.argv,
+            "django": frameworks.is_set_up(),
             "address": asdict(addresses.find(self._running.job)),
             "claim": wire.claim_to_wire(self._running.claim),
             "max_result_bytes": hf.settings.max_result_bytes,
@@ -169,6 +170,8 @@ class Child:
                 return self._desk.submit_child(wire.submission_from_wire(told["submission"]), told["name"])
             case "remember":
                 return self._desk.remember(wire.step_from_wire(told["step"]))
+            case "forget":
+                return self._desk.forget(told["name"])
             case "recall":
                 found = self._desk.recall(told["name"])
                 return None if found is None else wire.artifact_to_wire(found)

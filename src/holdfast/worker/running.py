@@ -14,7 +14,8 @@ from holdfast.leases import Claim, Lease
 from holdfast.store.transaction import Transaction
 from holdfast.worker.guardian import Guardian
 
-Stop = Literal["timeout", "cancel", "lost", "shutdown"]
+Stop = Literal["timeout", "cancel", "lost", "shutdown", "blocked"]
+"""Why work has to stop. `blocked`: another run blocks the event loop; this one is released."""
 
 
 @dataclass(eq=False)
@@ -63,6 +64,12 @@ class Running:
             self.stopped, self.reason = stop, reason
         self.interrupt()
         return True
+
+    def excuse(self, reason: str) -> None:
+        """It is not over its time by its own doing: it is released instead of timed out."""
+        with self._lock:
+            if self.stopped == "timeout" and not self.ended:
+                self.stopped, self.reason = "blocked", reason
 
     def end(self) -> bool:
         """Whether we are the first to end it."""

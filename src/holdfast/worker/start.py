@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,11 @@ from holdfast.worker.chronicle import Chronicle
 from holdfast.worker.context import RunContext, retry_of
 from holdfast.worker.desk import RunDesk, StepWriter
 from holdfast.worker.execute import Judge, aexecute, execute
-from holdfast.worker.pool import Loop, Threads
+from holdfast.worker.loops import Gate, Loop, Loops, Standstill
+from holdfast.worker.pool import Threads
 from holdfast.worker.running import Hand, Running
+
+log = logging.getLogger("holdfast.worker")
 
 STILL_RUNNING = (
     "may still be running, beside a retry or the next run of its key. Holdfast stores nothing more of it, but its "
@@ -33,12 +37,20 @@ class Starter:
         writer: StepWriter,
         *,
         settle: Settle,
+        on_change: Callable[[], None],
         hand: Hand,
     ) -> None:
+        """`on_change` is called when async runs can be started again."""
         self._hf, self._chronicle, self._writer, self._settle, self._hand = hf, chronicle, writer, settle, hand
         self._judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
         self._threads = Threads("holdfast-run")
-        self._loop = Loop("holdfast-loop")
+        self.loops = Loops(
+            "holdfast-loop",
+            hf.clock,
+            give_up_after=hf.settings.lease,
+            on_block=self._blocked,
+            on_change=on_change,
+        )
 
     def begin(self, running: Running) -> None:
         match running.job.isolation:
@@ -53,7 +65,7 @@ class Starter:
 
     def close(self) -> None:
         self._threads.close()
-        self._loop.close(wait=self._hf.settings.kill_grace.total_seconds())
+        self.loops.close(wait=self._hf.settings.kill_grace.total_seconds())
 
     def _in_thread(self, running: Running) -> None:
         desk, context = self._context(running)
@@ -81,38 +93,55 @@ class Starter:
     def _in_loop(self, running: Running) -> None:
         desk, context = self._context(running)
         task: asyncio.Task[Any] | None = None
+        gate = Gate()
 
-        async def work() -> None:
+        async def work(loop: Loop) -> None:
             nonlocal task
             task = asyncio.current_task()
-            running.executing = True
             if running.stopped is not None:
-                cancel()
+                loop.excuse(running)
+                self._settle(running, self._told(running, "it had not begun"))
+                return
             # Cancelling ends the job's function, not this one: whatever it came to is settled.
+            running.executing = True
             try:
                 with tracing.attempt(running.claim, self._hf.redactor) as span:
-                    outcome = self._or_told(running, await aexecute(running.job, running.claim, context, self._judge))
-                    tracing.ended(span, outcome)
+                    outcome = await gate.through(aexecute(running.job, running.claim, context, self._judge))
+                    loop.excuse(running)
+                    told = self._or_told(running, outcome)
+                    tracing.ended(span, told)
             finally:
                 self._hand.returned(running)
-            self._settle(running, outcome)
+            self._settle(running, told)
+
+        loop = self.loops.run(running, work)
 
         def cancel() -> None:
-            if task is not None:
+            if gate.shut and task is not None:
+                gate.shut = False
                 task.cancel()
 
         def interrupt() -> None:
             desk.interrupted()
-            self._loop.call(cancel)
+            gate.shut = True
+            loop.call(cancel)
             lingering = threading.Timer(self._hf.settings.kill_grace.total_seconds(), linger)
             lingering.daemon = True
             lingering.start()
 
         def linger() -> None:
-            self._settle(running, self._told(running, f"its task was cancelled but has not ended; it {STILL_RUNNING}"))
+            what = "its task was cancelled but has not ended; it"
+            if gate.shut and not running.ended:
+                # The loop has not come to cancel it: something blocks the loop. It takes no step any more.
+                self.loops.suspect(loop)
+                loop.excuse(running)
+                if where := loop.blocked_at(running):
+                    what = f"it blocks the event loop at {where}, and"
+            elif running.stopped == "blocked":
+                return  # it is ending; released now, it would run beside its next attempt
+            self._settle(running, self._told(running, f"{what} {STILL_RUNNING}"))
 
         running.interrupt = interrupt
-        self._loop.run(work)
 
     def _in_process(self, running: Running) -> None:
         from holdfast.worker.process import Child
@@ -145,11 +174,19 @@ class Starter:
         )
         return desk, context
 
+    def _blocked(self, standstill: Standstill) -> None:
+        log.warning("%s; other async runs of this worker wait for it", standstill)
+        if standstill.blocker is not None:
+            data = self._hf.redactor.data({"where": standstill.where, "stack": standstill.stack})
+            self._chronicle.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._hf.clock.now())
+
     def _or_told(self, running: Running, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
         """What the work itself came to, unless it was stopped from outside and has no result."""
-        if running.stopped is None or (running.stopped in ("cancel", "shutdown") and isinstance(outcome, Succeeded)):
+        if running.stopped is None:
             return outcome
-        if running.stopped == "shutdown" and isinstance(outcome, WaitFor):
+        if running.stopped in ("cancel", "shutdown", "blocked") and isinstance(outcome, Succeeded):
+            return outcome
+        if running.stopped in ("shutdown", "blocked") and isinstance(outcome, WaitFor):
             return outcome
         return self._told(running, what)
 
@@ -166,7 +203,7 @@ class Starter:
                 return Cancelled(f"{running.reason}; {what}")
             case "shutdown" if claim.policy.on_shutdown == "fail":
                 return Failed("PROCESS_TERMINATED", f"{running.reason}; {what}")
-            case "shutdown":
+            case "shutdown" | "blocked":
                 return HandBack(running.reason)
             case _:
                 return None

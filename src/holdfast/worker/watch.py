@@ -1,4 +1,5 @@
-"""Watch: stops work whose time is up, or whose lease someone else could take away soon. It asks no database."""
+"""Watch: stops work whose time is up, or whose lease someone else could take away soon, and sees that the event loop
+answers. It asks no database."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from holdfast.clock import Clock
+from holdfast.worker.loops import Loops
 from holdfast.worker.running import Hand, Running
 
 log = logging.getLogger("holdfast.worker")
@@ -33,8 +35,9 @@ class Watch:
         # The work must be gone before the lease is: a tenth of it is for stopping.
         self._margin = lease.total_seconds() / 10
         self._idle = min(IDLE, lease.total_seconds() / 12)
-        self._due = clock.elapsed() + self._idle
+        self._due_at = clock.elapsed() + self._idle
         self._judge_leases_at = 0.0
+        self.loops: Loops | None = None
         self._changed = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="holdfast-watch", daemon=True)
@@ -54,7 +57,8 @@ class Watch:
     def check(self) -> float:
         """Stop what must be stopped; how many seconds until the next look."""
         now = self._clock.elapsed()
-        self._notice_standstill(now)
+        late = max(0.0, now - self._due_at)
+        self._notice_standstill(now, late)
         self._hand.guardian.awake(now)
         next_at = now + self._idle
         for running in self._hand.all():
@@ -67,19 +71,20 @@ class Watch:
                     log.warning("run %s: lease not renewed in time, the work is stopped", running.lease.run_id)
             else:
                 next_at = min(next_at, self._next(running))
+        if self.loops is not None:
+            next_at = min(next_at, self.loops.check(now, late=late))
         if self._hand.guardian.is_unsafe(now, margin=self._margin / 2):
             self._on_unsafe("its leases could not be renewed in time, and a function in a thread did not stop")
-        self._due = max(now + 0.001, next_at)
-        return self._due - now
+        self._due_at = max(now + 0.001, next_at)
+        return self._due_at - now
 
-    def _notice_standstill(self, now: float) -> None:
+    def _notice_standstill(self, now: float, late: float) -> None:
         """A function that held the interpreter lock, or a stopped process, may have let our leases run out. That does
         not make them someone else's: the heartbeat asks first."""
-        if now - self._due < self._margin:
+        if late < self._margin:
             return
         log.warning(
-            "this process could not run its own code for %.1f s; a function may have held the interpreter lock",
-            now - self._due,
+            "this process could not run its own code for %.1f s; a function may have held the interpreter lock", late
         )
         self._judge_leases_at = now + self._margin
         self._on_standstill()

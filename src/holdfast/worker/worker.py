@@ -21,7 +21,7 @@ from holdfast import outages, workers
 from holdfast.build_jobs import BuildJob
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
-from holdfast.jobs import OPERATIONS
+from holdfast.jobs import OPERATIONS, refuse_import
 from holdfast.options import as_duration, check_name, is_number
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.retain import Retainer
@@ -58,6 +58,7 @@ class Worker:
     drain        stop by itself when there is nothing left to do
     role         'worker' leaves it to others to move what waits and to take over what was lost; 'orchestrator' does
                  only that and claims nothing; 'both' is the default
+    schedules    claim slots of the code's schedules as they come due; not told, as the setting says
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class Worker:
         unknown: Literal["leave", "fail"] = "leave",
         drain: bool = False,
         role: Role = "both",
+        schedules: bool | None = None,
     ) -> None:
         self.hf, self.exclusive, self.unknown, self.drain, self.role = hf, exclusive, unknown, drain, role
         self.drained = False
         self.claims, self.orchestrates = role != "orchestrator", role != "worker"
+        self.schedules = self.orchestrates and (hf.settings.schedules if schedules is None else schedules)
         _check_role(self, queues, concurrency)
         self._follows_queues = self.claims and queues is None
         self.queues = [] if not self.claims else _queues(hf) if queues is None else _named(queues)
@@ -99,6 +102,7 @@ class Worker:
 
         `wait` is how long to wait for a database that restarts or is not up yet.
         """
+        refuse_import("starts a worker")
         hf = self.hf
         outages.outlast(self._register, wait=as_duration(wait), clock=hf.clock)
         store = hf.store
@@ -134,7 +138,7 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
-        self._timetable = Timetable(store, hf.scheduled, guard=self._guard)
+        self._timetable = Timetable(store, hf.scheduled if self.schedules else {}, holder=self.id, guard=self._guard)
         # At a moment of the hour that differs from worker to worker.
         self._retainer = Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
         self._tallier = Tallier(store, hf.clock)
@@ -229,16 +233,17 @@ class Worker:
         self.stop()
 
     def _run(self) -> None:
-        try:
-            while not self._finished():
-                self.hf.store.require_safe()
-                self._cycle.turn()
-        except BaseException as error:
-            # Our own errors say what to do in a line; of anything else we want to know where it came from.
-            log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
-            self._failure = error
-        finally:
-            self._close()
+        with self.hf.store.reserved():
+            try:
+                while not self._finished():
+                    self.hf.store.require_safe()
+                    self._cycle.turn()
+            except BaseException as error:
+                # Our own errors say what to do in a line; of anything else we want to know where it came from.
+                log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
+                self._failure = error
+            finally:
+                self._close()
 
     def _guard(self, tx: Transaction) -> None:
         """One of a name that lost it schedules nothing."""
@@ -306,8 +311,8 @@ class Worker:
 
     def _unsafe(self, why: str) -> None:
         if self.restart is not None and self.hand.guardian.board is not None:
+            self.hand.guardian.close()  # first: it must not kill what is about to end
             log.error("worker %s ends at once and starts again: %s", self.id, why)
-            self.hand.guardian.close()
             self.restart()
 
     # The end

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -155,6 +156,71 @@ def test_an_article_without_a_link_is_known_by_what_comes_nearest(entry: str, ur
     assert only(f"<title>A</title>{entry}").url == url
 
 
+PAGE = "<link rel='alternate' href='https://news.example/page'/>"
+API = "<link rel='self' href='https://news.example/api/7'/>"
+SOUND = "<link rel='enclosure' href='https://news.example/a.mp3' type='audio/mpeg'/>"
+
+
+@pytest.mark.parametrize("id_", ["<id>tag:7</id>", "<id>https://news.example/id/7</id>", ""])
+@pytest.mark.parametrize(
+    "links", [PAGE + API + SOUND, API + SOUND + PAGE, SOUND + PAGE + API, API + PAGE.replace(" rel='alternate'", "")]
+)
+def test_the_address_of_an_atom_entry_is_its_alternate_link_wherever_that_stands(id_: str, links: str) -> None:
+    for entry in (id_ + links, links + id_):
+        feed = f"<feed xmlns='http://www.w3.org/2005/Atom'><entry><title>A</title>{entry}</entry></feed>"
+        assert read(feed).articles[0].url == "https://news.example/page"
+
+
+def test_an_atom_entry_without_an_alternate_link_is_known_by_its_id_then_by_what_it_has() -> None:
+    def url(entry: str) -> str:
+        [article] = read(
+            f"<feed xmlns='http://www.w3.org/2005/Atom'><entry><title>A</title>{entry}</entry></feed>"
+        ).articles
+        return article.url
+
+    assert url(f"{SOUND}{API}<id>https://news.example/id/7</id>") == "https://news.example/id/7"
+    assert url(f"{SOUND}{API}<id>tag:7</id>") == "https://news.example/api/7"
+    assert url(f"{SOUND}<id>tag:7</id>") == "https://news.example/a.mp3"
+
+
+def test_an_item_of_rss_is_known_by_its_link_though_its_sound_file_comes_first() -> None:
+    sound = "<enclosure url='https://news.example/a.mp3' type='audio/mpeg' length='1'/>"
+    assert only(f"<title>A</title>{sound}<guid>x</guid><link>/a</link>").url == "https://news.example/a"
+
+
+PROLOGS = [
+    "<!-- made by <b>us</b> -->",
+    "<!-- 1 < 2 --><?xml-stylesheet href='<x>'?>\n<!-- <item><title>Not one</title><link>/x</link></item> -->",
+    "<?xml version='1.0'?><!-- <rss> --><!DOCTYPE rss SYSTEM 'a>b' [<!-- ]> <item> --><!ENTITY a '<item>]>'>]><!-- -->",
+    "<!doctype rss><!-- <rss><channel><item><title>Not one</title></item></channel></rss> -->",
+    "Warning: <!-- <item><title>Not one</title></item> --> on line 3",
+]
+
+
+@pytest.mark.parametrize("prolog", PROLOGS)
+def test_what_stands_before_the_root_is_passed_over(prolog: str) -> None:
+    for feed in (items("<title>A</title><link>/a</link>"), RSS_20.replace("Ferry back", "A").replace("ferry", "a")):
+        [article] = read(prolog + feed).articles
+        assert (article.title, article.url) == ("A", "https://news.example/a")
+    assert read(prolog + items()).articles == ()
+
+
+def test_an_item_in_a_comment_is_no_article() -> None:
+    hidden = "<!-- <item><title>Not one</title><link>/x</link></item> -->"
+    feed = items("<title>A</title><link>/a</link>").replace("<item>", f"{hidden}<item>")
+    assert [article.title for article in read(hidden + feed).articles] == ["A"]
+
+
+@pytest.mark.parametrize("unclosed", ["<!--", "<!DOCTYPE rss [<!ENTITY a 'b", "<!DOCTYPE rss ['", "<?xml"])
+def test_a_prolog_that_does_not_end_keeps_no_one_busy(unclosed: str) -> None:
+    began = time.monotonic()
+    with suppress(BadFeed):
+        read((unclosed + "<!-- x --><?y?>" * 10) * 2000)
+    with suppress(BadFeed):
+        read(unclosed * 50_000)
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.parametrize(
     "entry",
     [
@@ -244,6 +310,8 @@ def test_the_newest_articles_are_taken_and_each_once() -> None:
         ("{", "unreadable"),
         ("{" + '"a":[' * 100_000, "unreadable"),
         ("<rss version='2.0'><channel><title>cut", "unreadable"),
+        ("<rss version='2.0'><channel><title>cut&nbsp;off</title>", "unreadable"),
+        ("<!-- <rss version='2.0'></rss> --><html><body>A page</body></html>", "not_a_feed"),
         (bytes(range(256)) * 10, "not_a_feed"),
     ],
 )
@@ -255,6 +323,12 @@ def test_what_is_no_feed_is_told_so(document: str | bytes, code: str) -> None:
 
 def test_a_feed_without_articles_is_a_feed() -> None:
     assert read(items()).articles == ()
+    for title in ("Cafe&nbsp;news", "Caf&eacute; &amp; bar", "Salt & pepper"):
+        rss = f"<rss version='2.0'><channel><title>{title}</title></channel></rss>"
+        atom = f"<feed xmlns='http://www.w3.org/2005/Atom'><title>{title}</title></feed>"
+        for feed in (rss, atom):
+            assert read(feed).articles == ()
+            assert read(feed).title[:3] == title[:3]
 
 
 def test_a_broken_feed_is_read_as_far_as_it_goes() -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from apps.dailybrief import database, editions, stories
+from apps.dailybrief import database, editions, stories, timetable
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples.stories import PAPERS
@@ -20,6 +20,9 @@ from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine, update
 from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
+
+from holdfast import Holdfast
+from holdfast.testing import Manual
 
 pytestmark = pytest.mark.timeout(240)
 SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
@@ -37,7 +40,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
         store = database.connect(f"sqlite:///{found.database}")
         stack.callback(store.dispose)
         work(store)
+        register_worker(f"sqlite:///{found.database}")
         yield found
+
+
+def register_worker(url: str) -> None:
+    """A worker that is alive and does nothing, so that slots can be triggered."""
+    with Holdfast(url) as hf:
+        jobs = list(timetable.PREFIXES)
+        Manual(hf).worker("host:1:k2dailybrief-worker:0", queues=[timetable.QUEUE], jobs=jobs).register()
 
 
 def work(store: Engine) -> None:

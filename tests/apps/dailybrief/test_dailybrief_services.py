@@ -12,12 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
-from tests.apps.dailybrief.two_services import NEVER, Process, TwoServices, sample_feeds, wait_for
+from tests.apps.dailybrief.two_services import NEVER, TOKEN, Process, TwoServices, sample_feeds, wait_for
 
+from holdfast import Worker
 from holdfast.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(240)
@@ -92,11 +94,41 @@ def test_a_process_that_is_the_web_service_can_not_become_the_worker(monkeypatch
 
 
 @pytest.mark.contract("J1", "J2")
-def test_a_process_that_is_neither_service_has_no_timetable_to_put_in_the_place_of_the_one_that_is_kept() -> None:
+def test_only_a_worker_that_is_told_to_keeps_the_timetable() -> None:
     from apps.dailybrief import engine
 
-    assert set(engine.TIMETABLE) == set(engine.hf.jobs.names()) & set(JOBS) == set(JOBS)
-    assert engine.hf.scheduled == {}
+    assert set(engine.hf.jobs.names()) & set(JOBS) == set(JOBS)
+    assert Worker(engine.hf).schedules is False, "a plain `holdfast worker` or `holdfast serve --worker`"
+    assert Worker(engine.hf, schedules=True).schedules is True
+
+
+@pytest.mark.contract("J1", "J3")
+def test_the_web_service_claims_no_slot_though_it_is_served_with_a_worker(tmp_path: Path) -> None:
+    """`holdfast serve … --worker`, beside the real worker and then alone: a job is due each second."""
+    found = TwoServices(tmp_path, **EVERY_SECOND)
+    try:
+        worker = found.worker()
+        [ready] = worker.events("worker_ready")
+        web = found.start("holdfast", "serve", "apps.dailybrief.web:site", "--worker", "--port", "0")
+        url = wait_for(lambda: re.search(r"^http://[^\s?]+", web.log.read_text(), re.MULTILINE), "it serves")[0]
+        before = _claimed(found)
+        wait_for(lambda: _claimed(found) >= before + 3, "the worker claims the next slots")
+        claimants = found.select("select distinct claimed_by from holdfast_slots")
+        assert claimants == [{"claimed_by": ready["worker"]}]
+
+        assert worker.end() == 0
+        claimed, stopped = _claimed(found), time.monotonic()
+        headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
+        service = httpx.get(f"{url.rstrip('/')}/service", headers=headers, timeout=20).json()
+        assert (service["service"], service["schedules"]) == ("k2dailybrief-web", False)
+        wait_for(lambda: time.monotonic() - stopped > 3, "three slots have come due")
+        assert (web.running.poll(), _claimed(found)) == (None, claimed)
+    finally:
+        found.close()
+
+
+def _claimed(services: TwoServices) -> int:
+    return len(services.select("select * from holdfast_slots"))
 
 
 @pytest.mark.contract("J1")
@@ -252,6 +284,74 @@ def test_a_job_killed_in_the_middle_is_failed_and_the_next_slot_does_its_work_on
 def _told(worker: Process) -> list[dict[str, Any]]:
     ends = worker.events("job_ended")
     return ends if sum(line["job"] == "rss_ingestion" and line["status"] == "success" for line in ends) == 2 else []
+
+
+@pytest.mark.contract("J3", "J8", "J15")
+def test_a_job_that_a_deployment_interrupts_is_failed_says_so_and_is_not_repeated(
+    newsroom: TwoServices, feeds: FeedServer
+) -> None:
+    """SIGTERM to the worker while a job runs that can't end within the grace. Its rows so far are in the log."""
+    _end_workers(newsroom)
+    worker = newsroom.start("apps.dailybrief.worker", HOLDFAST_SHUTDOWN_GRACE="1")
+    wait_for(lambda: worker.events("worker_ready"), "the worker is ready")
+    added = [newsroom.client.post("/feeds", json={"url": feeds.url(kind)}).json() for kind in ("good", "silent")]
+    slot = datetime.now(UTC).replace(microsecond=0)
+    before = _articles(newsroom)
+    run_id = newsroom.trigger("rss_ingestion", slot).json()["id"]
+    wait_for(lambda: feeds.asked("silent"), "the job is in the middle of its work")
+    wait_for(lambda: _articles(newsroom) > before, "it has stored the articles of the other feed")
+
+    assert worker.end() == 0
+
+    [row] = [row for row in newsroom.rows() if row["id"] == run_id]
+    assert row["status"] == "failed"
+    assert "its worker shuts down" in row["error_message"]
+    [told] = [line for line in worker.events("job_ended") if line["run"] == run_id]
+    assert (told["status"], told["rows"]) == ("failed", _articles(newsroom) - before)
+    assert "its worker shuts down" in told["error"]
+
+    again = newsroom.worker()
+    assert newsroom.trigger("rss_ingestion", slot).json()["code"] == "slot_taken"
+    assert newsroom.run("event_clustering")["status"] == "success"
+    assert [row["status"] for row in newsroom.rows() if row["id"] == run_id] == ["failed"], "it is not repeated"
+    wait_for(lambda: again.events("job_started"), "the next job is told")
+    assert {line["job"] for line in again.events("job_started")} == {"event_clustering"}
+    for feed in added:
+        newsroom.client.delete(f"/feeds/{feed['id']}").raise_for_status()
+
+
+@pytest.mark.contract("J14", "J15")
+def test_the_counts_of_what_retention_deleted_are_in_the_log(newsroom: TwoServices) -> None:
+    worker = _live(newsroom)
+    ended = newsroom.run("retention_cleanup")
+    assert ended["status"] == "success"
+    [line] = wait_for(lambda: [one for one in worker.events("job_ended") if one["run"] == ended["id"]], "it is told")
+    assert line["rows"] == line["raw_articles"] + line["clusters"] + line["cluster_articles"]
+
+
+@pytest.mark.contract("J11")
+def test_a_slot_is_refused_while_no_worker_lives(newsroom: TwoServices) -> None:
+    _end_workers(newsroom)
+    before = newsroom.rows()
+    refused = newsroom.trigger("rss_ingestion")
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_worker")
+    assert newsroom.rows() == before
+
+
+def _articles(newsroom: TwoServices) -> int:
+    found: int = newsroom.select("select count(*) as n from raw_articles")[0]["n"]
+    return found
+
+
+def _live(newsroom: TwoServices) -> Process:
+    """The worker that is alive, or a new one."""
+    alive = [one for one in newsroom.started if one.events("worker_ready") and one.running.poll() is None]
+    return alive[-1] if alive else newsroom.worker()
+
+
+def _end_workers(newsroom: TwoServices) -> None:
+    for process in newsroom.started[1:]:
+        process.end()
 
 
 def test_gunicorn_ends_open_streams_when_it_is_told_to_stop(both: TwoServices) -> None:

@@ -66,10 +66,12 @@ class Services:
         self.faults: dict[str, deque[Fault]] = {"analyze": deque(), "result": deque(), "embeddings": deque()}
         self.polls = 1
         self.failed: dict[str, Any] | None = None
+        self.ends: deque[str] = deque()
+        """How the next analyses end that are begun: failed, gone, never. Those after them end well."""
         self.over = threading.Event()
         self._gates: list[Gate] = []
         self._lock = threading.Lock()
-        self._analyses: dict[str, tuple[bytes, int]] = {}
+        self._analyses: dict[str, tuple[bytes, int, str]] = {}
         services = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -161,6 +163,7 @@ class Services:
             for faults in self.faults.values():
                 faults.clear()
             self.polls, self.failed = 1, None
+            self.ends.clear()
 
     def close(self) -> None:
         self.reset()
@@ -195,7 +198,7 @@ class Services:
         name = uuid.uuid4().hex
         with self._lock:
             self.counts["billed analyses"] += 1
-            self._analyses[name] = body, self.polls
+            self._analyses[name] = body, self.polls, self.ends.popleft() if self.ends else "well"
         place = f"{self.url}/documentintelligence/documentModels/prebuilt-layout/analyzeResults/{name}"
         handler.answer(202, b"", {"Operation-Location": place, "Retry-After": "0"})
 
@@ -207,10 +210,14 @@ class Services:
             if name not in self._analyses:
                 handler.answer(404, {"error": {"code": "NotFound", "message": "no such operation"}})
                 return
-            body, polls = self._analyses[name]
-            self._analyses[name] = body, polls - 1
-        if polls > 0:
+            body, polls, end = self._analyses[name]
+            self._analyses[name] = body, polls - 1, end
+        if end == "gone":
+            handler.answer(404, {"error": {"code": "NotFound", "message": "no such operation"}})
+        elif polls > 0 or end == "never":
             handler.answer(200, {"status": "running"}, {"Retry-After": "0"})
+        elif end == "failed":
+            handler.answer(200, {"status": "failed", "error": {"code": "InternalServerError"}})
         elif self.failed is not None:
             handler.answer(200, {"status": "failed", "error": self.failed})
         else:

@@ -4,6 +4,7 @@ for again, and what was read is there whole or not at all. Both are counted at t
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from tests.apps.extraction.conftest import Extraction, pdf, postgres_database, running
 from tests.apps.extraction.services import Services
 from tests.apps.serving import Child, until
+from tests.process.support import descendants, is_a_guardian
 
 from holdfast.testing.postgres import PostgresServer
 
@@ -101,12 +103,17 @@ def test_a_crash_while_it_is_written_leaves_nothing_of_it(postgres_app: Extracti
 @pytest.mark.contract("X3", "X5")
 @pytest.mark.parametrize("where", ["lite", "postgres_app"])
 def test_a_worker_that_comes_late_changes_nothing(request: pytest.FixtureRequest, where: str, cloud: Services) -> None:
-    """It sleeps past its lease with a request under way, and wakes up when another has done all of it."""
+    """It sleeps past its lease with a request under way, and wakes up when another has done all of it.
+
+    It has lost its guardian, which would have killed it before.
+    """
     app: Extraction = request.getfixturevalue(where)
     gate = cloud.hold("embeddings")
     document_id = app.upload(pdf(*FOUR_PAGES))
     until(lambda: gate.has_come, "it asks for its vectors", within=120)
+    guardian = next(pid for pid in descendants(app.worker.pid) if is_a_guardian(pid))
     app.worker.signal(signal.SIGSTOP)
+    os.kill(guardian, signal.SIGKILL)
     with another_worker(app):
         document = app.ended(document_id)
         assert (document["job"]["status"], document["job"]["attempts"]) == ("COMPLETED", 1)

@@ -250,10 +250,6 @@ def test_what_was_read_comes_back_and_replaces_what_was_there(opened: tuple[Libr
     with database.read() as session:
         kept = session.execute(select(Upload.pages, Upload.embedding).where(Upload.id == document_id)).one()
     assert (kept.pages, kept.embedding[:2]) == (1, [1.0, 0.0])
-    # Its run is gone, as after a long time: what is known is that it was read.
-    job = library.document(document_id)
-    assert job is not None
-    assert (job[1].status, job[1].attempts) == ("COMPLETED", None)
     left = [analysis_blob(document_id), vectors_blob(document_id, ["second"]), "e" * 32, "part00000000000000000000"]
     assert list(library.unneeded([document_id, *left])) == left
     with pytest.raises(Deleted), database.write() as session:

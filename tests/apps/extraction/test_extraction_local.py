@@ -230,6 +230,7 @@ def test_a_person_drops_a_file_and_sees_it_read(page: Page, app: Extraction) -> 
     page.evaluate("window.stayed = true")
     expect(page.locator("h1 .state")).to_have_text("processed")  # without a reload
     expect(page.locator("#fields")).to_contain_text("Northwater Chandlers Ltd")
+    expect(page.locator("#sample-reader")).to_contain_text("finds 72 % of the fields")
     assert page.evaluate("window.stayed") is True
     field = page.locator("#fields a", has_text="Due date")
     field.focus()  # by keyboard as by mouse

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from apps.extraction import application, settings, vectors
+from apps.extraction import application, measure, settings, vectors
 from apps.extraction.analysis import Analysis, Page, Pair, Table
 from apps.extraction.chunks import LONGEST, chunks
 from apps.extraction.fields import fields
@@ -17,6 +19,7 @@ from apps.extraction.marking import marked
 from apps.extraction.providers import BlobMissing, Trouble
 from apps.extraction.providers.blobs import LocalBlobs, open_blobs
 from apps.extraction.providers.waiting import retry_after
+from apps.extraction.reader import read
 from apps.extraction.search import Found, marks, rank, together, words
 from apps.extraction.tables import DocumentField
 from apps.extraction.texts import clean, first_line, plain
@@ -24,6 +27,7 @@ from apps.extraction.texts import clean, first_line, plain
 from holdfast import InvalidSetting
 
 README = Path(application.__file__).with_name("README.md").read_text("utf-8")
+ROOT = Path(application.__file__).parents[2]
 NOW = datetime(2031, 4, 17, 12, tzinfo=UTC)
 
 
@@ -168,6 +172,42 @@ def test_a_connection_string_that_is_none_is_told_without_itself() -> None:
     with pytest.raises(InvalidSetting) as invalid:
         open_blobs(found)
     assert "sk-secret" not in str(invalid.value)
+
+
+def test_the_readme_and_the_pages_tell_how_much_the_sample_reader_finds() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "apps.extraction.measure"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout in README
+    scored = measure.scores()
+    assert scored["all"].recall == pytest.approx(measure.RECALL, abs=0.005)
+    assert scored["all"].precision == pytest.approx(measure.PRECISION, abs=0.005)
+
+
+def test_fields_are_found_behind_the_numbers_of_clauses() -> None:
+    """Nothing was found in a contract whose clauses have numbers."""
+    analysis = read((measure.SAMPLES / "contract.pdf").read_bytes(), most_pages=9, most_characters=99_999)
+    assert {field.name: field.value for field in fields(analysis)} == {
+        "Client": "Lighthouse Trust of Skarholm",
+        "Contractor": "Vik Marine Works AS",
+        "Start": "1 June 2031",
+        "End": "31 August 2031",
+        "Fee": "18,400.00 EUR",
+    }
+
+
+def test_no_page_says_that_a_test_asks_the_cloud() -> None:
+    pages = [README, (ROOT / "docs" / "contracts.md").read_text("utf-8"), (ROOT / "README.md").read_text("utf-8")]
+    promised = next(line for line in pages[1].splitlines() if line.startswith("| X6 |")).split("|")[2]
+    for said in ("Azurite", "emulator", "local servers that speak the"):
+        assert said in promised
+        assert said in " ".join(README.split())
+    assert not [page for page in pages if "real endpoint" in page]
 
 
 def test_the_readme_tells_every_setting_with_its_default() -> None:

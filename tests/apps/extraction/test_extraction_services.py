@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.apps.extraction.conftest import Extraction, pdf, running
@@ -53,6 +54,49 @@ def test_what_fails_is_tried_again_and_says_what_happened(app: Extraction, cloud
     assert cloud.counts["billed analyses"] == 1  # it was begun once, and its result asked for again
     shown = {tuple(row) for row in app.sql("select status, attempts from document_processing_jobs")}
     assert ("COMPLETED", 4) in shown  # anyone who speaks SQL sees the same
+
+
+@pytest.mark.contract("X4")
+@pytest.mark.parametrize(
+    ("end", "said"), [("failed", "the analysis failed"), ("gone", "is not there any more: HTTP 404")]
+)
+def test_an_analysis_that_can_not_succeed_any_more_is_begun_anew(
+    app: Extraction, cloud: Services, end: str, said: str
+) -> None:
+    cloud.ends.append(end)
+    document = app.ended(app.upload(pdf(*TWO_PAGES)))
+    assert (document["job"]["status"], document["job"]["attempts"]) == ("COMPLETED", 1)
+    assert said in document["job"]["error_log"]
+    assert cloud.counts["billed analyses"] == 2
+    told = app.site.get(f"/holdfast/api/runs/{document['job']['id']}/events")["events"]
+    assert [event["kind"] for event in told].count("STEP_FORGOTTEN") == 1
+
+
+@pytest.mark.contract("X4")
+def test_an_analysis_that_fails_each_time_is_begun_once_an_attempt(app: Extraction, cloud: Services) -> None:
+    cloud.ends.extend(["failed"] * 9)
+    job = app.ended(app.upload(pdf(*TWO_PAGES)))["job"]
+    assert (job["status"], job["attempts"]) == ("FAILED", 5)
+    assert cloud.counts["billed analyses"] == 5
+
+
+@pytest.mark.contract("X4")
+def test_an_analysis_that_is_slow_is_waited_for_and_billed_once(app: Extraction, cloud: Services) -> None:
+    cloud.polls = 12
+    job = app.ended(app.upload(pdf(*TWO_PAGES)))["job"]
+    assert (job["status"], job["attempts"], job["error_log"]) == ("COMPLETED", 0, None)
+    assert (cloud.counts["billed analyses"], cloud.counts["result"]) == (1, 13)
+
+
+@pytest.mark.contract("X4", "X5")
+def test_an_analysis_that_never_ends_is_begun_anew_after_the_threshold(cloud: Services, tmp_path: Path) -> None:
+    cloud.polls = 0
+    cloud.ends.append("never")
+    settings = cloud.settings | {"EXTRACTION_THRESHOLD": "4"}
+    with running(tmp_path, inside=True, settings=settings) as app:
+        job = app.ended(app.upload(pdf(*TWO_PAGES)))["job"]
+    assert (job["status"], cloud.counts["billed analyses"]) == ("COMPLETED", 2)
+    assert "the analysis has not ended within 0:00:04" in job["error_log"]
 
 
 @pytest.mark.contract("X4")

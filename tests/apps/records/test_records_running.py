@@ -83,6 +83,10 @@ def test_what_is_no_document_is_refused_with_a_code_and_changes_nothing(served: 
         return answer.status_code, answer.json()["code"]
 
     assert refused(files={"file": ("report.pdf", PNG)}) == (415, "unsupported_type")
+    assert refused(files={"file": ("Report.PDF", b"<html>Your session is over.</html>")}) == (
+        415,
+        "unsupported_type",
+    )
     assert refused(files={"file": ("a.txt", b"words " * 20_000 + bytes(50))}) == (415, "unsupported_type")
     assert refused(files={"file": ("a.txt", b"x" * 3_000_001)}) == (413, "body_too_large")
     assert refused(files={"file": ("a.txt", b"x" * 9_000_000)}) == (413, "body_too_large")

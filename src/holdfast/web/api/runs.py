@@ -9,10 +9,11 @@ from pydantic import Field, StringConstraints
 
 from holdfast.errors import InvalidPolicy
 from holdfast.jobs import OWN
+from holdfast.runs import over as over_of
 from holdfast.searches import Count as Counted
 from holdfast.web.access import Who
 from holdfast.web.api.filters import FilterBody, FilterQuery, Key, PageQuery
-from holdfast.web.api.shapes import Ask, Done, Instant, Name, Run, RunId, Shape, State, Text, Why
+from holdfast.web.api.shapes import MOST, Ask, Done, Instant, Name, Run, RunId, Shape, State, Text, Why
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -106,7 +107,7 @@ def router(site: "Site") -> APIRouter:
             unique=asked.unique,
             tags=asked.tags or None,
         )
-        run = hf.submit_job(job, job.options, (), asked.args, by=who.name)
+        run = hf.submit_job(job, job.options, (), job.arguments.from_json(asked.args), by=who.name)
         response.headers["Location"] = request.url_for("holdfast.api.run", run_id=run.id).path
         return Run.of(run.snapshot)
 
@@ -137,6 +138,14 @@ def router(site: "Site") -> APIRouter:
     ) -> Ids:
         """The oldest first; for people who write only so much of an id as no other run has."""
         return Ids(ids=list(hf.beginning(beginning, limit=limit)))
+
+    @runs.get("/open", name="holdfast.api.open", summary="Which of these runs have not ended")
+    def find_open(
+        id: Annotated[list[RunId], Query(min_length=1, max_length=MOST)], who: Annotated[Who, Depends(site.viewer)]
+    ) -> Ids:
+        """For a client that waits for many runs. Those that do not exist are left out, too."""
+        over = hf.read(lambda tx: over_of(tx, id))
+        return Ids(ids=[run_id for run_id in id if run_id not in over])
 
     @runs.post("/cancel", status_code=202, name="holdfast.api.cancel_matching", summary="Cancel all that match")
     def cancel_matching(asked: CancelMatching, who: Annotated[Who, Depends(site.operator)]) -> Run:

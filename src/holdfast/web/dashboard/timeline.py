@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast import news
-from holdfast.dossiers import Dossier, Kin, StepTimes
+from holdfast.dossiers import Dossier, Kin
 from holdfast.events import Event
 from holdfast.runs import Snapshot
+from holdfast.steps import StepTimes
 
 MOST = 60  # rows that a page draws
 _ENDS = {
@@ -120,6 +121,7 @@ def _waits(run: Snapshot, attempts: Sequence[tuple[int, Bar]], now: datetime) ->
 
 def _step(step: StepTimes) -> Row:
     says = "done" if step.tries == 1 else f"done at try {step.tries}"
+    says += ", then forgotten" if step.forgotten else ""
     bar = Bar(look="step", start=step.started_at, end=step.finished_at, says=says)
     return Row(label=step.name, bars=(bar,), level=1)
 

@@ -7,7 +7,8 @@ insert into holdfast_slots (
     because,
     into_at,
     manual,
-    claimed_at
+    claimed_at,
+    claimed_by
 )
 select
     job,
@@ -17,7 +18,8 @@ select
     because,
     into_at,
     manual,
-    claimed_at
+    claimed_at,
+    claimed_by
 from json_to_recordset(cast(:rows as json)) as r (
     job text,
     slot_at timestamptz,
@@ -26,7 +28,8 @@ from json_to_recordset(cast(:rows as json)) as r (
     because text,
     into_at timestamptz,
     manual integer,
-    claimed_at timestamptz
+    claimed_at timestamptz,
+    claimed_by text
 )
 on conflict do nothing
 returning slot_at

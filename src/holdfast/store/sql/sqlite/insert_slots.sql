@@ -7,7 +7,8 @@ insert into holdfast_slots (
     because,
     into_at,
     manual,
-    claimed_at
+    claimed_at,
+    claimed_by
 )
 select
     value ->> 'job',
@@ -17,7 +18,8 @@ select
     value ->> 'because',
     value ->> 'into_at',
     value ->> 'manual',
-    value ->> 'claimed_at'
+    value ->> 'claimed_at',
+    value ->> 'claimed_by'
 from json_each(:rows)
 where true
 on conflict do nothing

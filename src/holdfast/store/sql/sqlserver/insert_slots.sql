@@ -8,7 +8,8 @@ insert into holdfast_slots (
     because,
     into_at,
     manual,
-    claimed_at
+    claimed_at,
+    claimed_by
 )
 output inserted.slot_at
 select
@@ -19,7 +20,8 @@ select
     r.because,
     r.into_at,
     r.manual,
-    r.claimed_at
+    r.claimed_at,
+    r.claimed_by
 from openjson(:rows) with (
     job nvarchar(1000),
     slot_at datetime2(6),
@@ -28,7 +30,8 @@ from openjson(:rows) with (
     because nvarchar(max),
     into_at datetime2(6),
     manual int,
-    claimed_at datetime2(6)
+    claimed_at datetime2(6),
+    claimed_by nvarchar(1000)
 ) as r
 where not exists (
     select 1

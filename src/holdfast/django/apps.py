@@ -1,0 +1,11 @@
+"""The application `holdfast.django` of a Django project."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class HoldfastConfig(AppConfig):  # type: ignore[misc]
+    name = "holdfast.django"
+    label = "holdfast"
+    verbose_name = "Holdfast"

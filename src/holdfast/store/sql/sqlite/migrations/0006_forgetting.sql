@@ -1,0 +1,11 @@
+-- A step that a job has forgotten: it was done, and is done again when its name is used next.
+create table holdfast_forgotten (
+    run_id text not null,
+    name text not null,
+    attempt integer not null,
+    tries integer not null,
+    started_at text not null,
+    finished_at text not null,
+    number integer not null,
+    primary key (run_id, attempt, number)
+) without rowid

@@ -1,0 +1,221 @@
+"""Django's tests use its test database, and never the one that it stands in for."""
+
+from __future__ import annotations
+
+import pytest
+from tests.process.django_project import Project
+
+from holdfast import Holdfast
+
+pytestmark = pytest.mark.timeout(240)
+
+# A script that does what Django's test runner does, with a place before, during and after the tests.
+RUNNER = """
+from django.test.utils import setup_databases, setup_test_environment, teardown_databases, teardown_test_environment
+from django.db import connection, connections
+from holdfast import Holdfast, HoldfastError
+from shop.jobs import hf, send_receipt
+
+def told(fn):
+    try:
+        return fn()
+    except HoldfastError as error:
+        return f"{error.code}: {error}"
+
+def name():
+    return str(connection.settings_dict["NAME"])
+"""
+
+
+def runs(project: Project) -> int:
+    """How many runs are in the database that is not a test's."""
+    with Holdfast(project.url, migrate=False) as hf:
+        return hf.count().number
+
+
+def test_the_tests_of_the_guide_pass_and_leave_the_real_database_alone(project: Project) -> None:
+    said = project.manage("test")
+    assert "Ran 4 tests" in said
+    assert runs(project) == 0
+
+
+def test_tests_in_parallel_use_the_copies_of_the_test_database(project: Project) -> None:
+    said = project.manage("test", "--parallel", "2")
+    assert "Cloning test database" in said
+    assert runs(project) == 0
+
+
+def test_tests_use_the_test_database_though_holdfast_was_used_before(project: Project) -> None:
+    project.append("shop/apps.py", "        jobs.hf.start()\n        assert jobs.hf.list_runs() == []")
+    assert "Ran 4 tests" in project.manage("test")
+    assert runs(project) == 0
+
+
+def test_a_test_that_has_no_database_is_refused(project: Project) -> None:
+    said = project.script(
+        RUNNER
+        + """
+setup_test_environment()                  # as pytest-django does for tests without django_db
+print(told(lambda: send_receipt.submit(order_id=1)))
+old = setup_databases(verbosity=0, interactive=False)
+run = send_receipt.submit(order_id=1)
+print(hf.count().number)
+teardown_databases(old, verbosity=0)
+"""
+    )
+    refused, count = said.strip().splitlines()
+    assert refused.startswith("wrong_database: Django's tests run in this process")
+    assert "nothing was written" in refused
+    assert count == "1"
+    assert runs(project) == 0
+
+
+def test_nothing_is_written_to_the_real_database_after_the_tests(project: Project) -> None:
+    said = project.script(
+        RUNNER
+        + """
+setup_test_environment()
+old = setup_databases(verbosity=0, interactive=False)
+send_receipt.submit(order_id=1)
+teardown_databases(old, verbosity=0)
+print(told(lambda: send_receipt.submit(order_id=2)))
+teardown_test_environment()
+print(told(lambda: send_receipt.submit(order_id=3)))
+print(told(hf.list_runs))
+hf.close()
+"""
+    )
+    in_tests, *after = said.strip().splitlines()
+    assert in_tests.startswith("wrong_database: Django's tests run in this process")
+    assert len(after) == 2
+    assert all(line.startswith("wrong_database: Django's database 'default' was ") for line in after), said
+    assert runs(project) == 0
+
+
+def test_a_worker_ends_when_django_changes_its_database(project: Project) -> None:
+    said = project.script(
+        RUNNER
+        + """
+worker = hf.worker()
+worker.start()
+setup_test_environment()
+told(lambda: setup_databases(verbosity=0, interactive=False))
+print(told(lambda: worker.join(timeout=60)))
+"""
+    )
+    assert "wrong_database: Django's database 'default' was " in said
+    assert runs(project) == 0
+
+
+def test_a_plain_holdfast_on_the_database_that_the_tests_replace_is_refused(project: Project) -> None:
+    said = project.script(
+        RUNNER
+        + f"""
+before = Holdfast({project.url!r})
+before.start()
+job = before.job(name="work")(lambda: None)
+setup_test_environment()
+print(told(job.submit))
+old = setup_databases(verbosity=0, interactive=False)
+after = Holdfast({project.url!r})
+print(told(job.submit))
+print(told(after.job(name="work")(lambda: None).submit))
+other = Holdfast("sqlite:///other.db")    # a database of the test's own
+print(other.job(name="work")(lambda: None).submit().state)
+for one in (before, after, other):
+    one.close()
+teardown_databases(old, verbosity=0)
+teardown_test_environment()
+"""
+    )
+    *refused, allowed = said.strip().splitlines()
+    assert len(refused) == 3
+    assert all(line.startswith("wrong_database: Django's tests run in this process") for line in refused), said
+    assert allowed == "queued"
+    assert runs(project) == 0
+
+
+@pytest.mark.parametrize("project", ["postgres"], indirect=True)
+def test_a_plain_holdfast_made_after_django_has_changed_its_database_is_refused(project: Project) -> None:
+    said = project.script(
+        RUNNER.replace("from shop.jobs import hf, send_receipt", "")
+        + f"""
+from holdfast import frameworks
+setup_test_environment()
+frameworks._real.clear()
+old = setup_databases(verbosity=0, interactive=False)
+frameworks._real.clear()                  # nobody has seen the real name
+print(told(Holdfast({project.url!r}).start))
+teardown_databases(old, verbosity=0)
+"""
+    )
+    assert said.startswith("wrong_database: Django's tests run in this process")
+
+
+@pytest.mark.parametrize("project", ["sqlite"], indirect=True)
+def test_a_test_database_in_memory_is_refused_with_the_remedy_and_disturbs_no_other_test(project: Project) -> None:
+    project.append("mysite/settings.py", "del DATABASES['default']['TEST']")
+    project.write(
+        "shop/tests.py",
+        """
+from django.test import TestCase
+from holdfast import InvalidSetting
+from shop.jobs import send_receipt
+from shop.models import Order
+
+class Tests(TestCase):
+    def test_the_orm(self):
+        order = Order.objects.create(item="tea")
+        self.assertEqual(send_receipt(order_id=order.id), "receipt for tea")
+
+    def test_a_submission(self):
+        with self.assertRaisesMessage(InvalidSetting, "DATABASES['default']['TEST'] = {'NAME': BASE_DIR / "):
+            send_receipt.submit(order_id=1)
+""",
+    )
+    assert "Ran 2 tests" in project.manage("test")
+    assert runs(project) == 0
+
+
+def test_a_change_of_djangos_settings_outside_of_tests_is_refused(project: Project) -> None:
+    said = project.script(
+        RUNNER
+        + """
+send_receipt.submit(order_id=1)
+connections.settings["default"]["NAME"] = "elsewhere.sqlite3"
+print(told(lambda: send_receipt.submit(order_id=2)))
+"""
+    )
+    assert said.startswith("wrong_database: Django's database 'default' was ")
+    assert "elsewhere.sqlite3" in said
+    assert runs(project) == 1
+    assert not (project.folder / "elsewhere.sqlite3").exists()
+
+
+@pytest.mark.parametrize("project", ["sqlite"], indirect=True)
+def test_wrong_settings_are_refused_by_name(project: Project) -> None:
+    said = project.script(
+        """
+import holdfast.django
+from holdfast import HoldfastError
+from django.db import connections
+
+def told(**given):
+    try:
+        holdfast.django.Holdfast(**given).start()
+    except HoldfastError as error:
+        print(error.code, error)
+
+connections.settings["old"] = connections.settings["default"] | {"ENGINE": "django.db.backends.mysql"}
+told(alias="missing")
+told(alias="old")
+told(url="sqlite:///x.db")
+told(concurency=3)
+"""
+    )
+    assert said.splitlines() == [
+        "invalid_setting alias: Django has no database 'missing'; it has default, old",
+        "invalid_setting Django's database 'old' has the engine django.db.backends.mysql; use SQLite or PostgreSQL",
+        "invalid_setting url: the database is Django's 'default'; use holdfast.Holdfast for another",
+        "invalid_setting unknown setting concurency; did you mean concurrency?",
+    ]
