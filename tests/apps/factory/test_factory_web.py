@@ -282,6 +282,28 @@ def test_a_poll_that_is_answered_after_its_video_has_ended_does_not_put_the_page
         expect(watched.page.locator("main")).to_have_count(1)
 
 
+def test_what_was_skipped_is_shown_as_new_with_the_reason(shop: Plant, address: str, browser: Browser) -> None:
+    handed = shop.create("# Not wanted\n\n## Scene\n\nWords.\n", **TINY)
+    shop.manual.orchestrate()
+    worker = shop.manual.worker("by hand", queues=["factory"])
+    worker.work(worker.claim()[0])
+    shop.manual.orchestrate()
+    shop.hf.cancel(handed.run_id, reason="wrong voice")
+    shop.manual.orchestrate()
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
+    expect(page.locator("#station-script .state")).to_have_text("done")
+    for stage in ("audio", "render"):
+        expect(page.locator(f"#station-{stage} .state")).to_have_text("new")
+        expect(page.locator(f"#station-{stage}")).to_contain_text("wrong voice")
+    expect(page.locator(".cell-facts .state").first).to_have_text("new")
+    page.goto(f"{address}/videos")
+    expect(page.locator(f"#video-{handed.video_id} .state")).to_have_text(["cancelled", "done", *["new"] * 4])
+    context.close()
+
+
 def test_a_program_deletes_a_video_that_is_not_being_made(shop: Plant, program: httpx.Client) -> None:
     there = program.post("/videos", json={"script": SCRIPT, "format": TINY}).headers["location"]
     busy = program.delete(there)
@@ -321,7 +343,7 @@ def test_a_person_deletes_a_video_after_a_question(shop: Plant, address: str, br
     page.reload()
     expect(page.locator(f"#video-{cut_off.video_id}")).to_have_count(0)
     expect(page.locator("#deleting")).to_contain_text("Cut off")
-    page.click("text=Delete again")
+    page.click("#deleting button")
     expect(page.locator("#deleting")).to_have_count(0)
     assert not shop.rows("select 1 from videos where id = :id", id=cut_off.video_id)
     context.close()
