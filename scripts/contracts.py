@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "contracts.md"
 ROW = re.compile(r"^\| (?P<number>[A-Z]\d+) \| (?P<promise>.*?) \| (?P<proof>.*) \|$")
+MUTANTS = re.compile(r"^(?:Last done on .*|Not done yet)\.$", re.MULTILINE)
 BREAK = "<br>"
 
 
@@ -80,6 +81,16 @@ def rendered(text: str, given: list[Proof]) -> str:
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
+    """Say on the page when every promise was last broken, and what no test noticed."""
+    found = (
+        "a test turned red each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
+    )
+    text, count = MUTANTS.subn(f"Last done on {on} with {breaks} breaks: {found}.", page.read_text("utf-8"))
+    assert count == 1, "the page has one line about it"
+    page.write_text(text, "utf-8")
 
 
 def _cell(promise: Promise, given: list[Proof]) -> str:

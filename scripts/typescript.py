@@ -1,4 +1,4 @@
-"""TypeScript types from the API's document: running this writes docs/openapi.json and docs/holdfast.d.ts.
+"""TypeScript types from the APIs' documents: `make types` writes docs/openapi.json, docs/holdfast.d.ts and ade's.
 
 One interface for each schema; and `Api`, which has for each operation its path, query, body and answer.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,33 @@ from holdfast import Holdfast
 from holdfast.web.api import nouns, openapi
 from holdfast.web.site import Site
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 HEAD = "// The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.\n"
+ADE_HEAD = "// The types of ade's HTTP API, made from its OpenAPI document by scripts/typescript.py. Do not edit.\n"
 NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 Schema = Mapping[str, Any]
 
 
-def main() -> None:
-    document = described()
-    (DOCS / "openapi.json").write_text(as_text(document), "utf-8")
-    (DOCS / "holdfast.d.ts").write_text(types(document), "utf-8")
+def main(folder: str | None = None) -> None:
+    """Write all of them below the project's folder, or below another one."""
+    root, document = Path(folder or ROOT), described()
+    made = {
+        "docs/openapi.json": as_text(document),
+        "docs/holdfast.d.ts": types(document),
+        "apps/ade/static/ade.d.ts": ade_types(),
+    }
+    for path, text in made.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, "utf-8")
+
+
+def ade_types() -> str:
+    """The types of ade's API; its database is not opened."""
+    from apps.ade.web import site
+
+    return ADE_HEAD + types(site.document()).partition("\n")[2]
 
 
 def described() -> dict[str, Any]:
@@ -138,4 +154,4 @@ def _comment(schema: Schema, *, indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

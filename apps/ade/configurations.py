@@ -1,7 +1,7 @@
 """Configurations: small Python packages of a user's rules, in versions; what is saved is never changed.
 
 The files are text, by their path. `fingerprint` says what an environment for them depends on: the files, the engine's
-version and Python's, the same on every machine.
+version and the platform (Python's version, processor, C library). It is the same on every host of one platform.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import lzma
 import re
 import struct
-import sys
 import tomllib
 import zipfile
 import zlib
@@ -101,9 +100,9 @@ def save(session: Session, configuration: Configuration, files: Files) -> Versio
     return saved
 
 
-def fingerprint(version: Version, *, engine: str) -> str:
-    """What an environment for this version is known by."""
-    return digest_of({"files": version.digest, "engine": engine, "python": ".".join(map(str, sys.version_info[:2]))})
+def fingerprint(version: Version, *, engine: str, platform: str) -> str:
+    """What an environment for this version is known by; `platform` names Python's version, too."""
+    return digest_of({"files": version.digest, "engine": engine, "platform": platform})
 
 
 def files_of(version: Version) -> dict[str, str]:

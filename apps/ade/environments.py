@@ -1,7 +1,9 @@
 """Environments: on this host, what builds have made; each in a folder called by the run that made it.
 
-    .making-NAME ──install, check──▶ rename to NAME ──▶ NAME/complete        only what is marked complete is used
+    .making-NAME ──install, check──▶ rename to NAME ──▶ NAME/complete ──pack──▶ an archive that every host can get
+    .making-NAME ──unpack──────────▶ rename to NAME ──▶ NAME/complete        only what is marked complete is used
 
+A build makes an environment, once. A host that does not have it restores it from the archive; it installs nothing.
 Killed at any moment, a making leaves a folder that is not complete; the next one of that name begins anew. Who uses an
 environment holds a shared lock on it, who makes or removes one an exclusive lock.
 """
@@ -9,23 +11,35 @@ environment holds a shared lock on it, who makes or removes one an exclusive loc
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import tarfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from apps.ade import configurations, installing, places, process
+from apps.ade import configurations, installing, packing, places, process
 from apps.ade.configurations import Files
 from apps.ade.installing import Tell
+from holdfast import Artifact, ArtifactNotFound, DepotUnavailable, RunNotFound
 
 MARK = "complete"
 MAKING = ".making-"
+BLOCK = 1 << 20
 
 
 class BuildFailed(Exception):
     """There is no environment, and why."""
+
+
+class EnvironmentLost(Exception):
+    """The archive of an environment is missing, damaged or out of reach: no host can restore it."""
+
+
+class NotRestored(Exception):
+    """This host can't restore an environment; another one may."""
 
 
 class Environments:
@@ -49,13 +63,22 @@ class Environments:
                 return
             self._make(name, files, tell)
 
+    def pack(self, name: str, target: Path) -> None:
+        """Write an environment that is complete to an archive."""
+        with places.held(self._lock(name), shared=True):
+            if not self.is_ready(name):
+                raise BuildFailed("the environment was removed before it was stored")
+            packing.pack(self.path(name), target, without=[MARK])
+
     @contextlib.contextmanager
-    def used(self, name: str, files: Files, *, tell: Tell) -> Iterator[Path]:
-        """An environment, which no one removes meanwhile. One that this host does not have is made here again."""
+    def used(self, name: str, stored: Callable[[], Artifact], *, tell: Tell) -> Iterator[Path]:
+        """An environment, which no one removes meanwhile; restored from its archive if this host does not have it.
+
+        EnvironmentLost if the archive is missing, damaged or out of reach; NotRestored if this host can't unpack it.
+        """
         while True:
             if not self.is_ready(name):
-                tell("this host does not have the environment: it is made again")
-                self.make(name, files, tell=tell)
+                self._restore(name, stored, tell)
             with places.held(self._lock(name), shared=True):
                 if self.is_ready(name):
                     os.utime(self.path(name) / MARK)  # it was used just now
@@ -93,6 +116,25 @@ class Environments:
         making.rename(self.path(name))
         self._mark(name)
         tell("the environment is complete")
+
+    def _restore(self, name: str, stored: Callable[[], Artifact], tell: Tell) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with places.held(self._lock(name)):
+            if self.is_ready(name):
+                return
+            tell("this host does not have the environment: it is restored from the artifact store")
+            self._remove(name)
+            making, archive = self._folder / f"{MAKING}{name}", self._folder / f"{MAKING}{name}.tar.gz"
+            try:
+                _download(stored, archive)
+                packing.unpack(archive, making)
+            except (packing.WrongPlatform, tarfile.TarError, OSError) as error:
+                raise NotRestored(f"the environment can't be restored on this host: {error}") from error
+            finally:
+                archive.unlink(missing_ok=True)
+            making.rename(self.path(name))
+            self._mark(name)
+            tell("the environment is restored")
 
     def _check(self, making: Path, files: Files, tell: Tell) -> None:
         """See that the engine starts in it, and loads the configuration."""
@@ -132,6 +174,7 @@ class Environments:
         (self.path(name) / MARK).unlink(missing_ok=True)
         places.remove(self.path(name))
         places.remove(self._folder / f"{MAKING}{name}")
+        (self._folder / f"{MAKING}{name}.tar.gz").unlink(missing_ok=True)
 
     def _is_old(self, name: str, unused_for: timedelta) -> bool:
         """Whether no one has used it for so long; one that was left half-made is, at once."""
@@ -142,6 +185,20 @@ class Environments:
 
     def _lock(self, name: str) -> Path:
         return self._folder / f"{name}.lock"
+
+
+def _download(stored: Callable[[], Artifact], target: Path) -> None:
+    """Copy the archive to this host, checked by its checksum."""
+    try:
+        artifact, digest = stored(), hashlib.sha256()
+        with artifact.open() as source, target.open("wb") as file:
+            while block := source.read(BLOCK):
+                digest.update(block)
+                file.write(block)
+    except (ArtifactNotFound, DepotUnavailable, RunNotFound) as error:
+        raise EnvironmentLost(str(error)) from error
+    if digest.hexdigest() != artifact.sha256:
+        raise EnvironmentLost(f"{artifact.address} is not as it was written")
 
 
 def _reason(said: list[bytes]) -> str | None:

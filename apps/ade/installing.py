@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -40,6 +41,12 @@ class InstallFailed(Exception):
 def engine_version() -> str:
     """The version of the engine that environments are made with."""
     return str(tomllib.loads((PACKAGE / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+
+
+@cache
+def platform() -> str:
+    """What an environment is made for: Python's version, the processor and the C library, as Python names them."""
+    return str(sysconfig.get_config_var("SOABI") or f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}")
 
 
 def python_of(environment: Path) -> Path:

@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 from apps.ade import configurations, documents, engine, installing
 from apps.ade.engine import hf
 from apps.ade.tables import Build, Configuration, Document, Run, Version, new_id
+from apps.ade.work import timed_out
+from holdfast import Build as Making
 from holdfast import RunFilter, Snapshot
 
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -26,14 +28,15 @@ OF_RUN: dict[str, RunStatus] = {
     "timed_out": "failed",
     "cancelled": "cancelled",
 }
-OF_BUILD: dict[str, BuildStatus] = {
+OF_MAKING: dict[str, BuildStatus] = {
     "queued": "queued",
-    "building": "building",
-    "ready": "ready",
+    "running": "building",
+    "succeeded": "ready",
     "failed": "failed",
+    "timed_out": "failed",
     "cancelled": "cancelled",
-    "stale": "cancelled",
 }
+"""A build's state by the state of the run that makes it."""
 BUILD_FAILED, GIVEN_UP = "build failed: ", "GiveUp: "
 FILTERS = {"failed": ("failed", "timed_out")}
 
@@ -78,6 +81,21 @@ class RunView:
     def ended(self) -> bool:
         return self.snapshot.ended
 
+    @property
+    def waits(self) -> str | None:
+        """What a queued run waits for, in words; what its build is decides."""
+        if self.status != "queued":
+            return None
+        match self.build.status:
+            case "queued" | "building":
+                return f"It waits for its build, which is {self.build.status}."
+            case "ready":
+                return "Its build is ready; it waits for a free place."
+            case bad if self.build.making in self.snapshot.needed:
+                return f"Its build {'was cancelled' if bad == 'cancelled' else 'failed'}: the run is about to fail."
+            case bad:
+                return f"Its build {'was cancelled' if bad == 'cancelled' else 'failed'} before: it is made once more."
+
 
 def submit(session: Session, configuration_id: str, document_id: str) -> str:
     """Queue a run of a configuration as it is now, with its build got or created: all in the caller's transaction.
@@ -91,14 +109,14 @@ def submit(session: Session, configuration_id: str, document_id: str) -> str:
     if document is None:
         raise NotHere("document", f"the configuration's workspace has no document {document_id}")
     version = session.get_one(Version, (configuration.id, configuration.version))
-    fingerprint = configurations.fingerprint(version, engine=installing.engine_version())
-    build = get_or_create_build(session, version, fingerprint)
+    known_by = fingerprint(version)
+    build = get_or_create_build(session, version, known_by)
     run_id = engine.submit(
         session,
         document_id=document.id,
         configuration_id=configuration.id,
         version=version.number,
-        fingerprint=fingerprint,
+        fingerprint=known_by,
         tags={"configuration": configuration.id, "build": build.id},
     )
     session.add(
@@ -114,6 +132,11 @@ def submit(session: Session, configuration_id: str, document_id: str) -> str:
     )
     session.flush()
     return run_id
+
+
+def fingerprint(version: Version) -> str:
+    """What an environment for this version is known by, with the engine that we have, on hosts like this one."""
+    return configurations.fingerprint(version, engine=installing.engine_version(), platform=installing.platform())
 
 
 def get_or_create_build(session: Session, version: Version, fingerprint: str) -> Build:
@@ -176,16 +199,27 @@ def build_view(row: Build) -> BuildView:
         return BuildView(
             row=row, status="queued", message=None, making=None, started_at=None, finished_at=None, waiting=0
         )
-    message = found.error if found.state != "stale" else f"it is no good any more: {found.because or 'no reason given'}"
+    status, message = _state_of(found)
     return BuildView(
         row=row,
-        status=OF_BUILD[found.state],
+        status=status,
         message=message,
         making=found.run_id,
         started_at=found.started_at,
         finished_at=found.finished_at,
         waiting=found.waiting,
     )
+
+
+def _state_of(found: Making) -> tuple[BuildStatus, str | None]:
+    """A build's state, and why. One that is out of date is what it was until the next run has it made anew."""
+    if found.state != "stale":
+        return OF_MAKING[{"building": "running", "ready": "succeeded"}.get(found.state, found.state)], found.error
+    because = found.because or "no reason given"
+    if because.startswith(engine.LOST):
+        why = because.removeprefix(engine.LOST)
+        return "failed", f"its environment was lost: {why}; the next run has it built again"
+    return OF_MAKING[hf.snapshot(found.run_id).state], f"it is out of date: {because}; the next run has it built again"
 
 
 def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) -> list[RunView]:
@@ -197,7 +231,7 @@ def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) ->
             document=session.get_one(Document, row.input_document_id),
             configuration=session.get_one(Configuration, row.configuration_id),
             status=OF_RUN[snapshots[row.id].state],
-            message=snapshots[row.id].error,
+            message=_message(snapshots[row.id]),
             created_at=snapshots[row.id].created_at,
             started_at=snapshots[row.id].started_at,
             finished_at=snapshots[row.id].finished_at,
@@ -205,6 +239,12 @@ def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) ->
         )
         for row in rows
     ]
+
+
+def _message(run: Snapshot) -> str | None:
+    if run.state == "timed_out" and run.policy.timeout is not None:
+        return timed_out(run.policy.timeout.total_seconds())
+    return run.error
 
 
 def reason(error: str | None) -> str | None:

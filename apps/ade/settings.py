@@ -29,7 +29,7 @@ class Settings(AppSettings):
         description="Most runs that may be queued or running, on all servers; unset: no bound.",
     )
     build_timeout: Period = Field(timedelta(seconds=600), description="How long a build may take.")
-    run_timeout_seconds: Period = Field(timedelta(seconds=300), description="How long a run's engine may take.")
+    run_timeout_seconds: Period = Field(timedelta(seconds=300), description="How long a run may be running.")
     max_builds: Whole = Field(1, ge=1, le=100, description="Builds that one process makes at once, beside its runs.")
     folder: Path = Field(Path("ade"), description="Where this host keeps environments and the folders of its runs.")
     max_document_bytes: Whole = Field(50 * MEGABYTE, ge=1000, le=1000 * MEGABYTE, description="Largest document.")

@@ -1,5 +1,7 @@
 """Tables: what ade itself remembers. How far a build or a run is, the engine knows: no state is kept twice.
 
+The views `ade_runs` and `ade_builds` join both, for any SQL client. `migrations` makes tables and views.
+
 workspaces ─┬─ documents ── contents           a document's bytes by their digest, in pieces
             └─ configurations ── versions      the files of a configuration, each version as it was saved
                       └── builds               one for each (configuration, fingerprint)
@@ -86,7 +88,7 @@ class Version(Base):
 class Build(Base):
     """An environment that runs of a configuration need; `version` is one that has its files."""
 
-    __tablename__ = "ade_builds"
+    __tablename__ = "ade_build_rows"
     __table_args__ = (UniqueConstraint("configuration_id", "fingerprint"),)
 
     id: Mapped[str] = mapped_column(ID, primary_key=True)
@@ -99,8 +101,8 @@ class Build(Base):
 class Run(Base):
     """One execution of the engine for one document, with one configuration and one build."""
 
-    __tablename__ = "ade_runs"
-    __table_args__ = (Index("ix_ade_runs_configuration", "configuration_id", "id"),)
+    __tablename__ = "ade_run_rows"
+    __table_args__ = (Index("ix_ade_run_rows_configuration", "configuration_id", "id"),)
 
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     workspace_id: Mapped[str] = mapped_column(ForeignKey(Workspace.id))

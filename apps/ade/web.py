@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from apps.ade.endpoints import builds, configurations, documents, runs, workspaces
-from apps.ade.engine import hf
+from apps.ade.engine import hf, set_queue_size
 from holdfast.web import Site, Who
 
 HERE = Path(__file__).parent
@@ -37,5 +37,6 @@ def start(site: Site) -> APIRouter:
     return pages
 
 
+site.on_start(set_queue_size)
 for router in (start, workspaces.router, documents.router, configurations.router, builds.router, runs.router):
     site.include(router(site))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class Work:
     name: str
     limits: Limits
     grace: timedelta
+    over_at: float
+    """When all of it must have ended, as `time.monotonic` counts."""
 
     @property
     def inside(self) -> Path:
@@ -94,37 +97,55 @@ class Work:
                     *("--output", self.output, "--name", self.name, "--max-output-bytes", str(self.limits.file_size)),
                 ],
                 on_line,
+                seconds=self._left(),
             )
         except TookTooLong:
-            raise RunFailed(
-                f"the run took longer than {self.limits.seconds:g} s (ADE_RUN_TIMEOUT_SECONDS): "
-                "its engine was stopped, with all that it had started",
-                code="timed_out",
-            ) from None
+            raise RunFailed(timed_out(self.limits.seconds), code="timed_out") from None
         return _result(ended, last[-1] if last else None)
 
     def preview(self) -> Path | None:
-        """The first rows of each sheet as JSON, read where nothing else can be reached; None if that does not work."""
+        """The first rows of each sheet as JSON, read where nothing else can be reached; None if that does not work.
+
+        It has half of the time that is left, so that the run itself can still end in time.
+        """
         folder = self.place / "preview"
         folder.mkdir()
         made, reads = folder / "preview.json", [PREVIEW, self.kept]
         try:
-            ended = self._execute(folder, [PREVIEW, self.kept / WORKBOOK, made], lambda line: None, more=reads)
+            words: list[str | Path] = [PREVIEW, self.kept / WORKBOOK, made]
+            ended = self._execute(folder, words, lambda line: None, seconds=self._left() / 2, more=reads)
         except TookTooLong:
             return None
         return made if ended.code == 0 and made.is_file() and not made.is_symlink() else None
 
+    def _left(self) -> float:
+        return max(0.0, self.over_at - time.monotonic())
+
     def _execute(
-        self, folder: Path, words: list[str | Path], on_line: Callable[[bytes], None], more: Sequence[Path] = ()
+        self,
+        folder: Path,
+        words: list[str | Path],
+        on_line: Callable[[bytes], None],
+        *,
+        seconds: float,
+        more: Sequence[Path] = (),
     ) -> Ended:
         return process.execute(
             [python_of(self.environment), "-I", *words],
             folder=folder,
             reads=[self.environment, *more],
-            limits=self.limits,
+            limits=replace(self.limits, seconds=seconds),
             grace=self.grace,
             on_line=on_line,
         )
+
+
+def timed_out(seconds: float) -> str:
+    """Why a run has failed that took too long."""
+    return (
+        f"the run took longer than {seconds:g} s (ADE_RUN_TIMEOUT_SECONDS): "
+        "its engine was stopped, with all that it had started"
+    )
 
 
 def _result(ended: Ended, last: Event | None) -> Event:

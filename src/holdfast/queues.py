@@ -37,6 +37,10 @@ class Limits:
         said = {"max_queued": self.max_queued, "concurrency": self.concurrency}
         return codec.compact({which: limit for which, limit in said.items() if limit is not UNSET})
 
+    @property
+    def says_nothing(self) -> bool:
+        return self.max_queued is UNSET and self.concurrency is UNSET
+
     def check(self, queue: str) -> None:
         if not isinstance(queue, str) or not 0 < len(queue) <= MAX_NAME or not codec.storable(queue):
             raise InvalidPolicy(f"a queue's name is text of 1 to {MAX_NAME} characters, none NUL or half a character")

@@ -3,6 +3,7 @@
     wish ──insert──▶ new: its run is made                        whoever inserts first makes it
          ──duplicate, fetch──▶ being made, or ready              shared
                            ──▶ ended badly, stale, or gone       replaced, by whoever still finds the run that it saw
+                           ──▶ cancelled after the wish          not replaced: the cancel counts for this wish
 
 The row (job, scope, fingerprint) decides who makes a build; nothing is looked at first. In a caller's transaction a
 wish stays an ask: an orchestrator gets or creates its build.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from holdfast import codec, policies
@@ -65,26 +67,52 @@ class Making:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """A run of a build that was cancelled, and when it ended."""
+
+    run_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """The run of a build, and whether it has already made it."""
+    """The run of a build, and whether it has already made it.
+
+    `cancelled` is the last cancel of this build. A wish made before it gets the cancelled run: see `for_wish_at`.
+    """
 
     run_id: str
     met: bool
+    cancelled: Cancel | None = None
+
+    def for_wish_at(self, at: datetime) -> Found:
+        """What a wish of that moment gets: a build that was cancelled afterwards stays cancelled for it."""
+        if self.cancelled is None or self.cancelled.at <= at:
+            return self
+        return Found(self.cancelled.run_id, False)
 
 
 Make: TypeAlias = Callable[[Transaction, Sequence[Making]], None]
 
 
 def settle(
-    tx: Transaction, wishes: Iterable[Wish], *, make: Make, offered: Mapping[Wish, str] | None = None
+    tx: Transaction,
+    wishes: Iterable[Wish],
+    *,
+    make: Make,
+    offered: Mapping[Wish, str] | None = None,
+    wished_at: Mapping[Wish, datetime] | None = None,
 ) -> dict[Wish, Found]:
-    """Get or create the builds of these wishes. `make` submits new runs; `offered` are ids for them to use."""
+    """Get or create the builds of these wishes. `make` submits new runs; `offered` are ids for them to use.
+
+    `wished_at` is when each was wished for, if not now: a build that was cancelled since then is not made once more.
+    """
     left, found = sorted(set(wishes)), dict[Wish, Found]()
     for _ in range(TURNS):
         if not left:
             return found
         found |= _insert(tx, left, make, offered or {})
-        found |= _fetch(tx, [wish for wish in left if wish not in found], make)
+        found |= _fetch(tx, [wish for wish in left if wish not in found], make, wished_at or {})
         left = [wish for wish in left if wish not in found]
     raise AssertionError(f"build {left[0]} changed {TURNS} times while we asked for it")
 
@@ -111,14 +139,28 @@ def _insert(tx: Transaction, wishes: Sequence[Wish], make: Make, offered: Mappin
     return _made(tx, [Making(wish, ids[wish], None) for wish in wishes if _identity(_row(wish)) in inserted], make)
 
 
-def _fetch(tx: Transaction, wishes: Sequence[Wish], make: Make) -> dict[Wish, Found]:
+def _fetch(
+    tx: Transaction, wishes: Sequence[Wish], make: Make, wished_at: Mapping[Wish, datetime]
+) -> dict[Wish, Found]:
     if not wishes:
         return {}
     rows = {_identity(row): row for row in tx.all("find_builds", rows=[_row(wish) for wish in wishes])}
     there = [(wish, rows[_identity(_row(wish))]) for wish in wishes if _identity(_row(wish)) in rows]
-    found = {wish: Found(row["run_id"], row["state"] is not None) for wish, row in there if _usable(row)}
-    again = [Making(wish, tx.ids.new(tx.now), row["run_id"]) for wish, row in there if not _usable(row)]
-    return found | _made(tx, replace(tx, again), make)
+    kept = [(wish, row) for wish, row in there if _usable(row) or _cancelled_since(row, wished_at.get(wish))]
+    found = {wish: Found(row["run_id"], row["state"] == "succeeded", _cancel(row)) for wish, row in kept}
+    again = [Making(wish, tx.ids.new(tx.now), row["run_id"]) for wish, row in there if wish not in found]
+    made = _made(tx, replace(tx, again), make)
+    cancels = {wish: _cancel(row) for wish, row in there}
+    return found | {wish: Found(one.run_id, one.met, cancels[wish]) for wish, one in made.items()}
+
+
+def _cancelled_since(row: Row, wished_at: datetime | None) -> bool:
+    """It was cancelled after the wish was made."""
+    return wished_at is not None and row["cancelled_at"] is not None and row["cancelled_at"] > wished_at
+
+
+def _cancel(row: Row) -> Cancel | None:
+    return None if row["cancelled_id"] is None else Cancel(row["cancelled_id"], row["cancelled_at"])
 
 
 def _usable(row: Row) -> bool:

@@ -52,6 +52,22 @@ def test_a_full_queue_refuses_and_nothing_is_written(job: Any, database: Databas
 
 
 @pytest.mark.contract("Q8")
+def test_a_process_that_declares_no_bound_changes_none(job: Any, hf: Holdfast, url: str, clock: FakeClock) -> None:
+    def start(**declared: int) -> None:
+        with Holdfast(url, clock=clock) as other:
+            other.queue("runs", **declared)
+            other.start()
+
+    hf.queues.limit("runs", max_queued=10)
+    start(per_worker=2)
+    assert [queue.max_queued for queue in hf.queues.list()] == [10]
+    start(max_queued=3)  # what the code has declared before: what was set at run time stands
+    assert [queue.max_queued for queue in hf.queues.list()] == [10]
+    start(max_queued=4)
+    assert [queue.max_queued for queue in hf.queues.list()] == [4]
+
+
+@pytest.mark.contract("Q8")
 def test_running_runs_count_and_ended_ones_do_not(job: Any, manual: Manual) -> None:
     for number in range(3):
         job.submit(x=number)

@@ -6,17 +6,19 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from holdfast import Context, Holdfast, Wish
 from holdfast.orchestrator import asks, promote
-from holdfast.testing import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
 
+SECOND = timedelta(seconds=1)
 Caller = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
@@ -128,6 +130,79 @@ def test_an_ask_for_a_build_that_ended_badly_has_it_made_once_more(
     manual.run_all()
     assert run.refresh().snapshot.failure_type == "BUILD_FAILED"
     assert len(app.made) == 2
+    assert hf.verify() == []
+
+
+def ask(app: Any, caller: Caller, document: str) -> Any:
+    """A run of a caller's transaction that asks for the build; committed."""
+    with caller() as connection:
+        run = app.process.using(connection=connection, after=[of(app)]).submit(document)
+        connection.execute("commit")
+    return run
+
+
+@pytest.mark.contract("Q11", "Q15")
+def test_a_build_cancelled_after_it_was_asked_for_is_not_made_and_the_run_fails(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock
+) -> None:
+    """The ask is settled after the cancel; the order in which they were made decides all the same."""
+    before = ask(app, caller, "before")
+    clock.advance(SECOND)
+    build = app.environment.submit(configuration_id="c1", fingerprint="f1")
+    assert build.cancel() == "cancelled"
+    manual.run_all()
+    assert app.made == []
+    assert hf.builds.get(of(app)).run_id == build.id
+    snapshot = before.refresh().snapshot
+    assert (snapshot.state, snapshot.failure_type) == ("failed", "BUILD_FAILED")
+    assert snapshot.error.startswith("build failed: it was cancelled")
+    assert hf.verify() == []
+
+    clock.advance(SECOND)
+    later = ask(app, caller, "later")
+    manual.run_all()
+    assert later.result(timeout=1) == ["/c1"]
+    assert app.made == ["c1"]
+    assert before.refresh().snapshot.state == "failed"
+
+
+@pytest.mark.contract("Q11", "Q15")
+@pytest.mark.parametrize("together", [True, False])
+def test_of_two_asks_only_the_one_made_after_the_cancel_has_the_build_made(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock, together: bool
+) -> None:
+    """In one piece or in two: the older ask is failed even if the build is already being made once more."""
+    before = ask(app, caller, "before")
+    clock.advance(SECOND)
+    app.environment.submit(configuration_id="c1", fingerprint="f1").cancel()
+    clock.advance(SECOND)
+    later = ask(app, caller, "later") if together else app.process.using(after=[of(app)]).submit("later")
+    manual.run_all()
+    assert later.result(timeout=1) == ["/c1"]
+    assert app.made == ["c1"]
+    assert before.refresh().snapshot.failure_type == "BUILD_FAILED"
+    assert hf.verify() == []
+
+
+@pytest.mark.contract("Q11", "Q15")
+def test_an_old_ask_does_not_replace_what_failed_after_the_cancel(
+    hf: Holdfast, manual: Manual, app: Any, caller: Caller, clock: FakeClock
+) -> None:
+    before = ask(app, caller, "before")
+    clock.advance(SECOND)
+    app.environment.submit(configuration_id="c1", fingerprint="f1").cancel()
+    app.fails = True
+    again = app.environment.submit(configuration_id="c1", fingerprint="f1")
+    worker = manual.worker(queues=["builds"])
+    hf.do(lambda tx: promote.looks(tx, limit=10))  # all but the asks
+    hf.do(lambda tx: promote.turns(tx, limit=10))
+    [claim] = worker.claim()
+    worker.work(claim)
+    assert again.refresh().snapshot.state == "failed"
+    manual.run_all()
+    assert app.made == ["c1"]
+    assert before.refresh().snapshot.error.startswith("build failed: it was cancelled")
+    assert hf.builds.get(of(app)).run_id == again.id
     assert hf.verify() == []
 
 

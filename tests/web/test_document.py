@@ -1,6 +1,6 @@
 """The API's document says what the API does, and the TypeScript types say what the document says.
 
-After a change: HOLDFAST_SNAPSHOTS=write pytest tests/web/test_document.py
+After a change: make types
 """
 
 from __future__ import annotations

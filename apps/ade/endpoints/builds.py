@@ -53,7 +53,7 @@ def router(site: Site) -> APIRouter:
     def cancel_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
         """Runs that wait for it fail. One that has ended stays as it is."""
         row = _found(build_id).row
-        engine.cancel_build(row.configuration_id, row.version, row.fingerprint, by=who.name)
+        engine.cancel_build(row.id, row.configuration_id, row.version, row.fingerprint, by=who.name)
         if wants_page(request):
             return RedirectResponse(request.url_for("ade.build", build_id=build_id).path, 303)
         return shapes.build(request, _found(build_id))

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from apps.ade import configurations, documents, installing, runs
+from apps.ade import configurations, documents, runs
 from apps.ade.configurations import BadConfiguration
 from apps.ade.endpoints import shapes
 from apps.ade.endpoints.documents import FORM
@@ -91,7 +91,7 @@ def router(site: Site) -> APIRouter:
             saved = session.get(Version, (row.id, row.version if version is None else version))
             if saved is None:
                 raise Problem("version_not_found", f"there is no version {version}", status=404)
-            shape = shapes.configuration_files(row, saved, engine=installing.engine_version())
+            shape = shapes.configuration_files(row, saved)
             if not wants_page(request):
                 return shape
             return site.render(
@@ -160,7 +160,7 @@ def _save(configuration_id: str, files: dict[str, str]) -> ConfigurationFiles:
     with _refusing(), database.write() as session:
         row = found(session, configuration_id, to_change=True)
         saved = configurations.save(session, row, files)
-        return shapes.configuration_files(row, saved, engine=installing.engine_version())
+        return shapes.configuration_files(row, saved)
 
 
 def _is_zip(head: bytes) -> str | None:

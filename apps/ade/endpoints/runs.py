@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.ade import runs
+from apps.ade import engine, runs
 from apps.ade.endpoints import shapes
 from apps.ade.endpoints.shapes import (
     FILE,
@@ -79,6 +79,8 @@ def router(site: Site) -> APIRouter:
                 next=following,
                 reason=runs.reason,
                 summary=shapes.summary,
+                bound=engine.queue_size(),
+                own_bound=engine.given.queue_size,
             )
         return Runs(runs=[shapes.run(request, each) for each in found], next=following)
 

@@ -224,13 +224,13 @@ def configuration(row: ConfigurationRow) -> Configuration:
     return Configuration.model_validate(row)
 
 
-def configuration_files(row: ConfigurationRow, version: VersionRow, *, engine: str) -> ConfigurationFiles:
+def configuration_files(row: ConfigurationRow, version: VersionRow) -> ConfigurationFiles:
     return ConfigurationFiles(
         **Configuration.model_validate(row).model_dump(exclude={"version"}),
         version=version.number,
         files=configurations.files_of(version),
         saved_at=version.created_at,
-        fingerprint=configurations.fingerprint(version, engine=engine),
+        fingerprint=runs.fingerprint(version),
     )
 
 

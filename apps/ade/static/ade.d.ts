@@ -1,4 +1,4 @@
-// The types of ade's HTTP API, made from its OpenAPI document by tests/apps/ade/test_ade_pages.py. Do not edit.
+// The types of ade's HTTP API, made from its OpenAPI document by scripts/typescript.py. Do not edit.
 
 /** A prepared environment for one fingerprint of a configuration. */
 export interface Build {

@@ -11,14 +11,17 @@ from holdfast.store.transaction import Transaction
 
 
 class Declared:
-    """The limits that the code sets by `hf.queue(…)`."""
+    """The limits that the code sets by `hf.queue(…)`. A process that sets none leaves a queue's row as it is."""
 
     def __init__(self) -> None:
         self._limits: dict[str, Limits] = {}
 
     def add(self, name: str, limits: Limits) -> None:
         limits.check(name)
-        self._limits[name] = limits
+        if limits.says_nothing:
+            self._limits.pop(name, None)
+        else:
+            self._limits[name] = limits
 
     def apply(self, store: Store) -> None:
         """Write them down, if they are not what the code last said."""

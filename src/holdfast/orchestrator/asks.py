@@ -21,7 +21,9 @@ def settle(tx: Transaction, *, limit: int) -> int:
     rows = [row for row in rows if row["run_id"] not in failed]
     if not rows:
         return len(failed)
-    found = wishes.settle(tx, map(Wish.of, rows), make=runs.make)
+    # The newest request decides whether a cancelled build is made once more; older ones share the cancel, below.
+    wished_at = {Wish.of(row): row["created_at"] for row in sorted(rows, key=lambda row: row["created_at"])}
+    found = wishes.settle(tx, wished_at, make=runs.make, wished_at=wished_at)
     # From here on no one can cancel these runs under our hands and leave a need without its wait.
     waiting = {row["run_id"] for row in tx.all("lock_waits", ids=sorted({row["run_id"] for row in rows}))}
     asked = {(row["run_id"], row["number"]): row for row in rows if row["run_id"] in waiting}
@@ -31,7 +33,7 @@ def settle(tx: Transaction, *, limit: int) -> int:
     asking = tx.all("get_submissions", ids=sorted({one["run_id"] for one in gone})) if gone else ()
     needed = {run["id"]: _needed(run["needed"]) for run in asking}
     for row in (asked[one["run_id"], one["number"]] for one in gone):
-        build = found[Wish.of(row)]
+        build = found[Wish.of(row)].for_wish_at(row["created_at"])
         if (names := needed[row["run_id"]]) is not None:
             names[row["number"]] = build.run_id
         if not build.met:

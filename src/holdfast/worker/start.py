@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from holdfast import periods
 from holdfast.engine import Holdfast
 from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Succeeded, TimedOut, WaitFor
 from holdfast.worker import tracing
@@ -202,7 +203,9 @@ class Starter:
             case "cancel":
                 return Cancelled(f"{running.reason}; {what}")
             case "shutdown" if claim.policy.on_shutdown == "fail":
-                return Failed("PROCESS_TERMINATED", f"{running.reason}; {what}")
+                grace = periods.words(self._hf.settings.shutdown_grace)
+                error = f"{running.reason}, and the run did not finish within its shutdown grace ({grace}); {what}"
+                return Failed("PROCESS_TERMINATED", error)
             case "shutdown" | "blocked":
                 return HandBack(running.reason)
             case _:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
 import tomllib
 import zipfile
 from datetime import UTC, datetime
@@ -28,25 +27,26 @@ def version(given: dict[str, str]) -> Version:
 
 
 @pytest.mark.contract("Q3")
-def test_a_fingerprint_is_of_the_files_the_engine_and_python_and_nothing_else() -> None:
+def test_a_fingerprint_is_of_the_files_the_engine_and_the_platform_and_nothing_else() -> None:
     plain = files()
-    first = configurations.fingerprint(version(plain), engine="1.0.0")
-    again = configurations.fingerprint(version(dict(reversed(plain.items()))), engine="1.0.0")
-    assert first == again
+
+    def fingerprint_of(given: dict[str, str], *, engine: str = "1.0.0", platform: str = "cpython-311-x86_64") -> str:
+        return configurations.fingerprint(version(given), engine=engine, platform=platform)
+
+    first = fingerprint_of(plain)
+    assert first == fingerprint_of(dict(reversed(plain.items())))
     assert len(first) == 64
-    if sys.version_info[:2] == (3, 11):  # on every machine
-        known = version({"ade.toml": 'name = "x"\n', "rules.py": "rules = None\n"})
-        assert configurations.fingerprint(known, engine="1.0.0") == (
-            "bfab0ff180f5359f30bbf77ac3ccd36b503751d6df16243a1c644783edd809bd"
-        )
+    known = {"ade.toml": 'name = "x"\n', "rules.py": "rules = None\n"}
+    assert (
+        fingerprint_of(known) == "f1bbe5745955be77c4e7f7403baf663da628c1a2270c72c2cc2b9037c4c76a12"
+    )  # on every machine
     others = [
-        configurations.fingerprint(version(plain), engine="1.0.1"),
-        configurations.fingerprint(version(plain | {"rules.py": plain["rules.py"] + " "}), engine="1.0.0"),
-        configurations.fingerprint(
-            version({"ade.toml": plain["ade.toml"], "rule.py": plain["rules.py"]}), engine="1.0.0"
-        ),
+        fingerprint_of(plain, engine="1.0.1"),
+        fingerprint_of(plain, platform="cpython-312-x86_64"),
+        fingerprint_of(plain | {"rules.py": plain["rules.py"] + " "}),
+        fingerprint_of({"ade.toml": plain["ade.toml"], "rule.py": plain["rules.py"]}),
     ]
-    assert len({first, *others}) == 4
+    assert len({first, *others}) == 5
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_thousand_runs_one_build_one_execution_and_never_more_engines_than_pla
 
 
 def enough(one: Service, watch: Watch) -> bool:
-    """The host that did not make the build has made the environment again for itself; no run has failed."""
+    """The host that did not make the build has restored its environment; no run has failed."""
     release(*watch.seen)
     assert one.get("/runs", status="failed")["runs"] == []
     return all(watch.seen.values()) and sum(map(len, watch.seen.values())) >= 3

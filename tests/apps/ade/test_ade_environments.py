@@ -1,4 +1,4 @@
-"""Environments of ade: made whole or not used, made again where they are missing, removed when no one needs them."""
+"""Environments of ade: made whole or not used, restored where they are missing, removed when no one needs them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ import sys
 import threading
 import time
 import zipfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from apps.ade import installing, places, process
-from apps.ade.environments import BuildFailed, Environments
+from apps.ade.environments import BuildFailed, EnvironmentLost, Environments, NotRestored
 from tests.apps.ade.ade_service import RULES, files, wait_for
 from tests.apps.serving import ROOT
 
+from holdfast import Artifact
+from holdfast.depots import open_depot
+from holdfast.depots.base import Depot, Measured
+
 LIMITS = process.Limits(seconds=60, memory=1_000_000_000, file_size=10_000_000)
 NEVER = timedelta(days=1)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
 
 
 def environments(folder: Path) -> Environments:
@@ -101,19 +109,93 @@ def folder(whole: Path, tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def test_only_what_is_complete_is_used_and_the_rest_is_made_again(folder: Path) -> None:
+@pytest.fixture
+def depot(tmp_path: Path) -> Depot:
+    return open_depot(str(tmp_path / "artifacts"))
+
+
+@pytest.fixture
+def stored(folder: Path, depot: Depot, tmp_path: Path) -> Artifact:
+    """The environment of `folder` in an artifact store."""
+    archive = tmp_path / "archive"
+    environments(folder).pack("one", archive)
+    content = archive.read_bytes()
+    made = Artifact(
+        run_id="r", place="r", name="e", attempt=1, size=len(content), sha256=sha256(content).hexdigest(), made_at=NOW
+    )
+    with archive.open("rb") as source:
+        depot.stage("part", Measured(source, name="e", max_bytes=len(content)))
+    depot.publish("part", made.address)
+    return made.at(depot)
+
+
+def never() -> Artifact:
+    raise AssertionError("nothing is restored")
+
+
+@pytest.mark.contract("Q5", "Q20")
+def test_another_host_restores_what_was_built_and_installs_nothing(
+    stored: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "install", never)
+    other, said = environments(tmp_path / "other"), list[str]()
+    with other.used("one", lambda: stored, tell=said.append) as path:
+        check = [*("-I", "-m", "ade_engine", "check", "--config"), str(tmp_path)]
+        for name, text in files().items():
+            (tmp_path / name).write_text(text)
+        told = subprocess.run([str(path / "bin" / "python"), *check], capture_output=True, text=True, check=True)
+        assert "plain" in told.stdout
+        where = subprocess.run([str(path / "bin" / "python"), "-c", "import sys; print(sys.prefix)"], **CAPTURED)
+        assert where.stdout.strip() == str(path)
+    assert said == [
+        "this host does not have the environment: it is restored from the artifact store",
+        "the environment is restored",
+    ]
+    with other.used("one", never, tell=said.append):
+        pass
+    assert sorted(path.name for path in (tmp_path / "other" / "environments").iterdir()) == ["one", "one.lock"]
+
+
+def test_only_what_is_complete_is_used_and_the_rest_is_restored(folder: Path, stored: Artifact) -> None:
     made = environments(folder)
     (made.path("one") / "complete").unlink()
     assert not made.is_ready("one")
-    said: list[str] = []
-    with made.used("one", files(), tell=said.append) as path:
+    with made.used("one", lambda: stored, tell=lambda line: None) as path:
         assert (path / "complete").exists()
-    assert said[0] == "this host does not have the environment: it is made again"
+
+
+def test_an_archive_that_is_damaged_or_gone_is_lost_and_leaves_nothing(
+    stored: Artifact, depot: Depot, tmp_path: Path
+) -> None:
+    other = environments(tmp_path / "other")
+    file = depot.path(stored.address)
+    assert file is not None
+    whole = file.read_bytes()
+    for content in (whole[:-100], whole[:500] + b"x" + whole[501:], None):
+        file.unlink()
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(EnvironmentLost), other.used("one", lambda: stored, tell=lambda line: None):
+            pass
+        assert [path.name for path in (tmp_path / "other" / "environments").iterdir()] == ["one.lock"]
+
+
+def test_an_environment_of_another_platform_is_not_restored(
+    stored: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = installing.platform()
+    monkeypatch.setattr(installing, "platform", lambda: "cpython-399-riscv64-linux-gnu")
+    other = environments(tmp_path / "other")
+    with (
+        pytest.raises(NotRestored, match=f"made for {ours}, and this host is cpython-399"),
+        other.used("one", lambda: stored, tell=lambda line: None),
+    ):
+        pass
 
 
 def test_one_that_is_there_is_used_as_it_is(folder: Path) -> None:
     said: list[str] = []
-    with environments(folder).used("one", files(), tell=said.append):
+    with environments(folder).used("one", never, tell=said.append):
         pass
     environments(folder).make("one", files(), tell=said.append)
     assert said == ["it is there already, complete"]
@@ -126,7 +208,7 @@ def test_what_no_run_needs_or_uses_is_removed(folder: Path) -> None:
     assert made.collect(needed=set, unused_for=NEVER) == ["half"]
     os.utime(made.path("one") / "complete", (old, old))
     assert made.collect(needed=lambda: {"one"}, unused_for=NEVER) == []
-    with made.used("one", files(), tell=lambda line: None):
+    with made.used("one", never, tell=lambda line: None):
         os.utime(made.path("one") / "complete", (old, old))
         assert made.collect(needed=set, unused_for=NEVER) == []
     assert made.is_ready("one")

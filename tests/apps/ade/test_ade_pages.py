@@ -1,6 +1,6 @@
 """The pages: their words, their types, and what a person does in a real browser.
 
-After a change of the API: HOLDFAST_SNAPSHOTS=write pytest tests/apps/ade/test_ade_pages.py -k drifted
+After a change of the API: make types
 """
 
 from __future__ import annotations
@@ -16,16 +16,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from scripts import typescript
 from tests.apps.ade.ade_service import Service, held_rules, release, service
 from tests.apps.serving import ROOT, TOKEN
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
 ADE = ROOT / "apps" / "ade"
 TYPES = ADE / "static" / "ade.d.ts"
-HEAD = (
-    "// The types of ade's HTTP API, made from its OpenAPI document by tests/apps/ade/test_ade_pages.py. Do not edit.\n"
-)
 DOCUMENT = "import json, sys; from apps.ade.web import site; json.dump(site.document(), sys.stdout)"
 
 
@@ -43,11 +39,16 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.contract("Q19")
-def test_the_types_have_not_drifted(document: dict[str, Any]) -> None:
-    made = HEAD + typescript.types(document).partition("\n")[2]
-    if os.environ.get("HOLDFAST_SNAPSHOTS") == "write":
-        TYPES.write_text(made, "utf-8")
-    assert TYPES.read_text("utf-8") == made
+def test_the_types_have_not_drifted_from_what_make_types_writes(tmp_path: Path) -> None:
+    environment = os.environ | {"HOLDFAST_URL": f"sqlite:///{tmp_path}/never-opened.db"}
+    told = subprocess.run(["make", "-n", "types"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert told == ".venv/bin/python -m scripts.typescript\n"
+    command = [sys.executable, *told.split()[1:], str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {"docs/openapi.json", "docs/holdfast.d.ts", "apps/ade/static/ade.d.ts"}
+    for path in written:
+        assert (ROOT / path).read_text("utf-8") == (tmp_path / path).read_text("utf-8"), f"{path}: run `make types`"
 
 
 def test_every_address_is_described(document: dict[str, Any]) -> None:

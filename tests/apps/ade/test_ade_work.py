@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
+import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from apps.ade import telling, visitors
+from apps.ade import runs, telling, visitors
+from apps.ade import work as working
 from apps.ade.process import Limits
 from apps.ade.work import Work
 
@@ -15,9 +22,33 @@ from apps.ade.work import Work
 @pytest.fixture
 def work(tmp_path: Path) -> Work:
     limits = Limits(seconds=1, memory=1, file_size=1)
-    made = Work(place=tmp_path / "place", environment=tmp_path, name="a.csv", limits=limits, grace=timedelta(0))
+    made = Work(
+        place=tmp_path / "place",
+        environment=tmp_path,
+        name="a.csv",
+        limits=limits,
+        grace=timedelta(0),
+        over_at=time.monotonic() + 1,
+    )
     made.inside.mkdir(parents=True)
     return made
+
+
+@pytest.mark.contract("Q13")
+def test_a_preview_has_half_of_the_time_that_the_run_has_left(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(working, "PREVIEW", slow)
+    limits = Limits(seconds=600, memory=1_000_000_000, file_size=1_000_000)  # what an engine may use, from the start
+    began = time.monotonic()
+    late = replace(work, limits=limits, over_at=began + 4)
+    late.kept.mkdir()
+    assert late.preview() is None
+    assert 2 <= time.monotonic() - began < 60
 
 
 def test_only_plain_files_come_out(work: Work) -> None:
@@ -79,6 +110,29 @@ def test_what_is_counted_is_numbers() -> None:
 def test_events_are_told_in_words(event: telling.Event, words: str, warns: bool) -> None:
     assert words in telling.in_words(event)
     assert telling.is_warning(event) == warns
+
+
+@pytest.mark.contract("Q2", "Q19")
+@pytest.mark.parametrize(
+    ("status", "needed", "words"),
+    [
+        ("queued", (), "It waits for its build, which is queued."),
+        ("building", ("m",), "It waits for its build, which is building."),
+        ("ready", ("m",), "Its build is ready; it waits for a free place."),
+        ("cancelled", ("m",), "Its build was cancelled: the run is about to fail."),
+        ("failed", ("m",), "Its build failed: the run is about to fail."),
+        ("cancelled", (), "Its build was cancelled before: it is made once more."),
+        ("failed", ("another",), "Its build failed before: it is made once more."),
+    ],
+)
+def test_a_queued_run_says_what_it_waits_for(status: str, needed: tuple[str, ...], words: str) -> None:
+    build: Any = SimpleNamespace(status=status, making="m")
+    nothing: Any = None
+    run: Any = SimpleNamespace(needed=needed)
+    fields = dict.fromkeys(("row", "document", "configuration", "message", "created_at"), nothing)
+    view = runs.RunView(**fields, started_at=None, finished_at=None, status="queued", build=build, snapshot=run)
+    assert view.waits == words
+    assert replace(view, status="running").waits is None
 
 
 def test_a_share_that_is_none_is_not_told() -> None:

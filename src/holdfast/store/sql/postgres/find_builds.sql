@@ -1,4 +1,5 @@
--- These builds, and how the run of each ended, if it has.
+-- These builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was cancelled: this
+-- one, or the one that it replaced.
 select
     b.job,
     b.scope,
@@ -6,8 +7,14 @@ select
     b.run_id,
     b.stale_at,
     r.id as known,
-    o.state
+    o.state,
+    c.run_id as cancelled_id,
+    c.finished_at as cancelled_at
 from json_to_recordset(cast(:rows as json)) as k (job text, scope text, fingerprint text)
 inner join holdfast_builds as b on b.job = k.job and b.scope = k.scope and b.fingerprint = k.fingerprint
 left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
+left join holdfast_outcomes as c
+    on
+        c.run_id = case when o.state = 'cancelled' then b.run_id else r.again_of end
+        and c.state = 'cancelled'

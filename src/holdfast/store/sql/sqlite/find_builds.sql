@@ -1,4 +1,5 @@
--- These builds, and how the run of each ended, if it has.
+-- These builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was cancelled: this
+-- one, or the one that it replaced.
 select
     b.job,
     b.scope,
@@ -6,7 +7,9 @@ select
     b.run_id,
     b.stale_at,
     r.id as known,
-    o.state
+    o.state,
+    c.run_id as cancelled_id,
+    c.finished_at as cancelled_at
 from json_each(:rows) as k
 inner join holdfast_builds as b
     on
@@ -15,3 +18,7 @@ inner join holdfast_builds as b
         and b.fingerprint = k.value ->> 'fingerprint'
 left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
+left join holdfast_outcomes as c
+    on
+        c.run_id = case when o.state = 'cancelled' then b.run_id else r.again_of end
+        and c.state = 'cancelled'

@@ -1,0 +1,158 @@
+"""Version 1: the tables as they were first made, and the views that show runs and builds with their states.
+
+The tables are written out here, beside `apps.ade.tables`, so that a later change of those does not change this.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Unicode,
+    UnicodeText,
+    UniqueConstraint,
+    text,
+)
+
+from apps.database import Instant
+
+ID, DIGEST = String(40), String(64)
+metadata = MetaData()
+
+Table(
+    "ade_workspaces",
+    metadata,
+    Column("id", ID, primary_key=True),
+    Column("name", Unicode(200), unique=True, nullable=False),
+    Column("created_at", Instant, nullable=False),
+)
+Table(
+    "ade_contents",
+    metadata,
+    Column("sha256", DIGEST, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("piece", LargeBinary, nullable=False),
+)
+Table(
+    "ade_documents",
+    metadata,
+    Column("id", ID, primary_key=True),
+    Column("workspace_id", ForeignKey("ade_workspaces.id"), index=True, nullable=False),
+    Column("name", Unicode(255), nullable=False),
+    Column("media_type", String(100), nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("sha256", DIGEST, nullable=False),
+    Column("created_at", Instant, nullable=False),
+)
+Table(
+    "ade_configurations",
+    metadata,
+    Column("id", ID, primary_key=True),
+    Column("workspace_id", ForeignKey("ade_workspaces.id"), index=True, nullable=False),
+    Column("name", Unicode(200), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    UniqueConstraint("workspace_id", "name"),
+)
+Table(
+    "ade_versions",
+    metadata,
+    Column("configuration_id", ForeignKey("ade_configurations.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("digest", DIGEST, nullable=False),
+    Column("files", UnicodeText, nullable=False),
+    Column("created_at", Instant, nullable=False),
+)
+Table(
+    "ade_build_rows",
+    metadata,
+    Column("id", ID, primary_key=True),
+    Column("configuration_id", ForeignKey("ade_configurations.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("fingerprint", DIGEST, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    UniqueConstraint("configuration_id", "fingerprint"),
+)
+Table(
+    "ade_run_rows",
+    metadata,
+    Column("id", ID, primary_key=True),
+    Column("workspace_id", ForeignKey("ade_workspaces.id"), nullable=False),
+    Column("configuration_id", ForeignKey("ade_configurations.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("input_document_id", ForeignKey("ade_documents.id"), nullable=False),
+    Column("build_id", ForeignKey("ade_build_rows.id"), index=True, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Index("ix_ade_run_rows_configuration", "configuration_id", "id"),
+)
+
+# From the engine's tables, not from its views: those are dropped and made anew when the engine is upgraded.
+RUNS = """
+create view ade_runs as
+select
+    r.id,
+    r.workspace_id,
+    r.configuration_id,
+    r.version as configuration_version,
+    r.input_document_id,
+    r.build_id,
+    case
+        when o.state = 'timed_out' then 'failed'
+        when o.state is not null then o.state
+        when l.run_id is not null then 'running'
+        else 'queued'
+    end as status,
+    o.error as message,
+    e.created_at,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at
+from ade_run_rows as r
+inner join {engine}runs as e on e.id = r.id{exactly}
+left join {engine}outcomes as o on o.run_id = e.id
+left join {engine}leases as l on l.run_id = e.id
+"""
+BUILDS = """
+create view ade_builds as
+select
+    b.id,
+    b.configuration_id,
+    b.version as configuration_version,
+    b.fingerprint,
+    case
+        when m.run_id is null then 'queued'
+        when m.stale_at is not null and m.because like 'lost: %' then 'failed'
+        when o.state = 'succeeded' then 'ready'
+        when o.state = 'timed_out' then 'failed'
+        when o.state is not null then o.state
+        when l.run_id is not null then 'building'
+        else 'queued'
+    end as status,
+    coalesce(case when m.stale_at is not null then m.because end, o.error) as message,
+    b.created_at,
+    coalesce(o.started_at, l.started_at) as started_at,
+    o.finished_at
+from ade_build_rows as b
+left join {engine}builds as m
+    on
+        m.job = 'ade.environment'
+        and m.scope = b.configuration_id{exactly}
+        and m.fingerprint = b.fingerprint{exactly}
+left join {engine}outcomes as o on o.run_id = m.run_id
+left join {engine}leases as l on l.run_id = m.run_id
+"""
+
+
+def apply(connection: Connection, prefix: str) -> None:
+    """Make all of them."""
+    metadata.create_all(connection, checkfirst=False)
+    # The engine's texts are compared byte by byte; SQL Server does not compare them with others unless told how.
+    exactly = " collate latin1_general_100_bin2" if connection.dialect.name == "mssql" else ""
+    for view in (RUNS, BUILDS):
+        connection.execute(text(view.format(engine=prefix, exactly=exactly)))

@@ -1,0 +1,63 @@
+"""Two hosts, each with a folder of its own, on one database and one artifact store: what one has built, both use."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.apps.ade.ade_service import Service, service, stores
+from tests.apps.ade.test_ade_environments import greets, wheel
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.parametrize("own_url", stores(long="postgres"), indirect=True)
+@pytest.mark.contract("Q4", "Q5", "Q11", "Q20")
+def test_a_host_restores_what_another_has_built_and_has_it_built_again_when_it_is_lost(
+    own_url: str, tmp_path: Path
+) -> None:
+    """The second host has no packages to install: what it runs, it has from the artifact store."""
+    wheel(tmp_path / "wheels")
+    installs: dict[str, Any] = {"uv_no_index": 1, "uv_find_links": tmp_path / "wheels"}
+    with service(own_url, tmp_path / "one", **installs) as one:
+        workspace = one.workspace(f"hosts {secrets.token_hex(4)}")
+        document = one.document(workspace)
+        configuration = one.configuration(workspace, "greets", greets())
+        first = one.ended(one.submit(configuration, document)["id"])
+        assert (first["status"], first["message"]) == ("succeeded", None)
+
+    with service(own_url, tmp_path / "two", uv_no_index=1) as two:
+        second = two.ended(two.submit(configuration, document)["id"])
+        assert (second["status"], second["message"]) == ("succeeded", None)
+        log = two.log_of(second["id"])
+        assert "the environment is restored" in log
+        assert not any("making an environment" in line or "installing" in line for line in log)
+        [making] = two.get("/holdfast/api/runs", job="ade.environment")["runs"]
+        assert len(makings(two)) == 1
+
+        shutil.rmtree(tmp_path / "two" / "environments")
+        [archive] = (tmp_path / "artifacts").rglob("environment.tar.gz")
+        archive.write_bytes(archive.read_bytes()[:-1000] + bytes(1000))
+        lost = two.ended(two.submit(configuration, document)["id"])
+        assert lost["status"] == "failed"
+        assert lost["message"].startswith("the environment was lost: ")
+        assert lost["message"].endswith("is not as it was written")
+        build = two.get(f"/builds/{lost['build_id']}")
+        assert build["status"] == "failed"
+        assert build["message"].startswith("its environment was lost: ")
+        assert [run["id"] for run in makings(two)] == [making["id"]]
+
+    with service(own_url, tmp_path / "one", **installs) as one:
+        again = one.ended(one.submit(configuration, document)["id"])
+        assert (again["status"], again["build"]["status"], again["build"]["message"]) == ("succeeded", "ready", None)
+        assert again["build_id"] == first["build_id"]
+        assert len(makings(one)) == 2
+        assert one.get(f"/runs/{lost['id']}")["status"] == "failed"
+
+
+def makings(one: Service) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = one.get("/holdfast/api/runs", job="ade.environment")["runs"]
+    return found

@@ -1,0 +1,97 @@
+"""ade's tables have versions: each is applied once, in order, and leads to what the code expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apps.ade import migrations
+from apps.ade.tables import Base
+from apps.database import Database
+from sqlalchemy import Connection, Engine, MetaData, create_engine, inspect, text
+from tests.apps.ade.ade_service import stores
+
+from holdfast import Holdfast, SchemaTooNew
+
+PREFIX = "holdfast_"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = create_engine(f"sqlite:///{tmp_path}/tables.db")
+    yield made
+    made.dispose()
+
+
+def described(connection: Connection) -> dict[str, Any]:
+    """Every table: its columns, keys and indexes."""
+    found = inspect(connection)
+    return {
+        table: {
+            "columns": [{**column, "type": str(column["type"])} for column in found.get_columns(table)],
+            "key": found.get_pk_constraint(table)["constrained_columns"],
+            "unique": sorted(each["column_names"] for each in found.get_unique_constraints(table)),
+            "refers": sorted(
+                (each["constrained_columns"], each["referred_table"]) for each in found.get_foreign_keys(table)
+            ),
+            "indexes": sorted((str(each["name"]), each["column_names"]) for each in found.get_indexes(table)),
+        }
+        for table in found.get_table_names()
+        if table != migrations.VERSIONS.name
+    }
+
+
+def test_the_migrations_lead_to_the_tables_that_the_code_has(engine: Engine, tmp_path: Path) -> None:
+    with engine.begin() as connection:
+        migrations.migrate(connection, prefix=PREFIX)
+        migrated = described(connection)
+        assert sorted(inspect(connection).get_view_names()) == ["ade_builds", "ade_runs"]
+    other = create_engine(f"sqlite:///{tmp_path}/models.db")
+    with other.begin() as connection:
+        Base.metadata.create_all(connection)
+        assert described(connection) == migrated
+    other.dispose()
+
+
+def test_a_new_version_is_applied_once_to_tables_that_are_there(engine: Engine) -> None:
+    def second(connection: Connection, prefix: str) -> None:
+        connection.execute(text("alter table ade_workspaces add column note text"))
+
+    with engine.begin() as connection:
+        migrations.migrate(connection, prefix=PREFIX)
+        connection.execute(text("insert into ade_workspaces values ('w', 'kept', '2026-01-01 00:00:00.000000')"))
+    for _ in range(2):
+        with engine.begin() as connection:
+            migrations.migrate(connection, prefix=PREFIX, migrations=(*migrations.MIGRATIONS, second))
+            assert migrations.version(connection) == 2
+            assert connection.execute(text("select name, note from ade_workspaces")).one() == ("kept", None)
+    with engine.begin() as connection, pytest.raises(SchemaTooNew, match="at version 2, this code knows up to 1"):
+        migrations.migrate(connection, prefix=PREFIX)
+
+
+@pytest.mark.parametrize("own_url", stores(long="none"), indirect=True)
+def test_any_number_of_processes_may_start_at_once(own_url: str) -> None:
+    applied: list[int] = []
+
+    def counted(connection: Connection, prefix: str) -> None:
+        migrations.initial.apply(connection, prefix)
+        applied.append(1)
+
+    def migrate(connection: Connection) -> None:
+        migrations.migrate(connection, prefix=PREFIX, migrations=(counted,))
+
+    with Holdfast(own_url) as hf, ThreadPoolExecutor(4) as pool:
+        hf.start()
+        databases = [Database(own_url, MetaData(), prepare=hf.start, complete=migrate) for _ in range(4)]
+
+        def open_(database: Database) -> int:
+            with database.read() as session:
+                return migrations.version(session.connection())
+
+        assert list(pool.map(open_, databases)) == [1, 1, 1, 1]
+        for database in databases:
+            database.close()
+    assert applied

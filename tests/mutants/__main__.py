@@ -1,0 +1,195 @@
+"""Break each promise and see that a test turns red.
+
+make mutants                             go on where the last one stopped, for at most an hour
+python -m tests.mutants P2 J7            only the breaks of these promises
+python -m tests.mutants --minutes 20 --jobs 1
+python -m tests.mutants --again          forget what was tried before
+
+A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. What was
+tried is kept in `.mutants/` until the break, its file or a test changes. A whole round without survivors is noted in
+`docs/contracts.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+
+from scripts import contracts
+from tests.mutants.breaks import ROOT, Break, breaks
+
+KEPT = ROOT / ".mutants"
+STATE = KEPT / "state.json"
+COPIED = ("src", "apps", "tests", "docs", "scripts", "bench", "examples")
+PATIENCE = 900.0  # seconds for the tests of one break; one that hangs has turned red
+PYTEST = ["pytest", "-q", "-x", "-n", "0", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"]
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a break: `killed` by a test, `survived`, or `invalid` if no test could run at all."""
+
+    state: str
+    by: str
+    seconds: float
+    on: str
+
+
+class Known:
+    """What was tried before, in a file."""
+
+    def __init__(self, *, again: bool) -> None:
+        self._lock = threading.Lock()
+        found = json.loads(STATE.read_text("utf-8")) if STATE.exists() and not again else {}
+        self._verdicts = {key: Verdict(**value) for key, value in found.items()}
+
+    def get(self, key: str) -> Verdict | None:
+        return self._verdicts.get(key)
+
+    def put(self, key: str, verdict: Verdict) -> None:
+        with self._lock:
+            self._verdicts[key] = verdict
+            new = STATE.with_suffix(".new")
+            new.write_text(json.dumps({key: asdict(one) for key, one in self._verdicts.items()}, indent=1), "utf-8")
+            new.replace(STATE)
+
+
+class Copy:
+    """A copy of the project in which one break at a time is made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._changes = folder, int(time.time())
+        shutil.rmtree(folder, ignore_errors=True)
+        for entry in ROOT.iterdir():
+            if entry.name in COPIED:
+                shutil.copytree(entry, folder / entry.name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif entry.is_file():
+                shutil.copy2(entry, folder / entry.name)
+
+    def tried(self, one: Break, tests: list[str]) -> Verdict:
+        file = self._folder / one.file
+        text = file.read_text("utf-8")
+        started = time.monotonic()
+        self._write(file, one.broken(text))
+        try:
+            code, said = self._run(one, tests)
+        finally:
+            self._write(file, text)
+        found = FAILED.search(said)
+        if code == 1 and found is not None:
+            state, by = "killed", found[1]
+        elif code is None:
+            state, by = "killed", f"the tests did not end within {PATIENCE:g} s"
+        else:
+            state, by = ("survived", "") if code == 0 else ("invalid", said[-2000:])
+        return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}")
+
+    def _write(self, file: Path, text: str) -> None:
+        """With a time of its own: compiled Python is known by the size and the second of its source."""
+        file.write_text(text, "utf-8")
+        self._changes += 1
+        os.utime(file, (self._changes, self._changes))
+
+    def _run(self, one: Break, tests: list[str]) -> tuple[int | None, str]:
+        """How pytest ended, None if it had to be ended, and what it said."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", *PYTEST, "--promise", one.promise, *tests],
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": f"{self._folder / 'src'}:{self._folder}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)  # so that the fixtures stop their servers
+            try:
+                said, _ = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                said, _ = process.communicate()
+            return None, said
+        return process.returncode, said
+
+
+def main() -> int:
+    given = _arguments()
+    KEPT.mkdir(exist_ok=True)
+    known, proofs = Known(again=given.again), contracts.proofs()
+    chosen = [one for one in breaks() if not given.promises or one.promise in given.promises]
+    tests = {one: one.tests(proofs) for one in chosen}
+    left = [one for one in chosen if known.get(one.key(tests[one])) is None]
+    print(f"{len(chosen)} breaks, {len(chosen) - len(left)} tried before", flush=True)
+    give_up_at = time.monotonic() + given.minutes * 60
+    copies: SimpleQueue[Copy] = SimpleQueue()
+    for number in range(given.jobs if left else 0):
+        copies.put(Copy(KEPT / f"copy-{number}"))
+
+    def attempt(one: Break) -> None:
+        if time.monotonic() > give_up_at:
+            return
+        copy = copies.get()
+        try:
+            verdict = copy.tried(one, tests[one])
+        finally:
+            copies.put(copy)
+        known.put(one.key(tests[one]), verdict)
+        print(
+            f"{verdict.state:8} {verdict.seconds:6.1f} s  {one}  {verdict.by if verdict.state == 'killed' else ''}",
+            flush=True,
+        )
+
+    with ThreadPoolExecutor(given.jobs) as threads:
+        list(threads.map(attempt, left))
+    return _report(chosen, {one: known.get(one.key(tests[one])) for one in chosen}, whole=not given.promises)
+
+
+def _report(chosen: list[Break], verdicts: dict[Break, Verdict | None], *, whole: bool) -> int:
+    by_state: dict[str, list[Break]] = {"killed": [], "survived": [], "invalid": [], "left": []}
+    for one in chosen:
+        verdict = verdicts[one]
+        by_state["left" if verdict is None else verdict.state].append(one)
+    for state in ("survived", "invalid"):
+        for one in by_state[state]:
+            print(f"{state}: {one}")
+    print(", ".join(f"{len(found)} {state}" for state, found in by_state.items()))
+    if by_state["left"]:
+        print("not all were tried: run it again")
+        return 1
+    if whole:
+        contracts.note_mutants(
+            on=max(verdict.on for verdict in verdicts.values() if verdict is not None),
+            breaks=len(chosen),
+            survivors=[str(one) for one in by_state["survived"] + by_state["invalid"]],
+        )
+    return int(bool(by_state["survived"] or by_state["invalid"]))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
+    parser.add_argument("promises", nargs="*", help="their numbers; all if none is given")
+    parser.add_argument("--minutes", type=float, default=55, help="begin no break after so many minutes")
+    parser.add_argument("--jobs", type=int, default=2, help="so many breaks at once")
+    parser.add_argument("--again", action="store_true", help="forget what was tried before")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

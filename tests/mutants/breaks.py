@@ -1,0 +1,58 @@
+"""Breaks: for each promise, the most obvious ways to break the code that keeps it.
+
+`promises.toml` has one table for each break. The text `find` stands once in `file`; `put` takes its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts import contracts
+
+ROOT = Path(__file__).parents[2]
+PAGE = Path(__file__).with_name("promises.toml")
+
+
+@dataclass(frozen=True)
+class Break:
+    """One change of one file that breaks a promise."""
+
+    promise: str
+    file: str
+    find: str
+    put: str
+
+    def __str__(self) -> str:
+        line = next((line.strip() for line in self.find.splitlines() if line.strip()), "")
+        return f"{self.promise} {self.file}: {line[:60]}"
+
+    def broken(self, text: str) -> str:
+        """The text of the file with the break in it."""
+        if text.count(self.find) != 1:
+            raise ValueError(f"{self}: the text to find stands {text.count(self.find)} times in the file, not once")
+        return text.replace(self.find, self.put)
+
+    def tests(self, proofs: list[contracts.Proof]) -> list[str]:
+        """The files with tests that name the promise."""
+        return sorted({f"tests/{proof.file}.py" for proof in proofs if proof.number == self.promise})
+
+    def key(self, tests: list[str]) -> str:
+        """Another one whenever the break, the file or a test file changes."""
+        digest = hashlib.sha256(repr(self).encode())
+        for name in (self.file, *tests):
+            digest.update((ROOT / name).read_bytes())
+        return digest.hexdigest()
+
+
+def breaks() -> list[Break]:
+    return list(_read(tomllib.loads(PAGE.read_text("utf-8"))))
+
+
+def _read(page: dict[str, list[dict[str, str]]]) -> Iterator[Break]:
+    for promise, given in page.items():
+        for one in given:
+            yield Break(promise=promise, **one)

@@ -1,0 +1,25 @@
+"""A plugin of pytest that keeps only the tests that name a promise, and runs the quickest first."""
+
+from __future__ import annotations
+
+import pytest
+
+# Where a broken promise shows soonest comes first; a browser or a killed process takes longer.
+ORDER = ("unit", "contract", "cli", "web", "tidy", "docs", "apps", "simulation", "process", "browser")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--promise", help="run only the tests that name this promise")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    promise = config.getoption("--promise")
+    wanted = [item for item in items if any(promise in mark.args for mark in item.iter_markers("contract"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = sorted(wanted, key=lambda item: ORDER.index(item.path.parts[_below_tests(item)]))
+
+
+def _below_tests(item: pytest.Item) -> int:
+    """The position in its path of the folder below `tests`."""
+    return len(item.config.rootpath.parts) + 1
