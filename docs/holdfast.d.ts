@@ -555,10 +555,12 @@ export interface Segment {
   name: string;
   run_id: string;
   state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
-  /** What an ERROR is. */
+  /** What an ERROR is, or that a NEW one was skipped. */
   fate: "failed" | "cancelled" | "skipped" | "retrying" | null;
   attempt: number;
   retry_at: string | null;
+  /** Why it was skipped. */
+  reason: string | null;
 }
 
 export interface Segments {
@@ -603,15 +605,18 @@ export interface Stage {
   version: string;
   run_id: string;
   state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
-  /** Whether that is for good: a stage in ERROR may still be tried again. */
+  /** Whether that is for good: a stage in ERROR may still be tried again, a NEW one never starts. */
   ended: boolean;
   after: Array<string>;
   split: boolean;
   /** Its run belongs to the pipeline that this one repeats. */
   reused: boolean;
   segments: { [name: string]: number };
+  /** How many of its runs did not complete, by what became of them. */
   errors: { [name: string]: number };
   retry_at: string | null;
+  /** Why a NEW stage that has ended was skipped. */
+  reason: string | null;
   total: number;
   done: number;
 }

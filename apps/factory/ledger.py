@@ -1,6 +1,6 @@
 """Ledger: what the process of one segment asks of the factory's tables, and writes down there.
 
-Three statements, by the driver that the engine has loaded: to import more would take longer than many a segment.
+Four statements, by the driver that the engine has loaded: to import more would take longer than many a segment.
 """
 
 from __future__ import annotations
@@ -11,18 +11,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-ASK = "select run_id from products where key = :key"
+from holdfast import RunInfo
+
+ASK = "select run_id from copies where key = :key order by number desc limit 1"
 NOTE = """
-insert into products (key, stage, version, run_id, times)
-values (:key, :stage, :version, :run_id, 1)
-on conflict (key) do update set run_id = excluded.run_id, times = products.times + :made
+insert into products (key, stage, version, times)
+values (:key, :stage, :version, 1)
+on conflict (key) do update set times = products.times + :made
+"""
+KEEP = """
+insert into copies (key, run_id, job_id, number)
+select cast(:key as varchar(64)), :run_id, :job_id, coalesce(max(number), 0) + 1
+from copies
+where key = cast(:key as varchar(64))
+on conflict (key, run_id) do update set number = excluded.number
 """
 PICTURE = "select content from pictures where sha256 = :sha256 limit 1"
 PATIENCE = 30.0
 
 
 class Ledger:
-    """The tables `products` and `pictures` behind `HOLDFAST_URL`."""
+    """The tables `products`, `copies` and `pictures` behind `HOLDFAST_URL`."""
 
     def __init__(self, url: str) -> None:
         scheme, _, self._rest = url.partition("://")
@@ -33,9 +42,10 @@ class Ledger:
         found = self._run(ASK, {"key": key})
         return None if found is None else str(found[0])
 
-    def note(self, key: str, *, stage: str | None, version: str | None, run_id: str, made: bool) -> None:
+    def note(self, key: str, run: RunInfo, *, made: bool) -> None:
         """Write down that this run has it: artifacts go with their run, and this one is the newest."""
-        self._run(NOTE, {"key": key, "stage": stage, "version": version, "run_id": run_id, "made": int(made)})
+        self._run(NOTE, {"key": key, "stage": run.stage, "version": run.stage_version, "made": int(made)})
+        self._run(KEEP, {"key": key, "run_id": run.id, "job_id": run.parent_id})
 
     def picture(self, digest: str) -> bytes | None:
         found = self._run(PICTURE, {"sha256": digest})

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,17 @@ def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -
             for name in (*new, MANIFEST):
                 _part(folder, name).unlink(missing_ok=True)
     return manifest
+
+
+def unpublish(folder: Path) -> None:
+    """Remove a video's folder with all its editions; the manifests first: no reader finds half an edition."""
+    while folder.exists():
+        with suppress(FileNotFoundError):  # another process removes it, too
+            for manifest in folder.glob(f"*/{MANIFEST}"):
+                manifest.unlink(missing_ok=True)
+                _settle(manifest.parent)
+            shutil.rmtree(folder)
+            _settle(folder.parent)
 
 
 def digest(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Shelf: what has been made is not made again, whichever job needs it; what was damaged is.
 
 Each file is an artifact of the run that made it, at a place that follows from job, stage, version and segment; its name
-bears a digest of all that it depends on. `products` remembers which run has what: so an edited script takes over the
+bears a digest of all that it depends on. `copies` remembers which run has what: so an edited script takes over the
 segments that it has not touched. Nothing is believed without its checksum.
 """
 
@@ -72,8 +72,7 @@ class Shelf:
 
         kept = {name: ctx.artifact(_named(name, key), writing(name, write)) for name, write in files.items()}
         if made or found != ctx.run.id:
-            stage, version = ctx.run.stage, ctx.run.stage_version
-            self._ledger.note(key, stage=stage, version=version, run_id=ctx.run.id, made=bool(made))
+            self._ledger.note(key, ctx.run, made=bool(made))
         if made:
             ctx.log.info("made %s", ", ".join(sorted(made)))
         parts = {name: Part(ctx.run.id, one.name, one.sha256, one.size) for name, one in kept.items()}

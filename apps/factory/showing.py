@@ -19,7 +19,8 @@ from apps.factory.videos import VideoNotFound
 STAGES = ("script", "audio", "visuals", "render", "commit")
 SPLIT = ("audio", "visuals")
 _facts = ("stage", "segment", "run_id", "state", "lease_owner", "lease_expires_at", "attempt", "takeovers", "retry_at")
-SEGMENTS = table("segments", *(column(name) for name in ("job_id", *_facts, "started_at", "error", "result")))
+_more = ("started_at", "reason", "diagnostic", "error", "result")
+SEGMENTS = table("segments", *(column(name) for name in ("job_id", *_facts, *_more)))
 _columns = [f"{stage}_{what}" for stage in STAGES for what in ("state", "lease_owner", "lease_expires_at")]
 JOBS = table(
     "jobs",
@@ -40,6 +41,8 @@ class Station:
     retrying: int
     made: int
     """Of what is done: how much had to be made, and was not there already."""
+    reason: str | None
+    """Why it was skipped, if it was: it never ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,8 @@ class Cell:
     takeovers: int
     made: bool | None
     trouble: str | None
+    reason: str | None
+    """Why a part of it was skipped."""
     parts: dict[str, dict[str, Any]]
 
     @property
@@ -85,6 +90,8 @@ class Standing:
     run_id: str
     state: str
     error: str | None
+    diagnostic: str | None
+    """What the newest recovery was of a stage or segment that is not done yet."""
     submitted_at: datetime
     stations: Sequence[Station]
     cells: Sequence[Cell]
@@ -116,6 +123,7 @@ def standing(session: Session, video_id: str, edition: int | None = None) -> Sta
         run_id=found.run_id,
         state=run.state,
         error=run.error,
+        diagnostic=max((row.diagnostic for row in rows if row.diagnostic), default=None),
         submitted_at=found.submitted_at,
         stations=[_station(stage, rows, results) for stage in STAGES],
         cells=[_cell(number, scene, rows, results) for number, scene in enumerate(scenes)],
@@ -132,6 +140,7 @@ def listed(session: Session, *, limit: int) -> list[dict[str, Any]]:
     newest = select(Edition.video_id, func.max(Edition.number).label("number")).group_by(Edition.video_id).subquery()
     asked = (
         select(Video.title, Video.made_at, JOBS)
+        .where(Video.deleting_at.is_(None))
         .join(newest, newest.c.video_id == Video.id)
         .join(JOBS, (JOBS.c.video_id == Video.id) & (JOBS.c.edition == newest.c.number))
         .order_by(Video.made_at.desc(), Video.id)
@@ -163,15 +172,17 @@ def _station(stage: str, rows: Sequence[Row[Any]], results: dict[tuple[str, str]
     whole = next((row.state for row in own if not row.segment), "DONE")
     states = [row.state for row in parts]
     under_way = next((state for state in ("RUNNING", "READY", "ERROR") if state in states), whole)
+    state = whole if whole in ("DONE", "ERROR") else under_way
     done = [results.get((stage, row.segment)) for row in parts if row.state == "DONE"]
     return Station(
         name=stage,
-        state=whole if whole in ("DONE", "ERROR") else under_way,
+        state=state,
         done=len(done),
         total=len(parts),
         running=states.count("RUNNING"),
         retrying=sum(1 for row in parts if row.state == "ERROR" and row.retry_at),
         made=sum(1 for result in done if isinstance(result, dict) and result.get("made")),
+        reason=next((row.reason for row in own if not row.segment), None) if state == "NEW" else None,
     )
 
 
@@ -187,6 +198,7 @@ def _cell(number: int, scene: dict[str, Any], rows: Sequence[Row[Any]], results:
         takeovers=sum(row.takeovers for row in own.values()),
         made=any(one["made"] for one in seen) if len(seen) == len(SPLIT) else None,
         trouble=next((row.error for row in own.values() if row.state == "ERROR" and row.error), None),
+        reason=next((row.reason for row in own.values() if row.state == "NEW" and row.reason), None),
         parts={name: part for one in seen for name, part in one["parts"].items()},
     )
 

@@ -3,8 +3,8 @@
 They live beside the engine's, so that an edition and the run that makes it are written in one transaction.
 
     jobs      a view: one row an edition that is or was made, with `<stage>_state`, `<stage>_lease_owner` and
-              `<stage>_lease_expires_at`
-    segments  a view: one row a stage and segment, with its own lease
+              `<stage>_lease_expires_at`; `diagnostic` tells of a failure or a recovery
+    segments  a view: one row a stage and segment, with its own lease, reason and diagnostic
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Video(Base):
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
     title: Mapped[str] = mapped_column(Text)
     made_at: Mapped[datetime] = mapped_column(Instant)
+    deleting_at: Mapped[datetime | None] = mapped_column(Instant)
+    """When its deletion began: from then on it is only there to be deleted."""
 
 
 class Edition(Base):
@@ -62,16 +64,29 @@ class Picture(Base):
 
 
 class Made(Base):
-    """What was made of some input: which run has it (`ledger` writes it). The key tells all that it depends on."""
+    """What was made of some input (`ledger` writes it). The key tells all that it depends on."""
 
     __tablename__ = "products"
 
     key: Mapped[str] = mapped_column(String(64), primary_key=True)
     stage: Mapped[str] = mapped_column(String(100))
     version: Mapped[str] = mapped_column(String(100))
-    run_id: Mapped[str] = mapped_column(String(40))
     times: Mapped[int] = mapped_column(Integer)
     """How often it had to be made: more than once only if something was lost or damaged."""
+
+
+class Copy(Base):
+    """A run that has a product as its artifact, and the job that the run belongs to; the highest number is the newest.
+
+    Artifacts go with their run: when a video is deleted, the copies of other videos are still known.
+    """
+
+    __tablename__ = "copies"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    run_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    job_id: Mapped[str] = mapped_column(String(40), index=True)
+    number: Mapped[int] = mapped_column(Integer)
 
 
 @cache
@@ -88,6 +103,6 @@ def prepare() -> None:
 
 def _views(connection: Connection) -> None:
     there = inspect(connection).get_view_names()
-    for view in ("segments", "stages", "jobs"):
-        if view not in there:
+    for view in (f"{connection.dialect.name}/recoveries", "segments", "stages", "jobs"):
+        if view.rpartition("/")[2] not in there:
             connection.execute(text((VIEWS / f"{view}.sql").read_text("utf-8")))

@@ -68,9 +68,18 @@ def router(site: Site) -> APIRouter:
         """The newest videos, each as its newest edition stands."""
         with database().read() as session:
             found, pictures = showing.listed(session, limit=PAGE), sorted(videos.pictures(session))
+            deleting = videos.deleting(session)
         if not wants_page(request):
-            return _json({"videos": found})
-        return site.render(request, who, "factory_videos.html", videos=found, pictures=pictures, stages=showing.STAGES)
+            return _json({"videos": found, "deleting": deleting})
+        return site.render(
+            request,
+            who,
+            "factory_videos.html",
+            videos=found,
+            deleting=deleting,
+            pictures=pictures,
+            stages=showing.STAGES,
+        )
 
     @routes.get("/videos/new", name="factory.new", include_in_schema=False)
     def new(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response:
@@ -143,6 +152,17 @@ def router(site: Site) -> APIRouter:
             return RedirectResponse(request.url_for("factory.video", video_id=video_id).path, 303)
         return JSONResponse({"state": state})
 
+    @routes.delete("/videos/{video_id}", name="factory.delete", status_code=204)
+    def delete(video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        """Delete a video with its runs, artifacts and published files; `video_busy` while it is being made."""
+        _delete(video_id, who)
+        return Response(status_code=204)
+
+    @routes.post("/videos/{video_id}/delete", name="factory.delete_form", include_in_schema=False)
+    def delete_form(request: Request, video_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
+        _delete(video_id, who)
+        return RedirectResponse(request.url_for("factory.videos").path, 303)
+
     @routes.get("/videos/{video_id}/events", name="factory.events")
     async def events(request: Request, video_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """What happens to the newest edition, as it happens."""
@@ -188,6 +208,15 @@ def _standing(video_id: str, edition: int | None) -> Standing:
             return showing.standing(session, video_id, edition)
     except videos.VideoNotFound as error:
         raise Problem("video_not_found", str(error), status=404) from error
+
+
+def _delete(video_id: str, who: Who) -> None:
+    try:
+        videos.delete(video_id, by=who.name)
+    except videos.VideoNotFound as error:
+        raise Problem("video_not_found", str(error), status=404) from error
+    except videos.VideoBusy as error:
+        raise Problem("video_busy", str(error), status=409) from error
 
 
 async def _given(request: Request) -> Handed:

@@ -1,27 +1,41 @@
-"""Videos: handing in a script, editing it, handing in pictures. Each is one transaction with the run that it starts."""
+"""Videos: handing in a script, editing it, deleting it, handing in pictures.
+
+Handing in and editing are each one transaction with the run that it starts.
+"""
 
 from __future__ import annotations
 
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete as remove
+from sqlalchemy import exists, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.factory import engine, scripts, slides, speech
+from apps.factory import engine, publishing, scripts, slides, speech
 from apps.factory.formats import Format
 from apps.factory.scenes import Scene
-from apps.factory.tables import Edition, Picture, Video, database
+from apps.factory.tables import Copy, Edition, Made, Picture, Video, database
+from holdfast import RunInUse, RunNotFound, Snapshot
 
 LARGEST_PICTURE = 3_000_000
+PAGE = 500
+ACTIVE = ("queued", "running")
 NAME = re.compile(r"[a-z0-9-]{1,80}")
 
 
 class VideoNotFound(Exception):
     """There is no such video."""
+
+
+class VideoBusy(Exception):
+    """Something of the video is under way, so it can't be deleted."""
 
 
 class EditedMeanwhile(Exception):
@@ -49,14 +63,38 @@ def edit(video_id: str, text: str, *, after: int | None = None, shape: Format | 
     scenes = _checked(text)
     try:
         with database().write() as session:
+            video = _locked(session, video_id)  # no one can begin to delete it before we have committed
             before = newest(session, video_id)
             if after is not None and after != before.number:
                 raise EditedMeanwhile(f"the newest edition is {before.number}, not {after}; begin from that one")
-            session.get_one(Video, video_id).title = scenes[0].title
+            video.title = scenes[0].title
             wanted = shape or Format(**before.shape)
             return _submitted(session, video_id, before.number + 1, text, scenes, wanted)
     except IntegrityError as error:
         raise EditedMeanwhile("someone else has handed in an edition just now; look at it first") from error
+
+
+def delete(video_id: str, *, by: str | None = None) -> None:
+    """Delete a video: its published files first, then its runs with their artifacts, its rows last.
+
+    VideoBusy while it is being made. The next call finishes a deletion that was interrupted: until then the video is
+    listed as being deleted, and nothing else can be done with it.
+    """
+    try:
+        with database().write() as session:
+            runs = _begun_to_delete(session, video_id, now=engine.hf.clock.now())
+        publishing.unpublish(engine.folder_of(video_id, 1).parent)
+        for run_id in runs:
+            _delete_run(run_id, by=by)
+    except RunInUse as error:
+        raise VideoBusy(f"{video_id} can't be deleted now: {error}") from error
+    _forget(video_id)
+
+
+def deleting(session: Session) -> list[dict[str, Any]]:
+    """The videos whose deletion was begun and not finished."""
+    asked = select(Video.id, Video.title, Video.deleting_at).where(Video.deleting_at.is_not(None)).order_by(Video.id)
+    return [{"video_id": row.id, "title": row.title, "deleting_at": row.deleting_at} for row in session.execute(asked)]
 
 
 def add_picture(name: str, content: bytes) -> str:
@@ -80,11 +118,65 @@ def pictures(session: Session) -> dict[str, str]:
 
 def newest(session: Session, video_id: str) -> Edition:
     """The newest edition of a video, or VideoNotFound."""
-    asked = select(Edition).where(Edition.video_id == video_id).order_by(Edition.number.desc()).limit(1)
+    asked = (
+        select(Edition)
+        .join(Video, Video.id == Edition.video_id)
+        .where(Edition.video_id == video_id, Video.deleting_at.is_(None))
+        .order_by(Edition.number.desc())
+        .limit(1)
+    )
     # What no video is called is not asked for: there are texts that a database does not take.
     found = session.scalar(asked) if NAME.fullmatch(video_id) else None
     if found is None:
         raise VideoNotFound(f"there is no video {video_id!r}")
+    return found
+
+
+def _begun_to_delete(session: Session, video_id: str, *, now: datetime) -> list[str]:
+    """Mark a video, and say which pipelines must go, the newest first: a rerun before the one that it repeats."""
+    video = _locked(session, video_id)
+    found = _pipelines(video_id)
+    for run in found:
+        if run.state in ACTIVE or any(engine.hf.list_runs(parent=run.id, state=state, limit=1) for state in ACTIVE):
+            raise VideoBusy(f"{video_id} is being made by run {run.id}: cancel that, and delete it when it has stopped")
+    runs = [run.id for run in found]
+    for run_id in runs[:1]:  # an older one may be in use by a newer rerun, which goes first
+        _delete_run(run_id, dry_run=True)
+    editions = select(Edition.run_id).where(Edition.video_id == video_id)  # retention may have removed their runs
+    mine = Copy.job_id.in_(runs) | Copy.job_id.in_(editions)
+    others = exists().where(Copy.key == Made.key, ~mine)
+    session.execute(remove(Made).where(Made.key.in_(select(Copy.key).where(mine)), ~others))
+    session.execute(remove(Copy).where(mine))
+    video.deleting_at = video.deleting_at or now
+    return runs
+
+
+def _delete_run(run_id: str, *, by: str | None = None, dry_run: bool = False) -> None:
+    with suppress(RunNotFound):  # another deletion of the same video is under way
+        engine.hf.delete(run_id, by=by, dry_run=dry_run)
+
+
+def _forget(video_id: str) -> None:
+    with database().write() as session:
+        session.execute(remove(Edition).where(Edition.video_id == video_id))
+        session.execute(remove(Video).where(Video.id == video_id))
+
+
+def _locked(session: Session, video_id: str) -> Video:
+    """A video that no one else edits or deletes before this transaction ends; or VideoNotFound."""
+    found = session.get(Video, video_id, with_for_update=True) if NAME.fullmatch(video_id) else None
+    if found is None:
+        raise VideoNotFound(f"there is no video {video_id!r}")
+    return found
+
+
+def _pipelines(video_id: str) -> list[Snapshot]:
+    """Every pipeline that makes or made an edition of a video, the newest first."""
+    found: list[Snapshot] = []
+    while page := engine.hf.list_runs(
+        job=engine.video, tag=("video", video_id), limit=PAGE, before=found[-1].id if found else None
+    ):
+        found += page
     return found
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from holdfast import artifacts, passes, rates, retention, samples, tallies
+from holdfast import artifacts, operations, passes, rates, retention, samples, tallies
 from holdfast.depots.base import Depot
+from holdfast.errors import RunInUse
 from holdfast.outcomes import State
 from holdfast.retention import Cursor, Removed
 from holdfast.store.store import Store
@@ -56,6 +57,28 @@ def steps(
         yield Removed()
 
 
+def delete(store: Store, depot: Depot, run_id: str, *, by: str | None, dry_run: bool) -> Removed:
+    """Delete a run that has ended and its family, or raise RunInUse.
+
+    The run's own row goes last: what a crash leaves, or a run that begins to use it meanwhile, can be deleted by
+    another call.
+    """
+    operations.check(by)
+    family = store.read(lambda tx: retention.family(tx, run_id))
+
+    def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
+        count = _remove(tx, run_ids)
+        if tx.all("find_runs", ids=sorted(run_ids)):
+            raise RunInUse(f"run {run_id} or a part of it has come into use, or is being deleted: try again")
+        if run_id in run_ids and count:
+            operations.record(tx, by, "delete", run=run_id)
+        return count
+
+    batches = [family[first : first + RUNS] for first in range(0, len(family), RUNS)]
+    steps = (step for batch in batches for step in _batch(store, depot, batch, dry_run=dry_run, remove=remove))
+    return sum(steps, start=Removed())
+
+
 def _due(
     store: Store, state: State, limits: dict[State, datetime], cursors: dict[State, Cursor]
 ) -> Iterator[list[str]]:
@@ -82,7 +105,14 @@ def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime], 
     return [member for family in families.values() if named.isdisjoint(family) for member in family]
 
 
-def _batch(store: Store, depot: Depot, run_ids: Sequence[str], *, dry_run: bool) -> Iterator[Removed]:
+def _batch(
+    store: Store,
+    depot: Depot,
+    run_ids: Sequence[str],
+    *,
+    dry_run: bool,
+    remove: Callable[[Transaction, Sequence[str]], int] | None = None,
+) -> Iterator[Removed]:
     if dry_run:
         yield store.read(lambda tx: retention.belongings(tx, run_ids))
         return
@@ -96,7 +126,15 @@ def _batch(store: Store, depot: Depot, run_ids: Sequence[str], *, dry_run: bool)
         lambda: store.do(lambda tx: retention.remove_events(tx, retention.held(tx, run_ids), limit=EVENTS)),
         limit=EVENTS,
     )
-    yield Removed(runs=store.do(lambda tx: retention.remove(tx, run_ids)))
+    yield Removed(runs=store.do(lambda tx: (remove or _remove)(tx, run_ids)))
+
+
+def _remove(tx: Transaction, run_ids: Sequence[str]) -> int:
+    # If another pass had locked these runs, we have not removed their artifacts and events. Without its run no pass
+    # would find those again.
+    held = retention.held(tx, run_ids)
+    left = retention.belongings(tx, held)
+    return 0 if left.artifacts or left.events else retention.remove(tx, held)
 
 
 def _until_done(remove: Callable[[], int], *, limit: int) -> Iterator[Removed]:

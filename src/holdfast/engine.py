@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 from holdfast import (
     bulks,
+    clearing,
     inspections,
     outages,
     runs,
@@ -45,6 +46,7 @@ from holdfast.pipelines import Pipeline
 from holdfast.policies import Policy
 from holdfast.queues import Limits
 from holdfast.redaction import Redactor
+from holdfast.retention import Removed
 from holdfast.retries import Retry
 from holdfast.runs import Snapshot
 from holdfast.schedules import Schedule
@@ -313,6 +315,14 @@ class Holdfast(Looking, Upkeep):
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
         return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
+
+    def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Removed:
+        """Delete a run that has ended with its stages, segments and children, their artifacts and events; how much.
+
+        RunInUse, and nothing is deleted, while one of them has not ended or something else names it: a rerun, a need,
+        a build, a slot. With `dry_run` nothing is deleted either way.
+        """
+        return clearing.delete(self.store, self.depot, id_of(run), by=by, dry_run=dry_run)
 
     # Inside
 

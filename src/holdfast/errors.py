@@ -108,6 +108,12 @@ class RunNotFound(HoldfastError):
     code = "run_not_found"
 
 
+class RunInUse(HoldfastError):
+    """The run can't be deleted: it or a part of it has not ended, or something else names it."""
+
+    code = "run_in_use"
+
+
 class BuildNotFound(HoldfastError):
     """No one has asked for that build."""
 

@@ -49,7 +49,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """It never started: what it follows ended without a result, and its pipeline goes on without it."""
+    """It never started, because what it needs ended without a result."""
 
     reason: str
 

@@ -24,7 +24,7 @@ from holdfast.submissions import Submission
 CHILD = "child"
 """The stage of every run that another one submitted; no stage of a pipeline has this name."""
 SKIP = 2
-"""A need whose bad end does not fail who waits for it, but has it skipped."""
+"""If this need ends badly, the run that waits for it is skipped, not failed: a stage that never ran can't fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def submission(
         kind="pipeline",
         args=plan.to_json(),
         # All of them, not the last alone: an error of any fails the pipeline at once, and in its own words.
-        after={stage.run_id: _must(stage) for stage in stages},
+        after={stage.run_id: int(not stage.may_fail) for stage in stages},
         family=tuple(
             _member(plan, stage, pipeline.run_id, roots) for stage in stages if stage.pipeline_id == pipeline.run_id
         ),
@@ -178,7 +178,9 @@ def _member(plan: Plan, stage: Stage, pipeline_id: str, roots: Submission | None
     )
     if needs or roots is None:
         return member
-    return replace(member, after=roots.after, wishes=roots.wishes, needed=roots.needed, due_at=roots.due_at)
+    after = {run_id: SKIP if must else 0 for run_id, must in roots.after.items()}
+    wishes = {wish: SKIP if must else 0 for wish, must in roots.wishes.items()}
+    return replace(member, after=after, wishes=wishes, needed=roots.needed, due_at=roots.due_at)
 
 
 def tags(given: Mapping[str, str]) -> str:
@@ -189,16 +191,17 @@ def _needs(plan: Plan, stage: Stage) -> dict[str, int]:
     """What has to have ended before a stage's run can go on, or be expanded."""
     split = stage.split
     if split is None:
-        return {plan[name].run_id: _must(plan[name]) for name in stage.after}
+        return {plan[name].run_id: _need_of(plan[name]) for name in stage.after}
     whole = [plan[name] for name in stage.after if name not in split.follows]
     # And what those wait for whose segments it follows: an orchestrator could do nothing for it before.
     followed = [_needs(plan, plan[name]).items() for name in split.follows]
-    own = {one.run_id: _must(one) for one in whole} | {plan[split.source].run_id: 1}
+    own = {one.run_id: _need_of(one) for one in whole} | {plan[split.source].run_id: SKIP}
     return dict(need for needs in followed for need in needs) | own
 
 
-def _must(stage: Stage) -> int:
-    return 0 if stage.may_fail else 1
+def _need_of(stage: Stage) -> int:
+    """What a stage's bad end means for those after it."""
+    return 0 if stage.may_fail else SKIP
 
 
 def _told(stage: Stage) -> dict[str, Any]:

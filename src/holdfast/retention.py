@@ -15,11 +15,12 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import get_args
 
-from holdfast.errors import InvalidArguments
+from holdfast.errors import InvalidArguments, RunInUse, RunNotFound
 from holdfast.outcomes import State
 from holdfast.settings import Settings
 from holdfast.store.transaction import Row, Transaction
 
+PAGE = 1000
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -107,6 +108,29 @@ def families(tx: Transaction, run_ids: Sequence[str], limits: Mapping[State, dat
                 found.pop(first, None)
         generation = [child["id"] for child in children if head[child["id"]] in found]
     return {first: members[::-1] for first, members in found.items()}
+
+
+def family(tx: Transaction, run_id: str) -> list[str]:
+    """A run that may be deleted now with all that belongs to it, in the order in which they must go; or RunInUse."""
+    run = tx.one("get_submissions", ids=[run_id])
+    if run is None:
+        raise RunNotFound(f"there is no run {run_id}")
+    if run["parent_id"] is not None and tx.all("find_runs", ids=[run["parent_id"]]):
+        raise RunInUse(f"run {run_id} is a part of run {run['parent_id']}: delete that one")
+    members = [run_id]
+    generation = members
+    while generation:
+        generation = [child["id"] for child in tx.all("find_offspring", ids=sorted(generation))]
+        members = members + generation
+    spared = {one for first in range(0, len(members), PAGE) for one in named(tx, members[first : first + PAGE])}
+    if spared:
+        ended = {row["run_id"] for row in tx.all("find_outcomes", ids=sorted(spared))}
+        if left := sorted(spared - ended):
+            raise RunInUse(f"run {left[0]} has not ended: cancel it, wait until it has stopped, and delete it then")
+        raise RunInUse(
+            f"run {min(spared)} is still named: by a rerun, a need, a build, a slot, a stop, or as audit log"
+        )
+    return members[::-1]
 
 
 def _stays(child: Row, limits: Mapping[State, datetime]) -> bool:

@@ -1,7 +1,7 @@
 """Runs: one row per submission of a job, from submitted to finished.
 
     submit ──▶ ready                      nothing to wait for
-           ──▶ waits                      a time, other runs, or a key that is not free
+           ──▶ waits                      a time, other runs, or a key that is not free; every stage of a pipeline
 
 A submission is inserted once and never updated (a build that it asked for in a caller's transaction is filled in, once,
 when it is found); where the run stands now is a row in exactly one other table.
@@ -150,9 +150,7 @@ def place(tx: Transaction, submissions: Sequence[Submission], *, bounded: Mappin
         )
     if asked := [ask for s in submissions for ask in asks(s)]:
         tx.put("insert_asks", rows=sorted(asked, key=lambda ask: (ask["run_id"], ask["number"])))
-    free = [
-        s for s in submissions if not (s.after or s.wishes or s.errand) and (s.due_at is None or s.due_at <= tx.now)
-    ]
+    free = [s for s in submissions if _is_free(s, tx.now)]
     # Joined to a caller's transaction we take no key: its open transaction would block every other submitter of it.
     wanted: dict[str, str] = {}
     for submission in free if tx.owned else ():
@@ -360,6 +358,12 @@ def _same_arguments(args: str, submission: Submission) -> bool:
     return arguments_of(args) == arguments_of(submission.args)
 
 
+def _is_free(submission: Submission, now: datetime) -> bool:
+    """Whether it may start once it has its key. Only an orchestrator makes a stage ready, the first one too."""
+    waits_for_others = submission.after or submission.wishes or submission.errand or submission.kind == "stage"
+    return not waits_for_others and (submission.due_at is None or submission.due_at <= now)
+
+
 def _wait(submission: Submission, now: datetime) -> Wait:
     due_at = submission.due_at if submission.due_at is not None and submission.due_at > now else None
     missing = len(submission.after) + len(submission.wishes)
@@ -367,6 +371,8 @@ def _wait(submission: Submission, now: datetime) -> Wait:
         because = f"needs {missing} other run{'s' if missing > 1 else ''}"
     elif due_at is not None:
         because = "delayed"
+    elif submission.kind == "stage":
+        because = "new: an orchestrator makes it ready"
     else:
         because = f"its turn for key {submission.key}"
     return Wait(

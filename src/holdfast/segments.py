@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from holdfast import outcomes
 from holdfast.errors import InvalidArguments
 from holdfast.plans import Plan
 from holdfast.standings import Fate, StageState, fate_of, state_of
@@ -13,7 +14,7 @@ from holdfast.store.transaction import Row, Transaction
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One segment of a stage; `fate` says what an ERROR is."""
+    """One segment of a stage; `fate` says what an ERROR is, or that a NEW one was skipped, and `reason` why."""
 
     name: str
     run_id: str
@@ -21,6 +22,7 @@ class Segment:
     fate: Fate | None
     attempt: int
     retry_at: datetime | None
+    reason: str | None
 
 
 def of(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> list[Segment]:
@@ -35,9 +37,8 @@ def of(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> li
 
 def _segment(row: Row) -> Segment:
     retrying = row["due_at"] is not None and row["tries"] > 0
-    state = state_of(row["place"], row["state"], retrying=retrying)
-    ended = row["place"] == "outcomes"
-    fate = fate_of(state, ended=ended, run_state=row["state"], failure_type=row["failure_type"])
+    state = state_of(row["place"], row["state"], retrying=retrying, claimed=row["attempt"] > 0)
+    fate = fate_of(state, ended=row["place"] == "outcomes", run_state=row["state"])
     return Segment(
         name=row["segment"],
         run_id=row["id"],
@@ -45,4 +46,5 @@ def _segment(row: Row) -> Segment:
         fate=fate,
         attempt=row["attempt"],
         retry_at=row["due_at"] if fate == "retrying" else None,
+        reason=outcomes.gist(row["reason"] or "") if fate == "skipped" else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from holdfast import codec, plans, progress, results, runs, troubles
+from holdfast import codec, outcomes, plans, progress, results, runs, troubles
 from holdfast.errors import HoldfastError, PipelineNotFound, Unreadable
 from holdfast.leases import Claim
 from holdfast.plans import Plan, Stage
@@ -113,11 +113,12 @@ def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
     for group in parts or [whole]:
         if group.fate is not None:
             errors[group.fate] = errors.get(group.fate, 0) + group.runs
+    state = _state(whole, segments)
     return StageInfo(
         name=stage.name,
         version=stage.version,
         run_id=stage.run_id,
-        state=whole.state if whole.ended else _in_progress(whole.state, segments),
+        state=state,
         ended=whole.ended,
         after=stage.after,
         split=stage.split is not None,
@@ -125,13 +126,15 @@ def _info(stage: Stage, counted: Counted, *, own: str) -> StageInfo:
         segments=segments,
         errors=errors,
         retry_at=min((group.retry_at for group in parts or [whole] if group.retry_at is not None), default=None),
+        reason=whole.reason if state == "NEW" else None,
     )
 
 
-def _in_progress(own: StageState, segments: Mapping[StageState, int]) -> StageState:
-    """The state of a split stage while its segments are under way is that of the one that is furthest."""
-    under_way: tuple[StageState, ...] = ("RUNNING", "READY", "ERROR")
-    return next((state for state in under_way if own == "NEW" and segments.get(state)), own)
+def _state(whole: Group, segments: Mapping[StageState, int]) -> StageState:
+    """The state of a split stage is that of its furthest segment until it has ended; then an ERROR comes first. Its
+    own run only waits and counts: if that ended before it was claimed, the segments say what became of the stage."""
+    order: tuple[StageState, ...] = ("ERROR", "RUNNING", "READY") if whole.ended else ("RUNNING", "READY", "ERROR")
+    return next((state for state in order if whole.state == "NEW" and segments.get(state)), whole.state)
 
 
 def _counted(tx: Transaction, plan: Plan) -> Counted:
@@ -140,10 +143,14 @@ def _counted(tx: Transaction, plan: Plan) -> Counted:
         for row in tx.all("count_stages", parent_id=pipeline_id):
             groups = counted.setdefault((pipeline_id, row["stage"], bool(row["is_segment"])), [])
             ended = row["place"] == "outcomes"
-            state = state_of(row["place"], row["state"], retrying=bool(row["retrying"]))
-            fate = fate_of(state, ended=ended, run_state=row["state"], failure_type=row["failure_type"])
+            retrying, claimed = bool(row["retrying"]), bool(row["claimed"])
+            state = state_of(row["place"], row["state"], retrying=retrying, claimed=claimed)
+            fate = fate_of(state, ended=ended, run_state=row["state"])
             retry_at = row["due_at"] if fate == "retrying" else None
-            groups.append(Group(state=state, ended=ended, fate=fate, retry_at=retry_at, runs=row["runs"]))
+            reason = outcomes.gist(row["reason"] or "") or None
+            groups.append(
+                Group(state=state, ended=ended, fate=fate, retry_at=retry_at, reason=reason, runs=row["runs"])
+            )
     return counted
 
 

@@ -3,6 +3,7 @@
 A stage or segment is a run, so its state follows from the place of that run; that of a split stage from its segments:
 
     NEW      waits                          no one can claim it yet
+             outcomes, never claimed        something before it failed, or the whole was cancelled: it was skipped
     READY    ready
     RUNNING  leases
     DONE     outcomes, succeeded
@@ -24,12 +25,13 @@ FATES: tuple[Fate, ...] = get_args(Fate)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Runs of one stage that stand alike; `fate` says what an ERROR is."""
+    """Runs of one stage that stand alike; `fate` says what an ERROR is, or that they were skipped."""
 
     state: StageState
     ended: bool
     fate: Fate | None = None
     retry_at: datetime | None = None
+    reason: str | None = None
     runs: int = 1
 
 
@@ -42,16 +44,18 @@ class StageInfo:
     run_id: str
     state: StageState
     ended: bool
-    """Whether that is for good: a stage in ERROR may still be tried again."""
+    """Whether that is for good: a stage in ERROR may still be tried again, a NEW one that has ended never starts."""
     after: tuple[str, ...]
     split: bool
     reused: bool
     """Its run belongs to the pipeline that this one repeats."""
     segments: Mapping[StageState, int] = field(default_factory=dict)
     errors: Mapping[Fate, int] = field(default_factory=dict)
-    """What its ERRORs are: failed, cancelled, skipped as something before it failed, or to be tried again."""
+    """How many of its runs did not complete: failed, cancelled or to be tried again (ERROR), or skipped (NEW)."""
     retry_at: datetime | None = None
     """When the first of those is tried again."""
+    reason: str | None = None
+    """Why a NEW stage that has ended was skipped."""
 
     @property
     def total(self) -> int:
@@ -63,11 +67,13 @@ class StageInfo:
         return self.segments.get("DONE", 0) if self.split else int(self.state == "DONE")
 
 
-def state_of(place: str | None, state: str, *, retrying: bool) -> StageState:
-    """The state of a stage or segment whose run stands there."""
+def state_of(place: str | None, state: str, *, retrying: bool, claimed: bool) -> StageState:
+    """The state of a stage or segment whose run stands there; `claimed` says whether a worker ever had it."""
     match place:
+        case "outcomes" if state == "succeeded":
+            return "DONE"
         case "outcomes":
-            return "DONE" if state == "succeeded" else "ERROR"
+            return "ERROR" if claimed else "NEW"
         case "leases":
             return "RUNNING"
         case "ready":
@@ -75,26 +81,33 @@ def state_of(place: str | None, state: str, *, retrying: bool) -> StageState:
     return "ERROR" if retrying else "NEW"
 
 
-def fate_of(state: StageState, *, ended: bool, run_state: str, failure_type: str | None) -> Fate | None:
-    """What an ERROR is; None for what is none."""
-    if state != "ERROR":
-        return None
-    if not ended:
-        return "retrying"
-    if failure_type in ("SKIPPED", "NEED_FAILED"):
-        return "skipped"
-    return "cancelled" if run_state == "cancelled" else "failed"
+def fate_of(state: StageState, *, ended: bool, run_state: str) -> Fate | None:
+    """What an ERROR is, or that what is NEW was skipped; None for anything else."""
+    match state:
+        case "ERROR" if not ended:
+            return "retrying"
+        case "ERROR":
+            return "cancelled" if run_state == "cancelled" else "failed"
+        case "NEW" if ended:
+            return "skipped"
+    return None
 
 
 def in_words(info: StageInfo, *, because: str = "") -> list[str]:
-    """What is not done: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: mic fell'."""
+    """What is not done: '1 running', '2 ready', '1 failed', '1 to be tried again at 03:04:09: OSError: mic fell'.
+
+    Of a skipped stage: 'skipped', 'because stage audio failed: segment 3 failed: OSError: mic fell'.
+    """
     order: tuple[StageState, ...] = ("RUNNING", "READY", "NEW")
-    words = [f"{info.segments[state]} {state.lower()}" for state in order if info.segments.get(state)]
+    left = {**info.segments, "NEW": max(info.segments.get("NEW", 0) - info.errors.get("skipped", 0), 0)}
+    words = [f"{left[state]} {state.lower()}" for state in order if left.get(state)]
     for fate in FATES:
         if not info.errors.get(fate):
             continue
         count = f"{info.errors[fate]} " if info.split and info.total else ""
         words.append(f"{count}{_retrying(info, because) if fate == 'retrying' else fate}")
+    if info.reason:
+        words.append(f"because {info.reason}")
     return words
 
 

@@ -38,7 +38,7 @@ class Submission:
     again_of: str | None = None
     due_at: datetime | None = None
     after: Mapping[str, int] = field(default_factory=dict)
-    wishes: Mapping[Wish, bool] = field(default_factory=dict)
+    wishes: Mapping[Wish, int] = field(default_factory=dict)
     needed: tuple[str | Wish, ...] = ()
     build: Wish | None = None
     spare: int | None = None
@@ -117,7 +117,7 @@ def settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
     after = dict(submission.after)
     for wish, must in submission.wishes.items():
         if wish in found and not found[wish].met:
-            after[found[wish].run_id] = must or after.get(found[wish].run_id, False)
+            after[found[wish].run_id] = must or after.get(found[wish].run_id, 0)
     return replace(
         submission,
         after=after,

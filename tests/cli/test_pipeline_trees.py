@@ -11,6 +11,7 @@ from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
 from holdfast.cli import trees
+from holdfast.outcomes import HandBack
 from holdfast.testing import FakeClock, Manual
 
 
@@ -61,8 +62,10 @@ def test_a_pipeline_is_shown_as_a_tree_with_counts(holdfast: Invoke, url: str, h
     ]
 
 
-def test_what_has_not_begun_is_shown_too(holdfast: Invoke, url: str, pipeline: Pipeline) -> None:
+def test_what_has_not_begun_is_shown_too(holdfast: Invoke, url: str, pipeline: Pipeline, manual: Manual) -> None:
     run = pipeline.submit(count=4)
+    assert holdfast("pipelines", "show", url, run.id).stdout.splitlines()[1].split()[-2] == "NEW"
+    manual.promote()
     lines = holdfast("pipelines", "show", url, run.id).stdout.splitlines()
     assert lines[0] == f"film  {run.id}  queued"
     assert [line.split()[-2] for line in lines[1:3]] == ["READY", "NEW"]
@@ -188,12 +191,19 @@ def test_failed_cancelled_and_skipped_are_told_apart(holdfast: Invoke, url: str,
     tree = holdfast("pipelines", "show", url, run.id).stdout
     assert "1/2, 1 failed" in tree
     assert "1/2, 1 skipped" in tree
-    cancelled = chain.submit()
-    cancelled.cancel()
-    manual.run_all()
-    assert hf.pipelines.show(cancelled.id).stages[0].errors == {"cancelled": 1}
-    assert "ERROR" in holdfast("pipelines", "show", url, cancelled.id).stdout
-    assert "cancelled" in holdfast("pipelines", "show", url, cancelled.id).stdout.splitlines()[1]
+    assert "skipped, because stage stops failed: OSError: full" in tree
+    cancelled, worker = chain.submit(), manual.worker()
+    manual.promote()
+    [claim] = worker.claim()
+    cancelled.cancel(reason="too long")
+    manual.orchestrate()
+    worker.finish(claim, HandBack("it was asked to stop"))
+    begun, *others = hf.pipelines.show(cancelled.id).stages
+    assert (begun.state, begun.errors) == ("ERROR", {"cancelled": 1})
+    assert {(stage.state, stage.errors["skipped"]) for stage in others} == {("NEW", 1)}
+    _, first_line, second_line, *_ = holdfast("pipelines", "show", url, cancelled.id).stdout.splitlines()
+    assert first_line.endswith("cancelled")
+    assert second_line.endswith("was cancelled: too long")
 
 
 def test_what_is_to_be_tried_again_does_not_look_failed(
@@ -229,6 +239,7 @@ def test_a_pipeline_under_way_says_so_and_how_long(
 ) -> None:
     run = pipeline.submit(count=4)
     assert holdfast("pipelines", "list", url).stdout.splitlines()[1].split()[1] == "queued"
+    manual.promote()
     worker = manual.worker()
     [claim] = worker.claim()
     clock.advance(timedelta(seconds=42))
@@ -263,6 +274,7 @@ def test_a_pipeline_took_as_long_as_its_stages(
 ) -> None:
     run = pipeline.submit(count=4)
     clock.advance(timedelta(hours=1))
+    manual.promote()
     worker = manual.worker()
     [claim] = worker.claim()
     clock.advance(timedelta(seconds=5))

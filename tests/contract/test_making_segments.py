@@ -23,6 +23,7 @@ def test_an_orchestrator_without_the_code_makes_the_segments(
     hf: Holdfast, manual: Manual, url: str, clock: FakeClock
 ) -> None:
     run = split(hf).submit(values=[1, 2])
+    manual.promote()
     manual.worker().work(manual.worker().claim()[0])
     with Holdfast(url, clock=clock) as stranger:
         Manual(stranger).orchestrate()
@@ -59,6 +60,7 @@ def test_a_plan_of_another_version_stops_no_orchestrator(hf: Holdfast, manual: M
     pipeline = split(hf)
     strange, run = pipeline.submit(values=[1]), pipeline.submit(values=[2])
     worker = manual.worker()
+    manual.promote()
     for claim in worker.claim(limit=2):
         worker.work(claim)
     database.run(f"update holdfast_runs set args = replace(args, 'follows', 'novelty') where id = '{strange.id}'")
@@ -69,6 +71,7 @@ def test_a_plan_of_another_version_stops_no_orchestrator(hf: Holdfast, manual: M
 
 def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values=list(range(50)))
+    manual.promote()
     manual.worker().work(manual.worker().claim()[0])
     manual.hf.do(lambda tx: promote.looks(tx, limit=10))
 
@@ -90,6 +93,7 @@ def test_segments_that_end_while_others_are_made_are_counted(
     hf: Holdfast, manual: Manual, bad: int, state: str
 ) -> None:
     run = split(hf, allow_failures=1).submit(values=[1, -1, *range(4), *([-1] * (bad - 1)), *range(4, 8)])
+    manual.promote()
     worker = manual.worker()
     worker.work(worker.claim()[0])
     for _ in range(12):
@@ -120,6 +124,7 @@ def test_ten_thousand_segments_are_made_in_bounded_transactions(hf: Holdfast, ma
         return sum(segments)
 
     run = pipeline.submit()
+    manual.promote()
     worker = manual.worker()
     worker.work(worker.claim()[0])
     hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=1000))

@@ -18,13 +18,17 @@ def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work
         def script() -> list[int]:
             return [1, 2]
 
+        @film.stage(after=script)
+        def title(script: list[int]) -> int:
+            return len(script)
+
         @film.stage(after=script, each="number")
         def audio(number: int) -> int:
             return number * 10
 
-        @film.stage(after=audio)
-        def render(segments: list[int]) -> int:
-            return sum(segments)
+        @film.stage(after=[title, audio])
+        def render(title: int, audio: list[int]) -> int:
+            return title + sum(audio)
 
         @hf.job(name="other")
         def other() -> None: ...
@@ -37,6 +41,7 @@ def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work
             [found] = hf.read(workers.live)
             assert (found.id, list(found.queues), found.concurrency) == (orchestrator.id, [], 0)
             assert ":orchestrator:" in found.id
+            until(lambda: states()[0] == "READY")
             lost = Manual(hf).worker("lost").claim()
             assert [one.lease.run_id for one in lost] == [hf.pipelines.show(run.id).stages[0].run_id]
             until(lambda: states()[0] == "READY")
@@ -44,9 +49,9 @@ def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work
             until(lambda: states()[0] == "DONE")
             for _ in range(5):  # it works on, and looks around meanwhile
                 other.submit().result(timeout=PATIENCE)
-            assert states() == ["DONE", "NEW", "NEW"]
+            assert states() == ["DONE", "NEW", "NEW", "NEW"]
             with Worker(hf, role="orchestrator"):
-                assert run.result(timeout=PATIENCE) == 30
+                assert run.result(timeout=PATIENCE) == 32
         assert run.snapshot.takeovers == 0
         assert hf.verify() == []
 

@@ -55,7 +55,7 @@ def test_an_error_stops_the_pipeline_and_cancels_what_has_not_started(
         "a": "DONE",
         "b": "ERROR",
         "c": "RUNNING",
-        "d": "ERROR",
+        "d": "NEW",
     }
     assert (info.run.state, info.run.failure_type) == ("failed", "NEED_FAILED")
     assert info.run.error == "stage b failed: ValueError: b can't"
@@ -87,6 +87,7 @@ def test_cancelling_a_pipeline_cancels_all_of_it(
     hf: Holdfast, manual: Manual, diamond: Pipeline, database: Database
 ) -> None:
     run = diamond.submit(number=1)
+    manual.promote()
     worker = manual.worker()
     [claim] = worker.claim()
     assert run.cancel(reason="wrong number") == "cancelled"

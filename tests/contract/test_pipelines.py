@@ -22,6 +22,9 @@ def test_the_stages_of_a_diamond_run_when_those_before_them_are_done(
 ) -> None:
     run = diamond.submit(number=1)
     worker = manual.worker()
+    assert states(hf, run.id) == dict.fromkeys("abcd", "NEW"), "whoever submits advances no stage"
+    assert worker.claim(limit=9) == []
+    manual.orchestrate()
     assert states(hf, run.id) == {"a": "READY", "b": "NEW", "c": "NEW", "d": "NEW"}
 
     [claim] = worker.claim(limit=9)
@@ -172,6 +175,10 @@ def test_why_tells_what_a_pipeline_and_its_stages_wait_for(hf: Holdfast, manual:
 
     run, worker = pipeline.submit(), manual.worker()
     register(hf, "w", jobs=["other"])
+    assert run.why().reasons == (
+        "it waits for stage listed, which is NEW: an orchestrator will look at it within a tick",
+    )
+    manual.promote()
     assert run.why().reasons == ("it waits for stage listed, which is READY: no live worker knows job told.listed",)
     worker.work(worker.claim()[0])
     [listing, *_] = hf.pipelines.show(run.id).stages

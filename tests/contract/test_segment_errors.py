@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def test_an_error_of_a_segment_stops_the_pipeline(hf: Holdfast, manual: Manual, database: Database) -> None:
     run = split(hf).submit(values=[1, -1, 3, 4])
+    manual.promote()
     worker = manual.worker()
     worker.work(worker.claim()[0])
     manual.orchestrate()
@@ -28,8 +29,8 @@ def test_an_error_of_a_segment_stops_the_pipeline(hf: Holdfast, manual: Manual, 
     assert run.snapshot.error is not None
     assert "stage each failed: segment 1 failed: ValueError: -1 is below zero" in run.snapshot.error
     assert worker.renew(running).cancelled
-    assert counts(hf, run.id, "each") == {"RUNNING": 2, "ERROR": 2}
-    assert counts(hf, run.id, "then") == {"ERROR": 4}
+    assert counts(hf, run.id, "each") == {"RUNNING": 2, "ERROR": 1, "NEW": 1}
+    assert counts(hf, run.id, "then") == {"NEW": 4}
     assert database.count("waits") == database.count("needs") == database.count("stops") == 0
     assert hf.verify() == []
 
@@ -39,7 +40,7 @@ def test_a_stage_that_continues_goes_on_with_what_succeeded(hf: Holdfast, manual
     manual.run_all()
     assert run.result(timeout=1) == [[2, 6], ["1→2", "3→6"]]
     assert counts(hf, run.id, "each") == {"DONE": 2, "ERROR": 2}
-    assert counts(hf, run.id, "then") == {"DONE": 2, "ERROR": 2}, "those that can't follow are skipped, not failed"
+    assert counts(hf, run.id, "then") == {"DONE": 2, "NEW": 2}, "those that can't follow are skipped, not failed"
     skipped = [one for one in hf.list_runs(limit=100) if one.failure_type == "SKIPPED"]
     assert [(one.stage, one.segment, one.state) for one in reversed(skipped)] == [
         ("then", "1", "cancelled"),
@@ -70,6 +71,7 @@ def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_ar
         reached.append(segments)
 
     run, worker = pipeline.submit(), manual.worker()
+    manual.promote()
     worker.work(worker.claim()[0])
     manual.orchestrate()
     bad, good = worker.claim(limit=2)

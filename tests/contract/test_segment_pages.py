@@ -28,6 +28,7 @@ def test_pages_have_every_segment_once_in_the_order_of_their_numbers(hf: Holdfas
 
 def test_segments_with_names_come_the_short_ones_first(hf: Holdfast, manual: Manual) -> None:
     run = split(hf).submit(values={"zoë": 1, "b": 2, "a'\"<": 3, "\U0001f600": 4})
+    manual.promote()
     worker = manual.worker()
     worker.work(worker.claim()[0])
     manual.orchestrate()

@@ -82,6 +82,7 @@ def test_recovery_requeues_only_the_segment_whose_worker_was_lost(
 ) -> None:
     run = split(hf).submit(values=[1, 2, 3])
     worker, lost = manual.worker("live"), manual.worker("lost")
+    manual.promote()
     worker.work(worker.claim()[0])
     manual.orchestrate()
     [claim] = lost.claim()

@@ -38,6 +38,7 @@ class Scene:
             hf.ids.new(clock.now()), self.pipeline.options, (), {}, now=clock.now()
         )
         hf.do(lambda tx: runs.submit(tx, [self.submission]))
+        self.manual.promote()
         self.first, self.tried = (stage.run_id for stage in hf.pipelines.show(self.submission.run_id).stages)
         self.claim: Claim | None = None
 
@@ -47,7 +48,9 @@ class Scene:
 
     def state(self) -> str:
         run = self.hf.snapshot(self.tried)
-        state = state_of(run.place, run.state, retrying=run.due_at is not None and run.tries > 0)
+        state = state_of(
+            run.place, run.state, retrying=run.due_at is not None and run.tries > 0, claimed=run.attempt > 0
+        )
         [told] = [
             stage.state for stage in self.hf.pipelines.show(self.submission.run_id).stages if stage.name == "tried"
         ]
@@ -241,7 +244,13 @@ ALLOWED: dict[Verb, dict[Place, str]] = {
     holder_fails_for_now: {running: "ERROR"},
     holder_waits_for_others: {running: "NEW"},
     holder_hands_back: {running: "READY"},
-    operator_cancels: dict.fromkeys((new, new_and_met, ready, error, error_and_due), "ERROR for good"),
+    operator_cancels: {
+        new: "NEW for good",
+        new_and_met: "NEW for good",
+        ready: "NEW for good",
+        error: "ERROR for good",
+        error_and_due: "ERROR for good",
+    },
 }
 
 

@@ -13,6 +13,7 @@ from tests.contract.scheduling import HOUR, another, scheduled, told
 from tests.contract.segmenting import counts, split
 
 from holdfast import Holdfast, RunFailed, Unreadable, Worker
+from holdfast.orchestrator import promote
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def test_a_stage_whose_plan_or_source_can_not_be_decoded_fails_and_no_other_wait
     plan, source, sound = (pipeline.submit(values=[1, 2]) for _ in range(3))
     damage(database, "args", "{broken", plan.id)
     [stage, *_] = hf.pipelines.show(source.id).stages
+    hf.do(lambda tx: promote.looks(tx, limit=100))
     worker = manual.worker()
     for claim in worker.claim(limit=3):
         worker.work(claim)

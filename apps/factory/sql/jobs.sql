@@ -1,4 +1,5 @@
 -- One row for each edition of a video that is or was made. Of a split stage the lease is the one that ends first.
+-- `diagnostic` says why a job failed, and what the newest recovery of a stage that is not DONE yet was.
 -- A stage that a rerun has taken over from the job before it has no row of its own: it is done.
 create view jobs as
 select
@@ -21,7 +22,10 @@ select
     coalesce(max(case when g.stage = 'commit' then g.state end), 'DONE') as commit_state,
     max(case when g.stage = 'commit' then g.lease_owner end) as commit_lease_owner,
     max(case when g.stage = 'commit' then g.lease_expires_at end) as commit_lease_expires_at,
-    p.error as diagnostic,
+    case
+        when p.error is null then max(g.diagnostic)
+        else p.error || coalesce('; ' || max(g.diagnostic), '')
+    end as diagnostic,
     p.created_at,
     p.finished_at
 from editions as e

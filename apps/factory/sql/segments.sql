@@ -1,4 +1,6 @@
 -- One row for each stage of a job, and for each segment of a stage that is split (the stage itself has segment '').
+-- What no worker ever claimed is never in ERROR: it stays NEW, and `reason` says why it was skipped. A split stage is in
+-- ERROR if one of its segments is. `diagnostic` tells of the last recovery, until the stage or segment is DONE.
 create view segments as
 select
     r.parent_id as job_id,
@@ -7,7 +9,19 @@ select
     r.id as run_id,
     case
         when r.place = 'outcomes' and r.state = 'succeeded' then 'DONE'
-        when r.place = 'outcomes' then 'ERROR'
+        when r.place = 'outcomes' and r.attempt > 0 then 'ERROR'
+        when r.place = 'outcomes' and r.segment = '' and exists (
+            select 1
+            from holdfast_run as s
+            where
+                s.parent_id = r.parent_id
+                and s.stage = r.stage
+                and s.segment <> ''
+                and s.place = 'outcomes'
+                and s.state <> 'succeeded'
+                and s.attempt > 0
+        ) then 'ERROR'
+        when r.place = 'outcomes' then 'NEW'
         when r.place = 'leases' then 'RUNNING'
         when r.place = 'ready' then 'READY'
         when r.due_at is not null and r.tries > 0 then 'ERROR'
@@ -22,6 +36,14 @@ select
     r.started_at,
     r.finished_at,
     r.due_at as retry_at,
+    case when r.place = 'outcomes' and r.attempt = 0 then r.error end as reason,
+    case when r.takeovers > 0 and r.state <> 'succeeded' then (
+        select d.told || ' (' || r.stage || case when r.segment = '' then '' else '[' || r.segment || ']' end || ')'
+        from recoveries as d
+        where d.run_id = r.id
+        order by d.number desc
+        limit 1
+    ) end as diagnostic,
     r.error,
     r.result
 from holdfast_run as r

@@ -1,10 +1,11 @@
 -- One row for each stage of a job. A split stage stands where the segment stands that is furthest, until it has ended.
+-- `reason` says why a stage was skipped, `diagnostic` tells of the newest recovery of what is not DONE yet.
 create view stages as
 select
     s.job_id,
     s.stage,
     case
-        when max(case when s.segment = '' then s.ended else 0 end) = 1 then max(case when s.segment = '' then s.state end)
+        when max(case when s.segment = '' and s.state in ('DONE', 'ERROR') then s.ended else 0 end) = 1 then max(case when s.segment = '' then s.state end)
         when max(case when s.state = 'RUNNING' then 1 else 0 end) = 1 then 'RUNNING'
         when max(case when s.state = 'READY' then 1 else 0 end) = 1 then 'READY'
         when max(case when s.state = 'ERROR' then 1 else 0 end) = 1 then 'ERROR'
@@ -18,6 +19,8 @@ select
         limit 1
     ) as lease_owner,
     min(case when s.state = 'RUNNING' then s.lease_expires_at end) as lease_expires_at,
+    max(case when s.segment = '' and s.state = 'NEW' then s.reason end) as reason,
+    max(s.diagnostic) as diagnostic,
     sum(case when s.segment <> '' then 1 else 0 end) as segments,
     sum(case when s.segment <> '' and s.state = 'DONE' then 1 else 0 end) as segments_done
 from segments as s

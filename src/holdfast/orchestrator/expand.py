@@ -58,7 +58,7 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
     last = end == len(segments)
     needs = dict.fromkeys(_insert(tx, plan, stage, batch, trace=row["trace"]), 0)
     # What it follows must not have failed as a whole, though each segment waits for its own counterpart only.
-    followed = {plan[name].run_id: 1 for name in stage.split.follows}
+    followed = {plan[name].run_id: SKIP for name in stage.split.follows}
     if needs := needs | followed if last else needs:
         rows = [{"needed": one, "run_id": row["run_id"], "must_succeed": must} for one, must in sorted(needs.items())]
         tx.put("insert_needs", rows=rows)

@@ -183,6 +183,8 @@ def _is_spared(row: Row) -> bool:
 
 
 def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
+    # The last one wins: of several needs the one that failed says why, not one that was only skipped for it.
+    broken = sorted(broken, key=_ended_badly)
     needed = {row["run_id"]: (row["needed"], row["must_succeed"] == SKIP) for row in broken}
     if not needed:
         return

@@ -36,6 +36,7 @@ STATUS: Mapping[str, int] = {
     "stage_not_done": 409,
     "artifact_corrupt": 409,
     "run_failed": 409,
+    "run_in_use": 409,
     "unreadable": 409,
     "lease_lost": 409,
     "not_committed": 409,

@@ -140,6 +140,37 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     assert len(own.hung()) == 3
 
 
+@pytest.mark.contract("L7", "L6")
+def test_an_outage_longer_than_a_stages_timeout_uses_up_no_attempt(tmp_path: Path, wanted: dict[str, Any]) -> None:
+    """Everyone dies while a stage runs, and comes back when its timeout is over: the stage's worker was lost before."""
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    with plant(url, tmp_path / "plant", FACTORY_TIMEOUT="15", FACTORY_ATTEMPTS="1") as built:
+        (built.folder / "hang").write_text("/audio@1/1/")
+        everyone = [built.orchestrator(), built.worker("--no-orchestrator")]
+        edition = built.create(SHORT, **TINY)
+        until(built.hung, "the picture of the second segment is being drawn")
+        for one in everyone:
+            one.kill()
+        for one in everyone:
+            one.wait()
+        (built.folder / "hang").unlink()
+        [hit] = built.rows("select run_id from segments where stage = 'visuals' and segment = '1'")
+        seen = built.hf.get(hit["run_id"]).snapshot
+        assert seen.state == "running"
+        expires_at, deadline_at = seen.expires_at, seen.deadline_at
+        assert expires_at is not None
+        assert deadline_at is not None
+        assert expires_at < deadline_at, "its lease runs out before its timeout"
+        until(lambda: built.hf.clock.now() > deadline_at, "its timeout is over")
+
+        built.orchestrator()
+        built.worker("--no-orchestrator")
+        assert built.done(edition)["files"] == wanted
+        [row] = built.rows("select tries, takeovers, state from segments where run_id = :id", id=hit["run_id"])
+        assert dict(row) == {"tries": 1, "takeovers": 1, "state": "DONE"}
+        assert built.hf.verify(artifacts=True) == []
+
+
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
     """A file system of its own that is soon full; skipped where that can't be."""

@@ -25,12 +25,19 @@ def leases(built: Plant) -> dict[str, Any]:
     return {stage: job[f"{stage}_lease_owner"] for stage in STAGES if job[f"{stage}_lease_owner"] is not None}
 
 
+def diagnostic(built: Plant) -> str | None:
+    [job] = built.rows("select diagnostic from jobs")
+    found: str | None = job["diagnostic"]
+    return found
+
+
 @pytest.mark.contract("L1", "L2", "L3", "L4", "L5", "L6")
 def test_each_role_moves_only_what_is_its_own_and_a_late_worker_changes_nothing(either: Plant) -> None:
     manual, hf = either.manual, either.hf
     prompt, late = (manual.worker(name, queues=["factory"]) for name in ("prompt", "late"))
     edition = either.create(SHORT, **TINY)
-    assert states(either) == ["READY", "NEW", "NEW", "NEW", "NEW"]
+    assert states(either) == ["NEW"] * 5, "whoever hands it in advances no stage, not even the first"
+    assert prompt.claim() == []
     manual.orchestrate()
     assert states(either) == ["READY", "NEW", "NEW", "NEW", "NEW"], "an orchestrator does no work"
 
@@ -58,7 +65,14 @@ def test_each_role_moves_only_what_is_its_own_and_a_late_worker_changes_nothing(
 
     until(taken_over, "its lease has run out")
     assert [dict(row) for row in either.rows(query, id=lost)] == [{"state": "READY", "takeovers": 1}]
-    assert "RUN_TAKEN_OVER" in [event.kind for _, event in hf.news(lost).events], "with a diagnostic"
+    [taken] = [event for _, event in hf.news(lost).events if event.kind == "RUN_TAKEN_OVER"]
+    told = "taken from late, because its lease ran out, and made READY again (audio[0])"
+    assert diagnostic(either) == f"{taken.happened_at:%Y-%m-%d %H:%M:%S} UTC: {told}"
+    [other] = prompt.claim()
+    assert other.lease.run_id == lost, "the other segment was skipped by no one"
+    assert told in str(diagnostic(either)), "until it is done"
+    prompt.work(other)
+    assert diagnostic(either) is None
     manual.run_all()
     manifest = either.done(edition, within=1)
     assert states(either) == ["DONE"] * 5
@@ -83,9 +97,15 @@ def test_an_error_is_seen_and_so_is_the_job_that_failed_of_it(own: Plant) -> Non
     with own.tables.database().write() as session:
         session.execute(own.tables.Picture.__table__.delete())
     own.manual.run_all()
-    assert states(own) == ["DONE", "DONE", "ERROR", "ERROR", "ERROR"]
+    assert states(own) == ["DONE", "DONE", "ERROR", "NEW", "NEW"], "what never ran is never in error"
     [job] = own.rows("select job_state, diagnostic from jobs")
     assert job["job_state"] == "failed"
+    assert "is not there any more" in job["diagnostic"]
+    skipped = own.rows("select stage, state, reason from stages where stage in ('render', 'commit')")
+    assert {row["state"] for row in skipped} == {"NEW"}
+    assert all("is not there any more" in row["reason"] for row in skipped)
+    assert own.rows("select 1 from segments where state = 'ERROR' and attempt = 0 and segment <> ''") == []
+    assert own.hf.verify() == []
     [row] = own.rows("select error from segments where stage = 'visuals' and segment = '1'")
     assert "is not there any more" in row["error"]
 

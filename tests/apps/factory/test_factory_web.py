@@ -61,6 +61,8 @@ def test_a_program_hands_a_script_in_follows_it_edits_it_and_fetches_the_video(
     handed = program.post("/videos", json={"script": script, "format": TINY})
     assert handed.status_code == 201
     there = handed.headers["location"]
+    assert program.get(there).json()["stations"][0]["state"] == "NEW"
+    shop.manual.orchestrate()
     assert program.get(there).json()["stations"][0]["state"] == "READY"
 
     shop.manual.run_all()
@@ -137,6 +139,8 @@ def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, prog
     wrong = [
         ("GET", "/videos/nothing", "video_not_found"),
         ("POST", "/videos/nothing/editions", "video_not_found"),
+        ("DELETE", "/videos/nothing", "video_not_found"),
+        ("DELETE", "/videos/a%00b", "video_not_found"),
         ("GET", "/videos/nothing/editions/1/files/video.mp4", "video_not_found"),
         ("GET", "/videos/%2e%2e/editions/1/files/work.db", "video_not_found"),
         ("GET", f"/videos/{known}?edition=2{'0' * 30}", "video_not_found"),
@@ -168,8 +172,16 @@ def test_nothing_is_open_and_a_viewer_only_looks(shop: Plant, address: str) -> N
         assert {stranger.get(path).status_code for path in paths} == {401}
     token = shop.hf.passes.add("viewer", role="viewer")
     with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}) as viewer:
-        for path in ("/videos", "/videos/x/editions", "/videos/x/cancel", "/pictures/x", "/workers/x/kill"):
+        for path in (
+            "/videos",
+            "/videos/x/editions",
+            "/videos/x/cancel",
+            "/videos/x/delete",
+            "/pictures/x",
+            "/workers/x/kill",
+        ):
             assert viewer.post(path, json={"script": SCRIPT}).status_code == 403, path
+        assert viewer.delete("/videos/x").status_code == 403
         assert viewer.get("/videos").status_code == 200
 
 
@@ -211,6 +223,8 @@ def test_a_person_watches_a_video_being_made_and_plays_it(shop: Plant, address: 
     expect(page.locator("#faults")).to_contain_text("scene_missing")
     page.fill("#script", SCRIPT.replace("Tides", "<b>Ebb & flow</b>"))
     page.click("text=Make it")
+    expect(page.locator("#station-script")).to_contain_text("waits", timeout=PATIENCE)
+    shop.manual.orchestrate()
     expect(page.locator("#station-script")).to_contain_text("ready", timeout=PATIENCE)
 
     worker = shop.manual.worker("by hand", queues=["factory"])
@@ -285,6 +299,73 @@ def test_a_poll_that_is_answered_after_its_video_has_ended_does_not_put_the_page
         watched.poll()  # that answer was older than the page, so the page asks once more
         expect(watched.page.locator("#leases[hx-trigger]")).to_have_count(0)
         expect(watched.page.locator("main")).to_have_count(1)
+
+
+def test_what_was_skipped_is_shown_as_new_with_the_reason(shop: Plant, address: str, browser: Browser) -> None:
+    handed = shop.create("# Not wanted\n\n## Scene\n\nWords.\n", **TINY)
+    shop.manual.orchestrate()
+    worker = shop.manual.worker("by hand", queues=["factory"])
+    worker.work(worker.claim()[0])
+    shop.manual.orchestrate()
+    shop.hf.cancel(handed.run_id, reason="wrong voice")
+    shop.manual.orchestrate()
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
+    expect(page.locator("#station-script .state")).to_have_text("done")
+    for stage in ("audio", "render"):
+        expect(page.locator(f"#station-{stage} .state")).to_have_text("new")
+        expect(page.locator(f"#station-{stage}")).to_contain_text("wrong voice")
+    expect(page.locator(".cell-facts .state").first).to_have_text("new")
+    page.goto(f"{address}/videos")
+    expect(page.locator(f"#video-{handed.video_id} .state")).to_have_text(["cancelled", "done", *["new"] * 4])
+    context.close()
+
+
+def test_a_program_deletes_a_video_that_is_not_being_made(shop: Plant, program: httpx.Client) -> None:
+    there = program.post("/videos", json={"script": SCRIPT, "format": TINY}).headers["location"]
+    busy = program.delete(there)
+    assert (busy.status_code, busy.json()["code"]) == (409, "video_busy")
+    assert program.get(there).json()["state"] == "queued"
+    assert program.post(f"{there}/cancel").json()["state"] == "cancelled"
+    shop.manual.orchestrate()
+    assert program.delete(there).status_code == 204
+    gone = program.get(there)
+    assert (gone.status_code, gone.json()["code"]) == (404, "video_not_found")
+    assert program.delete(there).status_code == 404
+
+
+def test_a_person_deletes_a_video_after_a_question(shop: Plant, address: str, browser: Browser) -> None:
+    handed = shop.create("# Gone soon\n\n## Scene\n\nWords.\n", **TINY)
+    shop.manual.run_all()
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
+    page.click("text=Delete…")
+    expect(page.locator("dialog#delete")).to_contain_text("can't be undone")
+    page.click("dialog#delete >> text=Back")
+    expect(page.locator("dialog#delete")).not_to_be_visible()
+    assert shop.rows("select 1 from videos where id = :id", id=handed.video_id)
+    page.click("text=Delete…")
+    page.click("dialog#delete >> text=Delete it")
+    expect(page).to_have_url(re.compile(r"/videos$"))
+    expect(page.locator(f"#video-{handed.video_id}")).to_have_count(0)
+    assert not shop.rows("select 1 from videos where id = :id", id=handed.video_id)
+    assert not (shop.output / handed.video_id).exists()
+
+    cut_off = shop.create("# Cut off\n\n## Scene\n\nWords.\n", **TINY)
+    shop.manual.run_all()
+    with shop.tables.database().write() as session:
+        session.get(shop.tables.Video, cut_off.video_id).deleting_at = shop.hf.clock.now()
+    page.reload()
+    expect(page.locator(f"#video-{cut_off.video_id}")).to_have_count(0)
+    expect(page.locator("#deleting")).to_contain_text("Cut off")
+    page.click("#deleting button")
+    expect(page.locator("#deleting")).to_have_count(0)
+    assert not shop.rows("select 1 from videos where id = :id", id=cut_off.video_id)
+    context.close()
 
 
 class Watched:

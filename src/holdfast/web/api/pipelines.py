@@ -32,13 +32,16 @@ class Stage(Shape):
     version: str
     run_id: str
     state: StageState
-    ended: bool = Field(description="Whether that is for good: a stage in ERROR may still be tried again.")
+    ended: bool = Field(
+        description="Whether that is for good: a stage in ERROR may still be tried again, a NEW one never starts."
+    )
     after: list[str]
     split: bool
     reused: bool = Field(description="Its run belongs to the pipeline that this one repeats.")
     segments: Mapping[StageState, int]
-    errors: Mapping[Fate, int]
+    errors: Mapping[Fate, int] = Field(description="How many of its runs did not complete, by what became of them.")
     retry_at: datetime | None
+    reason: str | None = Field(description="Why a NEW stage that has ended was skipped.")
     total: int
     done: int
 
@@ -79,9 +82,10 @@ class Segment(Shape):
     name: str
     run_id: str
     state: StageState
-    fate: Fate | None = Field(description="What an ERROR is.")
+    fate: Fate | None = Field(description="What an ERROR is, or that a NEW one was skipped.")
     attempt: int
     retry_at: datetime | None
+    reason: str | None = Field(description="Why it was skipped.")
 
 
 class Segments(Shape):

@@ -4,10 +4,10 @@ select
     v.segment,
     v.place,
     v.state,
-    v.failure_type,
     v.attempt,
     v.tries,
-    v.due_at
+    v.due_at,
+    case when v.attempt = 0 then v.error end as reason
 from (
     select top (:limit)
         id,
