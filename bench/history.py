@@ -20,7 +20,7 @@ FILL = (
     (
         ALL,
         "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, created_at) "
-        "select {id}, 'job' || (g % 7), 'q' || (g % 3), 0, 'k' || (g % 5000), {args}, '{policy}', {tags}, {then}",
+        "select {id}, 'job' || (g % 7), 'q' || (g % 3), 0, {key}, {args}, '{policy}', {tags}, {then}",
     ),
     (
         FINISHED,
@@ -80,6 +80,9 @@ SQLITE = {
     "series": "(with recursive s (g) as (select 1 union all select g + 1 from s where g < {count}) select g from s)",
 }
 TEXTS = {
+    # A lease has the key of its run.
+    "key": f"case when g > {FIRSTS['running'] + 1} then 'r' || (g - {FIRSTS['running']}) "
+    f"when g > {FIRSTS['running']} then 'hot' else 'k' || (g % 5000) end",
     "policy": Policy().to_json(),
     "nothing": '{"counts":{"3":1},"seconds":1.0}',
     "args": """'{"document_id":"doc-' || (g % 9000) || '","size":' || (g % 64) || '}'""",

@@ -396,6 +396,10 @@ export interface Policy {
   audit: boolean;
   rate: string | null;
   rate_name: string | null;
+  /** Only the application's own code starts runs; to ask for one is refused. */
+  only_from_code: boolean;
+  /** The address of the application's page that starts them instead. */
+  start_at: string | null;
   retry: Retry;
 }
 

@@ -125,6 +125,8 @@ def environment(ctx: Context, configuration_id: str, version: int, fingerprint: 
     on_crash="fail",
     on_shutdown="fail",  # there are no retries: a run that a deployment stops is not started a second time
     audit=True,
+    only_from_code=True,  # a run needs its row, its build and its place in the queue: one transaction makes all of them
+    start_at="/runs",
 )
 def normalise(ctx: Context, document_id: str, configuration_id: str, version: int) -> dict[str, float | None]:
     """Run the engine for one document, in the environment of the build that this run waited for."""

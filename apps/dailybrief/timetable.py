@@ -57,15 +57,19 @@ def _planned(settings: Settings, name: str, prefix: str) -> Planned:
 
 def put(hf: Holdfast, planned: Planned, zone: ZoneInfo, function: Callable[..., Any]) -> Job[..., Any]:
     """Give a function its times. It runs in a process of its own: what is over its time is killed, not asked."""
-    scheduled: Job[..., Any] = hf.schedule(
-        WallClock(planned.at, zone),
+    job = hf.job(
         name=planned.name,
         queue=QUEUE,
+        isolation="process",
+        only_from_code=True,  # a run without a slot would do nothing
+        start_at="/job-runs",
+    )(function)
+    scheduled: Job[..., Any] = hf.schedule(
+        WallClock(planned.at, zone),
         max_instances=planned.max_instances,
         coalesce=planned.coalesce,
         misfire_grace=planned.misfire_grace_time,
         expected_runtime=planned.expected,
-        isolation="process",
         audit=True,
-    )(function)
+    )(job)
     return scheduled

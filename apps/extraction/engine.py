@@ -81,6 +81,8 @@ class Begun:
     on_timeout="retry",
     on_crash="retry",
     retry=Retry(steps=1, delay=settings.retry_delay),
+    only_from_code=True,  # a document names its run
+    start_at="/documents",
     audit=True,  # `document_processing_jobs` tells how every document fared, as long as the document is there
 )
 def process(ctx: Context, document_id: str) -> dict[str, Any]:

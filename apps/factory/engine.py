@@ -35,7 +35,8 @@ if not isinstance(hf.settings.artifacts, Path):
     raise InvalidSetting(
         "HOLDFAST_ARTIFACTS: the factory's is a folder, as ffmpeg reads from it; not an object storage"
     )
-video = hf.pipeline("factory.video", queue=QUEUE)
+# An edition names its run: one that someone repeats past the factory would belong to no edition.
+video = hf.pipeline("factory.video", queue=QUEUE, only_from_code=True, start_at="/videos")
 
 _policy: dict[str, Any] = {
     "max_attempts": settings().attempts,

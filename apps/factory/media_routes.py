@@ -24,7 +24,7 @@ TYPES = {
     ".json": "application/json",
     ".wav": "audio/wav",
 }
-# For who may see it, and for no proxy. A segment stays as it is; a rerun may publish something else in its place.
+# For who may see it, and for no proxy. A segment stays as it is; what is published may be deleted.
 KEPT, ASKED = {"Cache-Control": "private, max-age=86400"}, {"Cache-Control": "private, no-cache"}
 
 

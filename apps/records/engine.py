@@ -66,6 +66,8 @@ class Processed:
     audit=True,  # the history of a document is kept for ever
     retry=Retry(steps=given.step_attempts, delay=given.step_pause, jitter=0),
     isolation="process",
+    only_from_code=True,  # a run without its row in processing_runs would belong to no document
+    start_at="/documents",
 )
 def process(ctx: Context, document_id: str, sha256: str) -> Processed:
     """One document from its file to its fields."""

@@ -15,13 +15,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-from holdfast import codec
+from holdfast import codec, telemetry
 from holdfast.context import Context
 from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Isolation, Job, chosen_name, isolation_of
 from holdfast.options import MAX_KEY, KeySpec, Options, check_key, checked_policy, key_from
 from holdfast.policies import Policy
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft, Submission
 from holdfast.wishes import Wish
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class BuildJob(Job[P, R]):
         """The build for these arguments, made or not: name it in `after`, and the run waits for it."""
         return self._wish(self.options, args, kwargs)
 
-    def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
-    ) -> Submission:
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         """A submission that gets or creates the build."""
         wish = self._wish(options, args, kwargs)
         if options.connection is not None:
@@ -69,8 +67,10 @@ class BuildJob(Job[P, R]):
                 f"build {self.name}: it is not created in your transaction, where others could not find it; "
                 "let a run that you submit there wait for it: after=[…of(…)]"
             )
-        return Submission(
-            run_id=run_id,
+        trace = telemetry.current()
+        return lambda new_id, created_at: Submission(
+            run_id=new_id(),
+            created_at=created_at,
             job=self.name,
             queue=wish.queue,
             priority=wish.priority,
@@ -80,6 +80,7 @@ class BuildJob(Job[P, R]):
             tags=wish.tags,
             kind="build",
             build=wish,
+            trace=trace,
         )
 
     def _wish(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Wish:

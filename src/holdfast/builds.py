@@ -8,13 +8,14 @@ Each making is a run of its own; earlier ones stay in history, each named by the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from holdfast import codec, runs, wishes
 from holdfast.errors import BuildNotFound, InvalidPolicy, Unreadable
+from holdfast.policies import Policy
 from holdfast.runs import Snapshot
 from holdfast.store.transaction import Row, Transaction
 from holdfast.wishes import Making, Wish
@@ -123,8 +124,11 @@ def invalidate(tx: Transaction, which: Which, *, because: str | None) -> Build:
     return get(tx, build)
 
 
-def rebuild(tx: Transaction, which: Which) -> str:
-    """Make it anew, now; the new run. If someone else has just begun to, theirs."""
+def rebuild(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy], None]) -> str:
+    """Make it anew, now; the new run. If someone else has just begun to, theirs.
+
+    `allowed` raises if no one but the application may start runs of that job with that policy.
+    """
     build = get(tx, which)
     row = tx.one("get_run", id=build.run_id)
     if row is None:
@@ -132,6 +136,7 @@ def rebuild(tx: Transaction, which: Which) -> str:
     old = runs.snapshot(row)
     if old.unreadable is not None:
         raise Unreadable(f"run {old.id} can't be run again: {old.unreadable}")
+    allowed(old.job, old.policy)
     wish = Wish(
         job=build.job,
         scope=build.scope,
@@ -142,7 +147,7 @@ def rebuild(tx: Transaction, which: Which) -> str:
         policy=old.policy,
         tags=row["tags"],
     )
-    makings = wishes.replace(tx, [Making(wish, tx.ids.new(tx.now), build.run_id)])
+    makings = wishes.replace(tx, [Making(wish, tx.new_id(), build.run_id)])
     if not makings:
         return get(tx, build).run_id
     runs.make(tx, makings)

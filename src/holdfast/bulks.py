@@ -103,10 +103,13 @@ class Matching:
         def act(tx: Transaction, run: Snapshot) -> bool:
             if not run.ended or run.kind in ("stage", "segment"):
                 return False
+            if self._hf.jobs.refusal(run.job, run.policy) is not None:
+                return False
             if run.kind == "build" and builds.get(tx, run.id).run_id > ctx.run.id:
                 return False  # someone has it made anew already
             key = f"again of {run.id} by {ctx.run.id}"
-            inspections.again(tx, run.id, by=by, idempotency_key=key, bulk=ctx.run.id)
+            allowed = self._hf.jobs.require_open
+            inspections.again(tx, run.id, by=by, idempotency_key=key, bulk=ctx.run.id, allowed=allowed)
             return True
 
         return self._all(ctx, meant, act, meant=meant)

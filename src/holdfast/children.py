@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from holdfast import leases, runs
+from holdfast import leases, plans, runs
 from holdfast.errors import HoldfastError, InvalidPolicy, RunFailed
 from holdfast.jobs import Job
 from holdfast.leases import Lease
@@ -91,6 +91,7 @@ def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str) 
         return str(found["id"])
     kind = submission.kind or CHILD
     child = replace(submission, kind=kind, parent_id=lease.run_id, stage=CHILD, segment=name)
+    child = plans.renumbered(child, new_id=tx.new_id)
     [answer] = runs.submit(tx, [child])
     if isinstance(answer, HoldfastError):
         raise answer

@@ -163,6 +163,8 @@ class Holdfast(Looking, Upkeep):
         rate_name: str | None = None,
         rate_key: KeySpec | None = None,
         unique: Unique | None = None,
+        only_from_code: bool = False,
+        start_at: str | None = None,
         isolation: Isolation | None = None,
     ) -> Decorator:
         """Make a function a job. The defaults are those of Policy; `using` changes them for one submission.
@@ -172,6 +174,10 @@ class Holdfast(Looking, Upkeep):
                    or of all jobs that say the same `rate_name`
         unique     "queued": a submission gives back the run of the same key (or arguments) that has not started
         isolation  "thread" (default), "async" (for async functions), or "process": killable, whatever it does
+
+        With `only_from_code=True` runs are started by `submit` in the application's code alone. The HTTP API, the
+        dashboard and the command line refuse to submit one, and `again` refuses to repeat one; the error names
+        `start_at`, the address of the application's page that starts them.
         """
         if bare is not None:
             raise InvalidPolicy("write @hf.job() with its parentheses")
@@ -190,6 +196,8 @@ class Holdfast(Looking, Upkeep):
                     "audit": audit,
                     "rate": rate,
                     "rate_name": rate_name,
+                    "only_from_code": only_from_code,
+                    "start_at": start_at,
                 }
             )
         )
@@ -241,9 +249,22 @@ class Holdfast(Looking, Upkeep):
         if self.started:
             self._limits.apply(self._store)
 
-    def pipeline(self, name: str, /, *, queue: str | None = None, priority: int = 0) -> Pipeline:
-        """A pipeline whose stages are declared by `@pipeline.stage()`; `queue` and `priority` are its stages' too."""
-        pipeline = Pipeline(self, name, queue=queue, priority=priority)
+    def pipeline(
+        self,
+        name: str,
+        /,
+        *,
+        queue: str | None = None,
+        priority: int = 0,
+        only_from_code: bool = False,
+        start_at: str | None = None,
+    ) -> Pipeline:
+        """A pipeline whose stages are declared by `@pipeline.stage()`; `queue` and `priority` are its stages' too.
+
+        `only_from_code` and `start_at` are those of `job`: reruns are refused too.
+        """
+        policy = Policy(only_from_code=only_from_code, start_at=start_at)
+        pipeline = Pipeline(self, name, queue=queue, priority=priority, policy=policy)
         self.jobs.add(pipeline)
         return pipeline
 
@@ -293,7 +314,7 @@ class Holdfast(Looking, Upkeep):
 
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
-        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by)))
+        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
 
     def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Removed:
         """Delete a run that has ended with its stages, segments and children, their artifacts and events; how much.

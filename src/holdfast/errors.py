@@ -42,6 +42,16 @@ class UnknownJob(HoldfastError):
     code = "unknown_job"
 
 
+class OnlyFromCode(HoldfastError):
+    """Only the application's own code starts runs of this job; `start_at` is the address of its page, if any."""
+
+    code = "only_from_code"
+
+    def __init__(self, message: str, *, start_at: str | None = None) -> None:
+        super().__init__(message)
+        self.start_at = start_at
+
+
 class InvalidArguments(HoldfastError):
     """The arguments do not fit the job's signature."""
 

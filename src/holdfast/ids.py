@@ -21,6 +21,7 @@ LENGTH = 26
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1000
 
 
 class Ids:
@@ -38,8 +39,8 @@ class Ids:
         self._random = random.Random(self._seed)  # without a seed: from the operating system's
         self._last = 0
 
-    def new(self, now: datetime) -> str:
-        """A new id, later in order than every id this object made before."""
+    def new(self, now: datetime, *, after: str | None = None) -> str:
+        """A new id, later in order than `after` and every id that this object made before."""
         milliseconds = int((now - _EPOCH).total_seconds() * 1000)
         with self._lock:
             if milliseconds > self._last >> 80:
@@ -47,8 +48,12 @@ class Ids:
                 self._last = milliseconds << 80 | self._random.getrandbits(79)
             else:
                 self._last += 1
-            value = self._last
-        return "".join(_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10))
+            made = _text(self._last)
+            if after is not None and made <= after and (least := _number(after)):
+                # Not the very next one: other processes may come after the same id at the same time.
+                self._last = least + 1 + self._random.getrandbits(40)
+                made = _text(self._last)
+        return made
 
     @staticmethod
     def since(at: datetime) -> str:
@@ -59,15 +64,8 @@ class Ids:
     @staticmethod
     def made_at(given: str) -> datetime | None:
         """When an id was made; None for what is none."""
-        value = 0
-        for character in given[:10]:
-            if (digit := _ALPHABET.find(character)) < 0:
-                return None
-            value = value << 5 | digit
-        try:
-            return _EPOCH + timedelta(milliseconds=value) if len(given) == LENGTH else None
-        except OverflowError:
-            return None
+        number = _number(given)
+        return _EPOCH + timedelta(milliseconds=number >> 80) if number else None
 
     def fraction(self) -> float:
         """A number between 0 and 1, for jitter."""
@@ -94,3 +92,17 @@ class Ids:
         with self._lock:
             drawn = secrets.token_bytes(32) if self._seed is None else self._random.randbytes(32)
         return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
+
+
+def _text(number: int) -> str:
+    return "".join(_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10))
+
+
+def _number(given: str) -> int:
+    """What an id counts; 0 for what is none, or is of a time beyond all calendars."""
+    value = 0
+    for character in given:
+        if (digit := _ALPHABET.find(character)) < 0:
+            return 0
+        value = value << 5 | digit
+    return value if len(given) == LENGTH and value < _LATEST << 80 else 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast import builds, codec, events, filters, news, operations, outcomes, reruns, runs, steps
 from holdfast.errors import InvalidArguments, InvalidPolicy, Unreadable
 from holdfast.events import Event
+from holdfast.policies import Policy
 from holdfast.runs import Snapshot
 from holdfast.store.store import Store
 from holdfast.store.transaction import Row, Transaction
@@ -67,21 +68,26 @@ def again(
     by: str | None = None,
     idempotency_key: str | None = None,
     bulk: str | None = None,
+    allowed: Callable[[str, Policy], None],
 ) -> str:
-    """Submit a new run with the job, arguments and options of this one; a build is built anew."""
-    new = _again(tx, run_id, idempotency_key=idempotency_key)
+    """Submit a new run with the job, arguments and options of this one; a build is built anew.
+
+    `allowed` raises if no one but the application may start runs of that job with that policy.
+    """
+    new = _again(tx, run_id, idempotency_key=idempotency_key, allowed=allowed)
     operations.record(tx, by, "again", run_id=run_id, run=new, bulk=bulk)
     return new
 
 
-def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None) -> str:
+def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed: Callable[[str, Policy], None]) -> str:
     old = runs.get(tx, run_id)
     if old.unreadable is not None:
         raise Unreadable(f"run {run_id} can't be run again: {old.unreadable}")
     if old.kind == "build":
-        return builds.rebuild(tx, run_id)
+        return builds.rebuild(tx, run_id, allowed=allowed)
     if old.kind == "pipeline":
-        return reruns.rerun(tx, run_id, idempotency_key=idempotency_key)
+        return reruns.rerun(tx, run_id, idempotency_key=idempotency_key, allowed=allowed)
+    allowed(old.job, old.policy)
     if old.kind in ("stage", "segment"):
         raise InvalidPolicy(
             f"run {run_id} is part of a pipeline; do that again from its stage: "
@@ -90,7 +96,7 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None) -> str:
     row = tx.one("get_run", id=run_id)
     assert row is not None
     new = Submission(
-        run_id=tx.ids.new(tx.now),
+        run_id=tx.new_id(),
         job=old.job,
         queue=old.queue,
         priority=old.priority,
@@ -100,9 +106,8 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None) -> str:
         tags=row["tags"],
         idempotency_key=idempotency_key,
         again_of=old.id,
-        needed=old.needed,
     )
-    answer = runs.submit(tx, [new])[0]
+    answer = runs.submit(tx, [runs.waiting_like(tx, new, run_id)])[0]
     if not isinstance(answer, str):
         raise answer
     return answer

@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
-from holdfast import codec, spelling
+from holdfast import codec, spelling, telemetry
 from holdfast.arguments import Arguments
 from holdfast.context import Context
-from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, NotGuarded, UnknownJob
+from holdfast.errors import InvalidArguments, InvalidPolicy, JobExists, NotGuarded, OnlyFromCode, UnknownJob
 from holdfast.options import (
     MAX_NAME,
     KeySpec,
@@ -28,8 +29,9 @@ from holdfast.options import (
     needs,
     rated,
 )
+from holdfast.policies import OUTSIDE, Policy
 from holdfast.redaction import is_ours
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft, Submission
 from holdfast.uniques import Unique
 from holdfast.wishes import Wish
 
@@ -136,7 +138,7 @@ class Job(Generic[P, R]):
         idempotency_key  the same key gives the same run back
         unique           "queued" gives back the run of the same key (or arguments) that waits or is ready; "active"
                          also one that runs
-        **policy         any field of Policy
+        **policy         any field of Policy but only_from_code and start_at
         """
         if key is not None:
             check_key(key, self.arguments.names, self.name)
@@ -156,7 +158,8 @@ class Job(Generic[P, R]):
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if policy:
-            changes["policy"] = self.options.policy.override(**checked_policy(policy, of="a submission", also=given))
+            checked = checked_policy(policy, of="a submission", also=given, unfit=OUTSIDE)
+            changes["policy"] = self.options.policy.override(**checked)
         other = object.__new__(type(self))
         other.__dict__ = self.__dict__ | {"options": replace(self.options, **changes)}
         return other
@@ -197,14 +200,19 @@ class Job(Generic[P, R]):
         *,
         now: datetime,
     ) -> Submission:
-        """A checked submission; nothing has been written yet."""
+        """A checked submission with this id; nothing has been written yet."""
+        ids = chain([run_id], iter(lambda: self.hf.ids.new(now), None))
+        return self.draft(options, args, kwargs, now=now)(lambda: next(ids), None)
+
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
+        """A checked submission that lacks its id and its time; the transaction that writes it gives it both."""
         text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
         try:
             due_at = now + options.delay if options.delay is not None else options.due_at
         except OverflowError:
             raise InvalidPolicy(f"a delay of {options.delay} ends beyond all calendars") from None
-        return Submission(
-            run_id=run_id,
+        return partial(
+            _submission,
             job=self.name,
             queue=options.queue,
             priority=options.priority,
@@ -218,10 +226,15 @@ class Job(Generic[P, R]):
             after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
             wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
             needed=tuple(options.after),
+            trace=telemetry.current(),
         )
 
     def __repr__(self) -> str:
         return f"<Job {self.name}>"
+
+
+def _submission(new_id: Callable[[], str], created_at: datetime | None, **given: Any) -> Submission:
+    return Submission(run_id=new_id(), created_at=created_at, **given)
 
 
 class Registry:
@@ -250,6 +263,23 @@ class Registry:
 
     def get(self, name: str) -> Job[..., Any] | None:
         return self._own[name]() if name in self._own else self._jobs.get(name)
+
+    def refusal(self, name: str, stored: Policy | None = None) -> OnlyFromCode | None:
+        """Why no one but the application's own code may start runs of this job; None if anyone may.
+
+        What is declared here decides. A job that is not declared here is judged by `stored`, the policy of its run.
+        """
+        job = self.get(name)
+        policy = stored if job is None else job.options.policy
+        if policy is None or not policy.only_from_code:
+            return None
+        where = "" if policy.start_at is None else f"; start one at {policy.start_at}"
+        return OnlyFromCode(f"only the application itself starts runs of {name}{where}", start_at=policy.start_at)
+
+    def require_open(self, name: str, stored: Policy | None = None) -> None:
+        """Raise OnlyFromCode unless anyone may start runs of this job."""
+        if (refusal := self.refusal(name, stored)) is not None:
+            raise refusal
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._jobs))

@@ -20,7 +20,7 @@ from holdfast import codec, events, holds, places, policies, rates, ready, waits
 from holdfast.errors import LeaseLost
 from holdfast.events import Event
 from holdfast.policies import Policy
-from holdfast.ready import Position
+from holdfast.ready import Position, Taken
 from holdfast.store.transaction import Row, Transaction
 from holdfast.submissions import needed_of, tags_of
 from holdfast.tickets import Ticket
@@ -112,6 +112,7 @@ def claim(
         return []
     unknown = [one.ticket.run_id for one in taken if one.submitted is None]
     submitted = {row["id"]: row for row in tx.all("get_submissions", ids=unknown)} if unknown else {}
+    taken = _rightful(tx, taken, submitted, pause=lease_for)
     claims = [
         _start(
             one.ticket,
@@ -229,6 +230,26 @@ def expiry(now: datetime, deadline_at: datetime | None, *, lease_for: timedelta,
     return min(now + lease_for, deadline_at + kill_grace + lease_for / 3)
 
 
+def _rightful(tx: Transaction, taken: list[Taken], submitted: Mapping[str, Row], *, pause: timedelta) -> list[Taken]:
+    """Those that were ready with the key and the key limit of their runs: the database refuses any other lease.
+
+    One that someone changed by hand must not keep the others from starting: it waits for its turn.
+    """
+    owns = {one.ticket.run_id: one.submitted or submitted[one.ticket.run_id] for one in taken}
+    strange = [
+        one.ticket.changed(key=own["own_key"], key_limit=own["own_key_limit"], number=1)
+        for one, own in ((one, owns[one.ticket.run_id]) for one in taken)
+        if own["own_key"] != one.ticket.key
+        or own["own_key_limit"] != one.ticket.key_limit
+        or not 1 <= one.ticket.number <= one.ticket.key_limit
+    ]
+    if not strange:
+        return taken
+    _conflict(tx, strange, pause=pause, because="its row in ready had another key")
+    waiting = {ticket.run_id for ticket in strange}
+    return [one for one in taken if one.ticket.run_id not in waiting]
+
+
 def _start(
     ticket: Ticket, submitted: Row, *, holder: str, now: datetime, lease_for: timedelta, kill_grace: timedelta
 ) -> Claim:
@@ -304,7 +325,13 @@ def _wait_again(
     rows = [{"key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
     keyed = {(row["key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
     late = [one for one in tickets if one.run_id in placed and (one.key, one.number) not in keyed]
-    tickets = [one for one in tickets if one not in late]
+    because = "another lease already holds its key"
+    _conflict(tx, [one for one in tickets if one not in late], pause=pause, because=because)
+    return late
+
+
+def _conflict(tx: Transaction, tickets: Sequence[Ticket], *, pause: timedelta, because: str) -> None:
+    """Let these runs wait for their turn once more, and record why."""
     events.record(
         tx,
         [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets],
@@ -312,6 +339,4 @@ def _wait_again(
     for _ in tickets:
         tx.count("claim_conflict")
     holds.open_those_of(tx, tickets)
-    because = "a lease on its key stands against its turn"
     waits.put(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])
-    return late

@@ -30,11 +30,11 @@ from holdfast.errors import InvalidArguments, InvalidPolicy
 from holdfast.jobs import Decorator, Isolation, Job
 from holdfast.options import Options, as_duration, check_name, checked_policy
 from holdfast.plans import Plan
-from holdfast.policies import Policy
+from holdfast.policies import OUTSIDE, Policy
 from holdfast.retries import Retry
 from holdfast.spelling import did_you_mean
 from holdfast.stage_jobs import Collector, StageJob, concluded
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
@@ -45,6 +45,7 @@ After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
 
 ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
 """What a stage can say beside its policy."""
+_UNFIT = ("key_limit", "key_order", *OUTSIDE)
 
 
 class Pipeline(Job[..., Any]):
@@ -52,11 +53,11 @@ class Pipeline(Job[..., Any]):
 
     fills = True
 
-    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int) -> None:
+    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
         check_name(name, what="a pipeline's name")
-        options = Options(queue="default" if queue is None else queue, priority=priority)
+        options = Options(queue="default" if queue is None else queue, priority=priority, policy=policy)
         super().__init__(hf, concluded, name=name, options=options, isolation="thread")
-        self._queue_given = queue is not None
+        self._queue_given, self._policy = queue is not None, policy
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
         self.arguments = Arguments(_signed({}, Any), job=name, noun="pipeline")
@@ -103,7 +104,7 @@ class Pipeline(Job[..., Any]):
         options = Options(
             queue=queue or self.options.queue,
             priority=self.options.priority if priority is None else priority,
-            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=("key_limit", "key_order"))),
+            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=_UNFIT)),
         )
 
         def register(fn: Callable[..., Any]) -> Job[..., Any]:
@@ -126,21 +127,21 @@ class Pipeline(Job[..., Any]):
 
         return Decorator(register)
 
-    def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
-    ) -> Submission:
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         if not self.stages:
             raise InvalidPolicy(f"pipeline {self.name} has no stage")
         if options.key is not None:
             raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
-        if options.policy != Policy():
+        if options.policy != self._policy:
             raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
         self._check(args, kwargs)
-        roots = super().submission(run_id, options, args, kwargs, now=now)
+        roots = super().draft(options, args, kwargs, now=now)(str, None)
         plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
         queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
-        own = replace(roots, queue=queue, policy=Policy(), due_at=None, after={}, wishes={}, needed=())
-        return plans.submission(plan, own, new_id=lambda: self.hf.ids.new(now), roots=roots)
+        own = replace(roots, queue=queue, due_at=None, after={}, wishes={}, needed=())
+        return lambda new_id, created_at: plans.submission(
+            plan, replace(own, run_id=new_id(), created_at=created_at), new_id=new_id, roots=roots
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise InvalidPolicy(f"pipeline {self.name} can't be called as a function; submit it, or call its stages")

@@ -130,6 +130,12 @@ def submission(
     )
 
 
+def renumbered(submission_: Submission, *, new_id: Callable[[], str]) -> Submission:
+    """The same submission with another id; a pipeline's with other ids for its stages, too."""
+    own = replace(submission_, run_id=new_id())
+    return submission(load(own.args), own, new_id=new_id, roots=own.family[0]) if own.family else own
+
+
 def segment(
     plan: Plan, stage: Stage, *, run_id: str, name: str, value: Any, after: Mapping[str, int], trace: str | None
 ) -> Submission:

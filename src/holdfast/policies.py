@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -33,6 +34,9 @@ class Policy:
     audit          kept for ever: no retention removes the run
     rate           at most so many starts in any window of a period: 10/min, 1/s, 100/30s
     rate_name      what the rate is counted for: the job, or what `rate_key` makes of the arguments
+    only_from_code only the application's own code starts runs: `job.submit`; submitting by API or command line, and
+                   running again, are refused
+    start_at       the address of the application's page where a person starts one instead
     """
 
     max_attempts: int = 1
@@ -46,6 +50,8 @@ class Policy:
     audit: bool = False
     rate: str | None = None
     rate_name: str | None = None
+    only_from_code: bool = False
+    start_at: str | None = None
     retry: Retry = Retry()
 
     def __post_init__(self) -> None:
@@ -62,6 +68,12 @@ class Policy:
             raise InvalidPolicy("max_takeovers can't be negative")
         if self.rate is not None:
             periods.rate(self.rate)
+        if not isinstance(self.only_from_code, bool):
+            raise InvalidPolicy("only_from_code is True or False")
+        if self.start_at is not None and not self.only_from_code:
+            raise InvalidPolicy("start_at says where runs are started instead: it needs only_from_code=True")
+        if self.start_at is not None and not _is_address(self.start_at):
+            raise InvalidPolicy("start_at is the address of a page: a path like /documents, or an http(s) URL")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
@@ -84,12 +96,21 @@ class Policy:
         return _to_json(self)
 
 
+OUTSIDE = ("only_from_code", "start_at")
+"""What is said of a job as a whole, never of one submission or stage."""
+_ADDRESS = re.compile(r"(/(?!/)|https?://[^/\s])[!-~]{0,299}")
+
 _CHOICES = {
     "on_timeout": ("end", "retry"),
     "on_crash": ("requeue", "retry", "fail"),
     "on_shutdown": ("hand_back", "fail"),
     "key_order": ("due", "strict"),
 }
+
+
+def _is_address(text: object) -> bool:
+    return isinstance(text, str) and _ADDRESS.fullmatch(text) is not None
+
 
 UNREADABLE = Policy(on_crash="fail", on_shutdown="fail")
 """In place of a stored policy that can't be decoded: the run has one attempt, and no other worker starts it again."""

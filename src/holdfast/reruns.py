@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
 from holdfast import plans, results, runs, stages
 from holdfast.errors import HoldfastError, InvalidArguments, StageNotDone
 from holdfast.plans import Plan, Stage
+from holdfast.policies import Policy
 from holdfast.store.transaction import Transaction
 from holdfast.submissions import Submission
 
 
 def rerun(
-    tx: Transaction, pipeline_id: str, *, from_stage: str | None = None, idempotency_key: str | None = None
+    tx: Transaction,
+    pipeline_id: str,
+    *,
+    from_stage: str | None = None,
+    idempotency_key: str | None = None,
+    allowed: Callable[[str, Policy], None],
 ) -> str:
-    """A new pipeline run that repeats this one; with `from_stage` it uses the runs of the stages before that again."""
+    """A new pipeline run that repeats this one; with `from_stage` it uses the runs of the stages before that again.
+
+    `allowed` raises if no one but the application may start runs of that pipeline.
+    """
     plan, old = stages.plan_of(tx, pipeline_id), runs.get(tx, pipeline_id)
+    allowed(old.job, old.policy)
     renew = None if from_stage is None else _from(tx, plan, from_stage)
     new = Submission(
-        run_id=tx.ids.new(tx.now),
+        run_id=tx.new_id(),
         job=old.job,
         queue=old.queue,
         priority=old.priority,
@@ -29,9 +39,9 @@ def rerun(
         idempotency_key=idempotency_key,
         again_of=old.id,
     )
-    # What it waited for was given to its first stages; a new run does not wait, but may ask what came of that.
-    roots = replace(new, needed=runs.get(tx, plan.stages[0].run_id).needed)
-    again = plans.submission(plan, new, new_id=lambda: tx.ids.new(tx.now), renew=renew, roots=roots)
+    # What it waited for was given to its first stages.
+    roots = runs.waiting_like(tx, new, plan.stages[0].run_id)
+    again = plans.submission(plan, new, new_id=tx.new_id, renew=renew, roots=roots)
     [answer] = runs.submit(tx, [again])
     if isinstance(answer, HoldfastError):
         raise answer

@@ -21,7 +21,7 @@ from holdfast.outcomes import Ending
 from holdfast.policies import Policy
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Row, Transaction
-from holdfast.submissions import Submission, arguments_of, asks, needed_of, settled, stored, tags_of
+from holdfast.submissions import Submission, arguments_of, asks, depended_on, needed_of, settled, stored, tags_of
 from holdfast.waits import Wait
 from holdfast.wishes import Found, Making, Wish, settle
 
@@ -82,7 +82,7 @@ def submit(
     plain = not any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions)
     queues = {s.queue for s in submissions}
     if first and plain and tx.owned and not seats.expected(tx, queues):
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=0)
+        tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=0)
         place(tx, submissions, bounded={})
         operations.submitted(tx, submissions)
         return [s.run_id for s in submissions]
@@ -101,7 +101,7 @@ def submit(
     found, new = _settle(tx, accepted, first=first)
     builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}
     accepted = [settled(s, found) for s in accepted if s.build is None]
-    rows = [stored(s, tx.now) for s in sorted(accepted, key=lambda s: s.run_id)]
+    rows = [stored(s, tx.created_at) for s in sorted(accepted, key=lambda s: s.run_id)]
     counted = int(admission.counted)
     inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=counted)} if rows else set()
     if not new <= inserted:
@@ -109,7 +109,7 @@ def submit(
         raise Conflict("a run that needs builds has just been submitted by someone else")
     family = [member for s in accepted if s.run_id in inserted for member in s.family]
     if family:
-        tx.put("insert_runs", rows=[stored(s, tx.now) for s in family], counted=1)
+        tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in family], counted=1)
     placed = [*family, *(s for s in accepted if s.run_id in inserted)]
     place(tx, placed, bounded=None if family else admission.bounded)
     made = {found[s.build].run_id for s in submissions if s.build in found}
@@ -195,6 +195,22 @@ def get(tx: Transaction, run_id: str) -> Snapshot:
     raise AssertionError
 
 
+def waiting_like(tx: Transaction, submission: Submission, run_id: str) -> Submission:
+    """The submission with what this run depends on: the same builds, and its runs, which it waits for if they go on."""
+    row = tx.one("get_dependencies", id=run_id)
+    assert row is not None
+    needed = dict(depended_on(row["needed"], row["dependencies"]))
+    ids = [one for one in needed if isinstance(one, str)]
+    open_ids = {row["id"] for row in tx.all("find_runs", ids=ids)} if ids else set()
+    open_ids -= {row["run_id"] for row in tx.all("find_outcomes", ids=ids)} if ids else set()
+    return replace(
+        submission,
+        needed=tuple(needed),
+        after={one: must for one, must in needed.items() if isinstance(one, str) and one in open_ids},
+        wishes={one: must for one, must in needed.items() if isinstance(one, Wish)},
+    )
+
+
 def over(tx: Transaction, run_ids: Sequence[str]) -> set[str]:
     """Of these runs, those that have ended or do not exist."""
     return set(run_ids) - {row["id"] for row in tx.all("find_open", ids=list(run_ids))}
@@ -264,13 +280,15 @@ def make(tx: Transaction, makings: Sequence[Making], *, traces: Mapping[Wish, st
         )
         for making in makings
     ]
-    tx.put("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)
+    tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=1)
     place(tx, submissions)
 
 
 def add(tx: Transaction, submissions: Sequence[Submission]) -> list[str]:
     """Submit segments of one stage, each the only one at its place; the ids of all of them, be they new or not."""
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.now) for s in submissions], counted=1)}
+    inserted = {
+        row["id"] for row in tx.all("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=1)
+    }
     place(tx, [s for s in submissions if s.run_id in inserted])
     there = [s for s in submissions if s.run_id not in inserted]
     if there:

@@ -92,7 +92,7 @@ def take(
 ) -> list[Slot]:
     """Write down what was decided, and submit the runs of the slots that are claimed; those that no one had before."""
     wanted = {
-        one.slot_at: (one, tx.ids.new(tx.now) if one.state == "claimed" else None)
+        one.slot_at: (one, tx.new_id() if one.state == "claimed" else None)
         for one in sorted(decisions, key=lambda one: one.slot_at)
     }
     rows = [

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidPolicy
 from holdfast.jobs import Isolation, Job, isolation_of
 from holdfast.options import Options
 from holdfast.plans import Split, Stage
-from holdfast.submissions import Submission
+from holdfast.submissions import Draft
 
 if TYPE_CHECKING:
     from holdfast.pipelines import Pipeline
@@ -104,9 +104,7 @@ class StageJob(Job[..., Any]):
             split=split,
         )
 
-    def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
-    ) -> Submission:
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         raise InvalidPolicy(f"{self.name} is a stage: submit its pipeline, {self.pipeline.name}")
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
@@ -177,9 +175,7 @@ class Collector(Job[..., Any]):
     def name_of(stage: StageJob) -> str:
         return f"{stage.name}[]"
 
-    def submission(
-        self, run_id: str, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime
-    ) -> Submission:
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         raise InvalidPolicy(f"{self.name} is part of a pipeline and can't be submitted alone")
 
     def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from holdfast import codec, telemetry
 from holdfast.errors import Unreadable
@@ -23,6 +24,8 @@ class Submission:
     """
 
     run_id: str
+    created_at: datetime | None = None
+    """When its run was created, where an earlier transaction has said so."""
     job: str
     queue: str
     priority: int
@@ -48,6 +51,8 @@ class Submission:
     """Where whoever submits it stands in a trace."""
     by: str | None = None
     """Who asks for it, where that is written down."""
+    dependencies: str | None = None
+    """How it depends on each of `needed`, once builds have given way to the runs that make them."""
     family: tuple[Submission, ...] = ()
     """Runs that come with it and may need each other; they are submitted if it is."""
 
@@ -75,6 +80,10 @@ class Submission:
         )
 
 
+Draft: TypeAlias = Callable[[Callable[[], str], datetime | None], Submission]
+"""Makes a submission, of what gives new ids and the time at which its run is created."""
+
+
 def stored(submission: Submission, now: datetime) -> Row:
     """The run as it is stored."""
     return {
@@ -93,9 +102,11 @@ def stored(submission: Submission, now: datetime) -> Row:
         "stage": submission.stage,
         "segment": submission.segment,
         "needed": _needed(submission),
+        "dependencies": submission.dependencies or _dependencies(submission),
+        "key_limit": submission.policy.key_limit,
         "audit": int(submission.policy.audit),
         "trace": submission.trace,
-        "created_at": now,
+        "created_at": submission.created_at or now,
     }
 
 
@@ -111,6 +122,7 @@ def settled(submission: Submission, found: Mapping[Wish, Found]) -> Submission:
         submission,
         after=after,
         wishes={wish: must for wish, must in submission.wishes.items() if wish not in found},
+        dependencies=_dependencies(submission),
         needed=tuple(
             found[needed].run_id if isinstance(needed, Wish) and needed in found else needed
             for needed in submission.needed
@@ -153,7 +165,38 @@ def needed_of(text: str | None) -> tuple[str | None, ...]:
     return tuple(found)
 
 
+def depended_on(needed: str | None, dependencies: str | None) -> Iterator[tuple[str | Wish, bool]]:
+    """What a stored run needs, in order, and whether each must succeed; a build as a wish for it. Or Unreadable."""
+    ids = needed_of(needed)
+    try:
+        told = [0] * len(ids) if dependencies is None else codec.load(dependencies)
+        for one, how in zip(ids, told, strict=True):
+            if isinstance(how, dict):
+                yield Wish.of(how), bool(how["must_succeed"])
+            elif one is not None:
+                yield one, bool(how)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreadable(f"not what a run depends on: {error!r}") from None
+
+
 def _needed(submission: Submission) -> str | None:
     """All that the run needs, as it was given; a build that is yet to be found leaves its place empty."""
     needed = submission.needed or tuple(submission.after)
     return codec.compact([one if isinstance(one, str) else None for one in needed]) if needed else None
+
+
+def _dependencies(submission: Submission) -> str | None:
+    """How the run depends on what it needs, in the same order: whether a run must succeed, and a build in full.
+
+    `again` makes a submission of it that waits as this one does.
+    """
+    if not submission.needed:
+        return None
+    return codec.compact([_dependency(submission, one) for one in submission.needed])
+
+
+def _dependency(submission: Submission, needed: str | Wish) -> int | dict[str, object]:
+    if isinstance(needed, str):
+        return int(submission.after.get(needed, False))
+    identity = {"job": needed.job, "scope": needed.scope, "fingerprint": needed.fingerprint}
+    return {**identity, "must_succeed": int(submission.wishes[needed]), "submission": needed.to_json()}

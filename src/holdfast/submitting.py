@@ -13,7 +13,8 @@ from holdfast.errors import HoldfastError, InvalidArguments, InvalidPolicy, Queu
 from holdfast.gather import Gather
 from holdfast.jobs import Job, refuse_import
 from holdfast.options import Options
-from holdfast.submissions import Submission
+from holdfast.store.transaction import Transaction
+from holdfast.submissions import Draft, Submission
 from holdfast.threads import Threads
 
 if TYPE_CHECKING:
@@ -26,12 +27,33 @@ PATIENCE = timedelta(milliseconds=200)
 OWN_PATIENCE = timedelta(seconds=2)
 
 
+class Ask:
+    """One submission on its way to the database.
+
+    The first transaction that tries to write it makes its id and its time, so that runs are in the order in which they
+    are written. If no one knows whether that transaction was committed, the next one keeps both: one id is one run.
+    """
+
+    def __init__(self, draft: Draft, *, by: str | None = None) -> None:
+        self._draft, self._by = draft, by
+        self._made: Submission | None = None
+        self.sent = False
+        """Whether it may have been written."""
+
+    def within(self, tx: Transaction) -> Submission:
+        """The submission, for this transaction to write."""
+        if self._made is None or not self.sent:
+            made = self._draft(tx.new_id, tx.created_at)
+            self._made = made if self._by is None else replace(made, by=self._by)
+        return self._made
+
+
 class Submitter:
     """What one Holdfast submits. Everything here gives ids; the engine makes handles of them."""
 
     def __init__(self, hf: Holdfast) -> None:
         self._hf = hf
-        self._gather: Gather[tuple[Submission, bool], str] = Gather(self._submit_batch)
+        self._gather: Gather[Ask, str] = Gather(self._submit_batch)
         self._threads = Threads("holdfast-submit", limit=4)
 
     def submit(
@@ -43,13 +65,10 @@ class Submitter:
         *,
         by: str | None = None,
     ) -> str:
-        submission = self._submission(job, options, args, kwargs)
-        if by is not None:
-            operations.check(by)
-            submission = replace(submission, by=by)
+        ask = self._ask(job, options, args, kwargs, by=by)
         if options.connection is not None:
-            return self._submit_joined(options.connection, [submission])[0]
-        return self._retrying(lambda first: self._submit_gathered(submission, first))
+            return self._submit_joined(options.connection, [ask])[0]
+        return self._retrying(lambda: self._submit_gathered(ask))
 
     async def asubmit(
         self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -57,31 +76,37 @@ class Submitter:
         refuse_import(f"submits {job.name}")
         if not self._hf.started:
             await self._threads.run(self._start, options)
-        submission = self._submission(job, options, args, kwargs)
+        ask = self._ask(job, options, args, kwargs)
         if options.connection is not None:
-            return (await self._asubmit_joined(options.connection, [submission]))[0]
-        return await self._asubmit_gathered(submission)
+            return (await self._asubmit_joined(options.connection, [ask]))[0]
+        return await self._asubmit_gathered(ask)
 
     def submit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         """All of them in one transaction, or none."""
-        submissions = self._submissions(job, options, many)
+        asks = self._asks(job, options, many)
         if options.connection is not None:
-            return self._submit_joined(options.connection, submissions)
-        return self._retrying(lambda first: self._submit_whole(submissions, first=first))
+            return self._submit_joined(options.connection, asks)
+        return self._retrying(lambda: self._submit_whole(asks))
 
     async def asubmit_many(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[str]:
         if options.connection is None:
             return await self._threads.run(self.submit_many, job, options, _listed(many))
-        submissions = await self._threads.run(self._submissions, job, options, _listed(many))
-        return await self._asubmit_joined(options.connection, submissions)
+        asks = await self._threads.run(self._asks, job, options, _listed(many))
+        return await self._asubmit_joined(options.connection, asks)
 
-    def _submission(
-        self, job: Job[..., Any], options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Submission:
+    def _ask(
+        self,
+        job: Job[..., Any],
+        options: Options,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        by: str | None = None,
+    ) -> Ask:
         refuse_import(f"submits {job.name}")
+        operations.check(by)
         self._start(options)
-        now = self._hf.clock.now()
-        return job.submission(self._hf.ids.new(now), options, args, kwargs, now=now)
+        return Ask(job.draft(options, args, kwargs, now=self._hf.clock.now()), by=by)
 
     def _start(self, options: Options) -> None:
         try:
@@ -91,33 +116,41 @@ class Submitter:
                 raise
             raise StoreBusy(f"{error}. Call hf.start() once before you open a transaction to join") from error
 
-    def _submissions(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Submission]:
+    def _asks(self, job: Job[..., Any], options: Options, many: Iterable[Mapping[str, Any]]) -> list[Ask]:
         if options.idempotency_key is not None:
             raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
-        return [self._submission(job, options, (), arguments) for arguments in _listed(many)]
+        return [self._ask(job, options, (), arguments) for arguments in _listed(many)]
 
-    def _submit_batch(self, batch: Sequence[tuple[Submission, bool]]) -> Sequence[str | Exception]:
-        submissions = [submission for submission, _ in batch]
-        first = all(first for _, first in batch)
+    def _submit_batch(self, asks: Sequence[Ask]) -> Sequence[str | Exception]:
         patience = PATIENCE if self._hf.store.dialect.locks_rows else None
-        store = self._hf.store
-        with store.reserved():
-            answers = store.do(
-                lambda tx: runs.submit(tx, submissions, first=first), patience=patience, own_patience=OWN_PATIENCE
-            )
+        with self._hf.store.reserved():
+            answers = self._write(asks, lambda tx: _submit(tx, asks), patience=patience)
         self._refused(answers)
         return answers
 
-    def _submit_whole(self, submissions: list[Submission], *, first: bool = False) -> list[str]:
+    def _submit_whole(self, asks: list[Ask]) -> list[str]:
         """All of them in one transaction of ours, or none."""
         try:
-            return self._hf.store.do(
-                lambda tx: _all_or_nothing(runs.submit(tx, submissions, first=first, whole=True)),
-                own_patience=OWN_PATIENCE,
-            )
+            return self._write(asks, lambda tx: _all_or_nothing(_submit(tx, asks, whole=True)))
         except QueueFull as error:
             self._refused([error])
             raise
+
+    def _write(self, asks: Sequence[Ask], verb: Callable[[Transaction], T], *, patience: timedelta | None = None) -> T:
+        committing = False
+
+        def noted(tx: Transaction) -> T:
+            nonlocal committing
+            committing = False
+            answer = verb(tx)
+            committing = True
+            return answer
+
+        try:
+            return self._hf.store.do(noted, patience=patience, own_patience=OWN_PATIENCE)
+        finally:
+            for ask in asks:
+                ask.sent = ask.sent or committing
 
     def _refused(self, answers: Sequence[object], *, joined: bool = False) -> None:
         """Count refusals. In a caller's transaction they are written later: it may hold the only lock there is."""
@@ -127,53 +160,56 @@ class Submitter:
         if refused and not joined:
             self._hf.counting.flush(self._hf.store)
 
-    def _submit_gathered(self, submission: Submission, first: bool) -> str:
+    def _submit_gathered(self, ask: Ask) -> str:
         """With whoever else submits now. One that meets a caller's open transaction waits for it alone."""
         try:
-            return self._gather.do((submission, first))
+            return self._gather.do(ask)
         except StoreBusy:
             if not self._hf.store.dialect.locks_rows:
                 raise
-            return self._submit_whole([submission])[0]
+            return self._submit_whole([ask])[0]
 
-    async def _asubmit_gathered(self, submission: Submission) -> str:
+    async def _asubmit_gathered(self, ask: Ask) -> str:
         """The same for async callers; the event loop goes on while a thread of ours commits."""
         try:
-            return await self._gather.ado((submission, True))
+            return await self._gather.ado(ask)
         except (StoreBusy, StoreUnavailable) as error:
             if isinstance(error, StoreBusy) and not self._hf.store.dialect.locks_rows:
                 raise
-            return await self._threads.run(self._retrying, lambda first: self._submit_gathered(submission, False))
+            return await self._threads.run(self._retrying, lambda: self._submit_gathered(ask))
 
-    def _submit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+    def _submit_joined(self, connection: Any, asks: list[Ask]) -> list[str]:
         try:
-            return joins.within(
-                self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
-            )
+            return joins.within(self._hf.store, connection, lambda tx: _all_or_nothing(_submit(tx, asks, whole=True)))
         except QueueFull as error:
             self._refused([error], joined=True)
             raise
 
-    async def _asubmit_joined(self, connection: Any, submissions: list[Submission]) -> list[str]:
+    async def _asubmit_joined(self, connection: Any, asks: list[Ask]) -> list[str]:
         try:
             return await joins.awithin(
-                self._hf.store, connection, lambda tx: _all_or_nothing(runs.submit(tx, submissions, whole=True))
+                self._hf.store, connection, lambda tx: _all_or_nothing(_submit(tx, asks, whole=True))
             )
         except QueueFull as error:
             self._refused([error], joined=True)
             raise
 
-    def _retrying(self, submit: Callable[[bool], T]) -> T:
+    def _retrying(self, submit: Callable[[], T]) -> T:
         """A connection that broke may have taken our commit's reply with it: the same ids again do no harm."""
         waited = threading.Event()
-        for number, pause in enumerate((0.05, 0.2, 1.0, 2.0, None)):
+        for pause in (0.05, 0.2, 1.0, 2.0, None):
             try:
-                return submit(number == 0)
+                return submit()
             except StoreUnavailable:
                 if pause is None:
                     raise
                 waited.wait(pause)
         raise AssertionError
+
+
+def _submit(tx: Transaction, asks: Sequence[Ask], *, whole: bool = False) -> list[str | HoldfastError]:
+    first = not any(ask.sent for ask in asks)
+    return runs.submit(tx, [ask.within(tx) for ask in asks], first=first, whole=whole)
 
 
 def _listed(many: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -133,7 +133,7 @@ def replace(tx: Transaction, makings: Sequence[Making]) -> list[Making]:
 
 
 def _insert(tx: Transaction, wishes: Sequence[Wish], make: Make, offered: Mapping[Wish, str]) -> dict[Wish, Found]:
-    ids = {wish: offered.get(wish) or tx.ids.new(tx.now) for wish in wishes}
+    ids = {wish: offered.get(wish) or tx.new_id() for wish in wishes}
     rows = [_row(wish) | {"run_id": ids[wish], "since_at": tx.now} for wish in wishes]
     inserted = {_identity(row) for row in tx.all("insert_builds", rows=rows)}
     return _made(tx, [Making(wish, ids[wish], None) for wish in wishes if _identity(_row(wish)) in inserted], make)
@@ -148,7 +148,7 @@ def _fetch(
     there = [(wish, rows[_identity(_row(wish))]) for wish in wishes if _identity(_row(wish)) in rows]
     kept = [(wish, row) for wish, row in there if _usable(row) or _cancelled_since(row, wished_at.get(wish))]
     found = {wish: Found(row["run_id"], row["state"] == "succeeded", _cancel(row)) for wish, row in kept}
-    again = [Making(wish, tx.ids.new(tx.now), row["run_id"]) for wish, row in there if wish not in found]
+    again = [Making(wish, tx.new_id(), row["run_id"]) for wish, row in there if wish not in found]
     made = _made(tx, replace(tx, again), make)
     cancels = {wish: _cancel(row) for wish, row in there}
     return found | {wish: Found(one.run_id, one.met, cancels[wish]) for wish, one in made.items()}

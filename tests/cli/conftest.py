@@ -61,6 +61,11 @@ def work(ctx: Context, started: str, until: str) -> str:
     return "worked"
 
 
+@hf.job(only_from_code=True, start_at="/documents")
+def process(document: str) -> str:
+    return document
+
+
 @hf.job()
 def log(text: str) -> None:
     import logging

@@ -9,6 +9,7 @@ from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell
 
 from holdfast import Holdfast, Snapshot
+from holdfast.testing import Manual
 
 
 def runs(shell: Shell) -> list[Snapshot]:
@@ -121,3 +122,18 @@ def test_an_argument_that_is_not_utf_8_is_refused(shell: Shell) -> None:
         2,
         "holdfast: usage: 'name=\\udcff' is not valid UTF-8 (see 'holdfast --help')\n",
     )
+
+
+@pytest.mark.contract("S4")
+def test_a_job_that_only_its_code_starts_is_refused_and_the_address_is_named(shell: Shell) -> None:
+    said = "holdfast: only_from_code: only the application itself starts runs of app.process; start one at /documents\n"
+    done = shell("submit", "app:hf", "process", "document=a")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
+        process = hf.job(name="app.process", only_from_code=True, start_at="/documents")(lambda document: document)
+        run = process.submit(document="a")
+        Manual(hf).run_all()
+    for target in ("app:hf", shell.environment["HOLDFAST_URL"]):
+        done = shell("runs", "again", target, run.id)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    assert [one.id for one in runs(shell)] == [run.id]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.conftest import Database
@@ -306,46 +306,74 @@ def test_retry_after_comes_from_how_fast_the_queue_drains(job: Any, manual: Manu
     assert refused.value.retry_after == timedelta(seconds=4)
 
 
+def submitters(url: str, count: int) -> Iterator[Callable[[], Run[Any] | None]]:
+    """Each as in a process of its own: submissions of one process share a transaction, and would not race."""
+    for _ in range(count):
+        hf = Holdfast(url)
+        job = hf.job(name="work", queue="q")(lambda: None)
+        hf.start()
+
+        def submit(job: Any = job) -> Run[Any] | None:
+            try:
+                return cast("Run[Any]", job.submit())
+            except QueueFull:
+                return None
+
+        yield submit
+
+
 @pytest.mark.contract("Q8")
-def test_threads_at_once_fill_a_queue_exactly(live: Holdfast, database: Database) -> None:
+def test_threads_at_once_fill_a_queue_exactly(live: Holdfast, url: str, database: Database) -> None:
     live.queue("q", max_queued=25)
-    job = live.job(name="work", queue="q")(lambda: None)
     live.start()
-
-    def submit(_: int) -> bool:
-        try:
-            job.submit()
-        except QueueFull:
-            return False
-        return True
-
-    with ThreadPoolExecutor(16) as pool:
-        accepted = sum(pool.map(submit, range(100)))
-
-    assert accepted == 25
+    asking = list(submitters(url, 8))
+    with ThreadPoolExecutor(8) as pool:
+        accepted = [run for run in pool.map(lambda number: asking[number % 8](), range(100)) if run]
+    assert len(accepted) == 25
     assert (database.count("runs"), database.count("ready"), seats(database)) == (25, 25, 25)
+
+    barrier = threading.Barrier(8)
+
+    def at_once(submit: Callable[[], Run[Any] | None]) -> Run[Any] | None:
+        barrier.wait(60)
+        return submit()
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            live.cancel(accepted.pop())  # one seat is free, and eight ask for it
+            accepted += [run for run in pool.map(at_once, asking) if run]
+            assert (len(accepted), seats(database)) == (25, 25)
 
 
 @pytest.mark.contract("Q8", "S3")
-def test_submitters_and_a_worker_together_never_exceed_the_bound(live: Holdfast, database: Database) -> None:
-    live.queue("q", max_queued=10)
-    job = live.job(name="work", queue="q")(lambda: None)
+def test_submitters_and_a_worker_together_never_exceed_the_bound(live: Holdfast, url: str, database: Database) -> None:
+    live.queue("q", max_queued=3)
+    live.job(name="work", queue="q")(lambda: threading.Event().wait(0.005))  # slower than those who submit
     live.start()
     runs: list[Run[Any]] = []
+    refused: list[None] = []
+    most: list[int] = []
 
-    def submit() -> None:
+    def ask(submit: Callable[[], Run[Any] | None]) -> None:
         while len(runs) < 200:
-            try:
-                runs.append(job.submit())
-            except QueueFull:
-                threading.Event().wait(0.005)
+            if (run := submit()) is not None:
+                runs.append(run)
+            else:
+                refused.append(None)
+            # Runs that have not ended, in one statement: what is committed at one moment.
+            [[under_way]] = database.all(
+                "select (select count(*) from holdfast_runs) - (select count(*) from holdfast_outcomes)"
+            )
+            most.append(under_way)
 
-    with Worker(live, queues=["q"], concurrency=4), ThreadPoolExecutor(4) as pool:
-        for future in [pool.submit(submit) for _ in range(4)]:
+    with Worker(live, queues=["q"], concurrency=1), ThreadPoolExecutor(6) as pool:
+        for future in [pool.submit(ask, submit) for submit in submitters(url, 6)]:
             future.result()
         for run in runs:
             run.result(timeout=60)
 
+    assert refused, "the queue was never full"
+    assert max(most) <= 3
     assert seats(database) == 0
     assert live.verify() == []
 

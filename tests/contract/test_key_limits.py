@@ -97,8 +97,7 @@ def test_priority_does_not_reorder_within_a_key(hf: Holdfast, manual: Manual) ->
 def test_the_database_refuses_one_more_lease_by_hand(
     hf: Holdfast, manual: Manual, database: Database, call: Any, number: int, key_limit: int, refused: str
 ) -> None:
-    for _ in range(4):
-        call.submit("t")
+    *_, another = [call.submit("t") for _ in range(4)]
     manual.orchestrate()
     claims = manual.worker().claim(limit=10)
     assert numbers(claims) == [1, 2, 3]
@@ -106,8 +105,9 @@ def test_the_database_refuses_one_more_lease_by_hand(
     with pytest.raises(database.errors, match=rf"(?i){refused}"):
         database.run(
             "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, "
-            f"holder, started_at, expires_at) select 'another', job, queue, rank, key, 1, 1, 0, {key_limit}, {number}, "
-            f"'by hand', started_at, expires_at from holdfast_leases where run_id = '{claims[0].lease.run_id}'"
+            f"holder, started_at, expires_at) select '{another.id}', job, queue, rank, key, 1, 1, 0, {key_limit}, "
+            f"{number}, 'by hand', started_at, expires_at from holdfast_leases "
+            f"where run_id = '{claims[0].lease.run_id}'"
         )
 
 

@@ -121,8 +121,8 @@ def test_the_database_refuses_a_second_lease_on_a_key_written_by_hand(
         )
     with pytest.raises(database.errors, match=r"(?i)unique|duplicate"):
         database.run(
-            "insert into holdfast_leases (run_id, job, queue, rank, attempt, tries, takeovers, holder, "
-            f"started_at, expires_at) select run_id, job, queue, rank, 9, 1, 0, 'by hand', "
+            "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
+            f"started_at, expires_at) select run_id, job, queue, rank, key, 9, 1, 0, 'by hand', "
             f"started_at, expires_at from holdfast_leases where run_id = '{claim.lease.run_id}'"
         )
 
@@ -134,20 +134,20 @@ def test_the_database_refuses_a_second_lease_on_a_key_written_by_hand(
 def test_a_claim_that_meets_a_lease_written_by_hand_starts_nothing_and_waits(
     hf: Holdfast, manual: Manual, database: Database, clock: FakeClock, process: Any
 ) -> None:
-    run = process.submit("a")
+    run, other = process.submit("a"), process.submit("a")
     database.run(
         "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-        "started_at, expires_at) select 'byhand', job, queue, 0, key, 1, 1, 0, 'by hand', "
-        "created_at, created_at from holdfast_runs"
+        "started_at, expires_at) select id, job, queue, 0, key, 1, 1, 0, 'by hand', "
+        f"created_at, created_at from holdfast_runs where id = '{other.id}'"
     )
 
     assert manual.worker().claim() == []
 
     assert run.refresh().snapshot.place == "waits"
     assert [event.kind for event in run.story()] == ["RUN_QUEUED", "CLAIM_CONFLICT"]
-    database.run("delete from holdfast_leases where run_id = 'byhand'")
+    database.run(f"delete from holdfast_leases where run_id = '{other.id}'")
     clock.advance(2 * hf.settings.lease)
-    assert manual.run_all() == 1
+    assert manual.run_all() == 2
     assert run.result(timeout=1) == "a"
 
 

@@ -288,10 +288,19 @@ def test_the_window_is_120_seconds_unless_the_job_or_the_submission_says_otherwi
 def test_the_window_counts_from_the_start_of_each_attempt_not_from_the_submission(
     hf: Holdfast, manual: Manual, clock: FakeClock
 ) -> None:
-    run = job(hf).submit()
-    clock.advance(timedelta(days=3))
-    [claim] = manual.worker().claim()
-    assert claim.lease.deadline_at == clock.now() + timedelta(seconds=120)
+    run = job(hf, max_attempts=3, on_crash="requeue").submit()
+    for attempt, end in enumerate(
+        (TryLater("not yet", timedelta(seconds=60)), None, HandBack("shutdown"), None), start=1
+    ):
+        clock.advance(timedelta(days=3))
+        manual.orchestrate()
+        worker = manual.worker(f"of attempt {attempt}")
+        [claim] = worker.claim()
+        assert (claim.lease.attempt, claim.lease.deadline_at) == (attempt, clock.now() + timedelta(seconds=120))
+        assert run.refresh().snapshot.deadline_at == clock.now() + timedelta(seconds=120)
+        clock.advance(100)  # of its window, of which the next attempt must not feel anything
+        if end is not None:
+            worker.finish(claim, end)
     assert run.refresh().state == "running"
 
 

@@ -54,7 +54,7 @@ CLASSES: dict[str, type] = DOORS | {
 INSIDE = {
     "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start dossier "
     "recorded",
-    "Job": "submission filled fills decode_arguments encode_result",
+    "Job": "submission draft filled fills decode_arguments encode_result",
     "Artifact": "at",
     "RunFilter": "plain fits tag_pattern paths",
 }

@@ -14,7 +14,8 @@ FILL: list[tuple[int, int, str]] = [
         301_200,
         "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, "
         "created_at) "
-        "select {id}, 'work', 'default', 0, null, '[]', '{policy}', '[]', "
+        "select {id}, 'work', 'default', 0, case when {n} between 200201 and 201200 then 'l' || {n} end, "
+        "'[]', '{policy}', '[]', "
         "case when {n} <= 1000 then 'i' || {n} end, null, {now}",
     ),
     (

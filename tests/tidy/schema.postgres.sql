@@ -69,6 +69,22 @@ column holdfast_builds.since_at timestamp with time zone not null
 constraint holdfast_builds_pkey PRIMARY KEY (job, scope, fingerprint)
 CREATE INDEX holdfast_ix_builds_run ON public.holdfast_builds USING btree (run_id)
 CREATE UNIQUE INDEX holdfast_builds_pkey ON public.holdfast_builds USING btree (job, scope, fingerprint)
+CREATE OR REPLACE FUNCTION public.holdfast_check_leases()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    -- A subquery for each lease: whatever the planner knows of the tables, it reads runs by their primary key.
+    if exists (
+        select from started as l
+        where not coalesce((select r.key is not distinct from l.key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
+    ) then
+        raise exception 'a lease has the key and the key limit of its run' using errcode = 'check_violation';
+    end if;
+    return null;
+end
+$function$
+
 column holdfast_counters.name text collate "C" not null
 column holdfast_counters.label text collate "C" not null
 column holdfast_counters.value bigint not null
@@ -144,6 +160,8 @@ constraint holdfast_leases_pkey PRIMARY KEY (run_id)
 CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key, number) WHERE (key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_leases_place ON public.holdfast_leases USING btree (queue, place) WHERE (place IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_leases_pkey ON public.holdfast_leases USING btree (run_id)
+CREATE TRIGGER holdfast_tr_leases_final BEFORE UPDATE OF run_id, key, key_limit, number ON public.holdfast_leases FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
+CREATE TRIGGER holdfast_tr_leases_key AFTER INSERT ON public.holdfast_leases REFERENCING NEW TABLE AS started FOR EACH STATEMENT EXECUTE FUNCTION holdfast_check_leases()
 CREATE OR REPLACE FUNCTION public.holdfast_leave_seats()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -229,6 +247,15 @@ constraint holdfast_ready_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_ready_age ON public.holdfast_ready USING btree (queue, run_id) WHERE (rank <> 0)
 CREATE INDEX holdfast_ix_ready_order ON public.holdfast_ready USING btree (queue, rank, run_id)
 CREATE UNIQUE INDEX holdfast_ready_pkey ON public.holdfast_ready USING btree (run_id)
+CREATE OR REPLACE FUNCTION public.holdfast_refuse_key_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    raise exception 'the id, the key and the key limit of a run, and those of its lease, never change' using errcode = 'check_violation';
+end
+$function$
+
 CREATE OR REPLACE FUNCTION public.holdfast_refuse_outcome_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -309,6 +336,8 @@ column holdfast_runs.segment text collate "C"
 column holdfast_runs.needed text
 column holdfast_runs.audit integer not null
 column holdfast_runs.trace text
+column holdfast_runs.dependencies text
+column holdfast_runs.key_limit integer not null
 constraint holdfast_runs_pkey PRIMARY KEY (id)
 CREATE INDEX holdfast_ix_runs_again ON public.holdfast_runs USING btree (again_of) WHERE (again_of IS NOT NULL)
 CREATE INDEX holdfast_ix_runs_job ON public.holdfast_runs USING btree (job, id)
@@ -317,6 +346,7 @@ CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
+CREATE TRIGGER holdfast_tr_runs_key BEFORE UPDATE OF id, key, key_limit ON public.holdfast_runs FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
 column holdfast_samples.minute_at timestamp with time zone not null
 column holdfast_samples.waiting bigint not null
 column holdfast_samples.running bigint not null

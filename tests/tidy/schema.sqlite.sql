@@ -131,6 +131,17 @@ CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) wher
 
 CREATE UNIQUE INDEX holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null;
 
+CREATE TRIGGER holdfast_tr_leases_final before update of run_id, key, key_limit, number on holdfast_leases
+begin
+    select raise(abort, 'the run, the key, the key limit and the number of a lease never change');
+end;
+
+CREATE TRIGGER holdfast_tr_leases_key before insert on holdfast_leases
+when not exists (select 1 from holdfast_runs as r where r.id = new.run_id and r.key is new.key and r.key_limit = new.key_limit)
+begin
+    select raise(abort, 'a lease has the key and the key limit of its run');
+end;
+
 CREATE TABLE holdfast_marks (
     name text not null,
     done_at text not null,
@@ -281,7 +292,7 @@ CREATE TABLE holdfast_runs (
     idempotency_key text,
     again_of text,
     created_at text not null
-, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text) without rowid;
+, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text, dependencies text, key_limit integer not null default 1) without rowid;
 
 CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
 
@@ -294,6 +305,11 @@ CREATE INDEX holdfast_ix_runs_needed on holdfast_runs (id) where needed is not n
 CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, segment) where parent_id is not null;
 
 CREATE INDEX holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline';
+
+CREATE TRIGGER holdfast_tr_runs_key before update of id, key, key_limit on holdfast_runs
+begin
+    select raise(abort, 'the id, the key and the key limit of a run never change');
+end;
 
 CREATE TABLE holdfast_samples (
     minute_at text not null,

@@ -20,7 +20,6 @@ CURRENCIES = {
     "dollars": "USD",
     "£": "GBP",
     "gbp": "GBP",
-    "pounds": "GBP",
     "chf": "CHF",
     "fr.": "CHF",
     "sfr.": "CHF",
@@ -34,7 +33,7 @@ _SCALED = rf"(?P<number>\d{{1,3}}(?:[.,]\d{{3}})*(?:[.,]\d{{1,2}})?)\s?{_SCALE}"
 SCALES = {"t": 1_000, "mio": 1_000_000, "million": 1_000_000, "b": 1_000_000_000, "m": 1_000_000_000}
 _SIGN = r"(?P<sign>[-–−]\s?)?"
 _BEFORE = r"(?P<before>US\$|[€$£]|(?<![A-Za-z])(?:EUR|USD|GBP|CHF|Fr\.|SFr\.)(?=[\s\d]))"
-_AFTER = r"(?P<after>[€$£]|(?:EUR|USD|GBP|CHF|Euros?|Franken|dollars|pounds)\b)"
+_AFTER = r"(?P<after>[€$£]|(?:EUR|USD|GBP|CHF|Euros?|Franken|dollars)\b)"
 _FREE = r"(?<![\w.,'’/])"
 
 MARKED = re.compile(
@@ -56,7 +55,7 @@ NAMES = (
         "net",
         words(
             r"zwischensumme",
-            r"\bnetto(?!\w*preis)",
+            r"\bnetto(?!\w*(?:preis|gewicht))",
             r"\bsub-?total",
             r"\bnet (?:total|amount)",
             r"total (?:exkl|excl)",
@@ -71,7 +70,7 @@ NAMES = (
             r"end(?:betrag|summe)",
             r"zu zahlen",
             r"zahlbetrag",
-            r"\btotal\b(?! (?:hours|days))",
+            r"\btotal\b",
             r"amount due",
             r"balance due",
             r"grand total",
@@ -85,13 +84,21 @@ NAMES = (
 )
 _TAXED = words(r"(?:inkl|incl)\w*\.?\s*(?:\d+ ?%\s*)?(?:mwst|ust|vat|tax)")
 TABLE_HEAD = words(
-    r"\b(?:betrag|amount|gesamtpreis|einzelpreis|preis|price|line total)\b.{0,20}$", r"\b(?:betrag|amount)\b"
+    r"\b(?:(?:gesamt|einzel)?preis|\w*betrag|summe|amount|price|total)\b"
+    r"(?: in)?\s*\(?(?:€|\$|£|EUR|USD|GBP|CHF)?\)?\s*$"
 )
+"""The head of a table whose last column has sums of money."""
+QUANTITY = words(
+    r"\b(?:quantity|qty|hours?|days?|weight|units?|pieces?|litres?|miles?)\b",
+    r"\b(?:anzahl|menge|stunden|tage|stück)\b|gewicht\b",
+    r"\b(?:kg|km|lbs?|hrs?|std)\b",
+)
+"""What a plain number is where the words before it say this: no money."""
 
 
 def find(text: str, hints: Hints) -> Iterator[Found]:
-    """The amounts of a page: those with a currency, and those that a label or a table's column shows to be money."""
-    for offset, line, in_table in _lines(text, hints):
+    """The amounts of a page: those with a currency, and those that a label or the head of a table shows to be money."""
+    for offset, line, in_table, below_head in _lines(text, hints):
         marked = list(_marked(line))
         plain = [] if marked else list(PLAIN.finditer(line))
         for match in marked:
@@ -101,7 +108,8 @@ def find(text: str, hints: Hints) -> Iterator[Found]:
             yield _found(text, offset, line, match, value, unit, in_table and at_end, hints, 0.97)
         for match in plain[-1:]:
             at_end = MONEY_TO_THE_END.fullmatch(line, match.end()) is not None
-            if at_end and hints.currency and (in_table or _label(line_before(text, offset + match.start(), most=90))):
+            said = line_before(text, offset + match.start(), most=90)
+            if at_end and hints.currency and (below_head or _label(said)) and not QUANTITY.search(_column(said)):
                 yield _found(
                     text, offset, line, match, decimal_of(match["number"]), hints.currency, in_table, hints, 0.85
                 )
@@ -144,21 +152,26 @@ def _scale(match: re.Match[str]) -> str | None:
     return parts.get("scale") or parts.get("scale2")
 
 
-def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool]]:
-    """Each line with its place, and whether it stands where a table has its sums."""
+def _lines(text: str, hints: Hints) -> Iterator[tuple[int, str, bool, bool]]:
+    """Each line with its place, whether it is in a table, and whether that ends in money, as its head says."""
     below_head, offset = False, 0
     for line in text.split("\n"):
         columns = re.search(r"\S(?: {2,}|\t)\s*\S*\d[.,]\d{2}", line) is not None
         is_head = TABLE_HEAD.search(line) is not None and not re.search(r"\d[.,]\d{2}", line)
         listed = hints.kind in ("invoice", "claim")
-        yield offset, line, listed and (below_head or columns) and not is_head
+        yield offset, line, listed and (below_head or columns) and not is_head, listed and below_head and not is_head
         below_head = (below_head or is_head) and not re.match(r"\s*(?:bitte|please|payment|zahl)", line, re.IGNORECASE)
         offset += len(line) + 1
 
 
+def _column(said: str) -> str:
+    """The words that belong to a number: not those before another number."""
+    return re.split(r"\d[.,]\d{2}\s", said)[-1][-60:]
+
+
 def _label(said: str) -> str | None:
-    """What the words before it say an amount is; those before another number or in another column do not count."""
-    said = re.split(r"\d[.,]\d{2}\s", said)[-1][-60:]
+    """What the words before it say an amount is."""
+    said = _column(said)
     if _TAXED.search(said):
         return "total"
     return first_that_fits(NAMES, said)

@@ -67,6 +67,8 @@ NAMES = (
             r"\bdischarged?", r"entlass(?:ung|en am)", r"\buntil\s+$", r"bis (?:zum )?$", r"\bends? on\b", r"endet am"
         ),
     ),
+    # The day on which a contract was signed is not the day from which it holds.
+    ("date", words(r"\b(?:made|entered into|signed|executed|dated)(?: on| as of)?\s+$", r"\bunterzeichnet am\s+$")),
     (
         "start_date",
         words(
@@ -77,7 +79,6 @@ NAMES = (
             r"commenc",
             r"effective",
             r"\bas of\s+$",
-            r"\bmade on\s+$",
             r"\bab (?:dem )?$",
             r"\bstart(?:s|ing)? (?:on|date)",
         ),

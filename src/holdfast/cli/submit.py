@@ -82,7 +82,10 @@ def submit(
     """
     given = _arguments(arguments, json_args)
     with targets.application(app, or_server=True) as hf:
-        options = _find(hf, job).using(
+        found = _find(hf, job)
+        if isinstance(hf, Holdfast):  # a server says so itself
+            hf.jobs.require_open(found.name)
+        options = found.using(
             queue=queue,
             priority=priority,
             delay=delay,

@@ -18,6 +18,7 @@ from holdfast.errors import (
     HoldfastError,
     InvalidSetting,
     NotSerialisable,
+    OnlyFromCode,
     QueueFull,
     ServerRefused,
     ServerUnavailable,
@@ -137,6 +138,8 @@ def error_of(response: httpx.Response) -> HoldfastError:
             return QueueFull(problem["queue"], limit=problem["limit"], queued=problem["queued"], retry_after=after)
         case "slot_taken":
             return SlotTaken(detail, run_id=problem.get("run_id"))
+        case "only_from_code":
+            return OnlyFromCode(detail, start_at=problem.get("start_at"))
         case "invalid_request":
             faults = "; ".join(f"{fault['where']}: {fault['what']}" for fault in problem.get("errors") or ())
             return ServerRefused(f"{detail}: {faults}" if faults else detail, problem=code)

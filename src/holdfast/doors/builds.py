@@ -80,7 +80,7 @@ class Builds:
 
         def rebuild(tx: Transaction) -> str:
             before = builds.get(tx, named)
-            run_id = builds.rebuild(tx, before)
+            run_id = builds.rebuild(tx, before, allowed=self._hf.jobs.require_open)
             operations.record(tx, by, "rebuild", run_id=before.run_id, **_identity(before), run=run_id)
             return run_id
 

@@ -30,7 +30,12 @@ class Bulk:
         return self._submit(bulks.CANCEL, filter, by, reason=reason)
 
     def again(self, filter: RunFilter, *, by: str | None = None) -> Run[dict[str, int]]:
-        """Submit every run that the filter means and that has ended once more, each once."""
+        """Submit every run that the filter means and that has ended once more, each once.
+
+        Runs of jobs with `only_from_code` are skipped; a filter that names such a job is refused.
+        """
+        if isinstance(filter, RunFilter) and filter.job is not None:
+            self._hf.jobs.require_open(filter.job)
         return self._submit(bulks.AGAIN, filter, by)
 
     def counts(self, filter: RunFilter) -> Mapping[str, Count]:
@@ -53,10 +58,10 @@ class Bulk:
         hf.start()
         given: dict[str, Any] = {"filter": filter.to_json(), "by": by, **more}
         now = hf.clock.now()
-        submission = job.submission(hf.ids.new(now), job.options, (), given, now=now)
+        draft = job.draft(job.options, (), given, now=now)
 
         def submit(tx: Transaction) -> str:
-            [answer] = runs.submit(tx, [submission])
+            [answer] = runs.submit(tx, [draft(tx.new_id, None)])
             if not isinstance(answer, str):
                 raise answer
             operations.record(tx, by, name.rpartition(".")[2], run_id=answer, filter=filter.to_json(), **more)

@@ -62,7 +62,7 @@ class Pipelines:
         self._hf.start()
 
         def rerun(tx: Transaction) -> str:
-            new = reruns.rerun(tx, run_id, from_stage=from_stage)
+            new = reruns.rerun(tx, run_id, from_stage=from_stage, allowed=self._hf.jobs.require_open)
             operations.record(tx, by, "rerun", run_id=run_id, from_stage=from_stage, run=new)
             return new
 

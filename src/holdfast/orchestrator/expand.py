@@ -116,7 +116,7 @@ def _insert(
 ) -> list[str]:
     """Submit the segments; the ids of all of them, be they new or not."""
     new = [
-        plans.segment(plan, stage, run_id=tx.ids.new(tx.now), name=name, value=value, after=after, trace=trace)
+        plans.segment(plan, stage, run_id=tx.new_id(), name=name, value=value, after=after, trace=trace)
         for name, value, after in batch
     ]
     return runs.add(tx, new) if new else []

@@ -10,7 +10,7 @@ A list is bound as JSON text, an instant as the dialect wants it. Columns that e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.ids import Ids
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from holdfast.store.dialects.base import Dialect, Session
 
 Row: TypeAlias = dict[str, Any]
+AHEAD = timedelta(hours=1)
+"""A run from farther ahead was written while a clock was wrong. New runs don't come after it, or their times would be
+wrong, too, until that time has come."""
 
 
 class Transaction:
@@ -49,6 +52,29 @@ class Transaction:
         self.ended: list[str] = []
         self.opened: list[tuple[str, int]] = []
         self.counted: list[tuple[str, str]] = []
+        self._newest: Row | None = None
+
+    def new_id(self) -> str:
+        """An id for a new run, later in order than those of all runs that this transaction can see.
+
+        Runs start in the order of their ids, so an id is made by the transaction that writes it. Another process's
+        clock may be ahead of ours, up to `AHEAD`: its runs count, not its clock.
+        """
+        return self.ids.new(self.now, after=self._last_run()["id"])
+
+    @property
+    def created_at(self) -> datetime:
+        """When runs of this transaction are created: now, but not before any run that it can see."""
+        latest: datetime = self._last_run()["created_at"]
+        return max(self.now, latest)
+
+    def _last_run(self) -> Row:
+        if self._newest is None:
+            newest = _newest(self)
+            if newest is None or newest["created_at"] - self.now > AHEAD:
+                newest = {"id": None, "created_at": self.now}
+            self._newest = newest
+        return self._newest
 
     def run(self, name: str, /, **values: object) -> int:
         """Execute a statement; the number of rows that it touched."""
@@ -95,3 +121,7 @@ class Transaction:
     def execute_ddl(self, statement: str) -> None:
         """One statement of a migration, which has no parameters and no name."""
         self._session.execute(statement, None)
+
+
+def _newest(tx: Transaction) -> Row | None:
+    return tx.one("find_newest")

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from holdfast.clock import SystemClock
-from holdfast.errors import HoldfastError, QueueFull, SlotTaken
+from holdfast.errors import HoldfastError, OnlyFromCode, QueueFull, SlotTaken
 from holdfast.ids import Ids
 
 logger = logging.getLogger("holdfast.web")
@@ -51,6 +51,7 @@ STATUS: Mapping[str, int] = {
     "invalid_setting": 422,
     "not_serialisable": 422,
     "not_guarded": 422,
+    "only_from_code": 422,
     "no_fingerprint": 422,
     "unknown_need": 422,
     "too_large": 413,
@@ -134,6 +135,8 @@ def answer_to(error: Exception) -> Response | None:
             return _response(429, error.code, str(error), headers={"Retry-After": str(seconds)}, **facts)
         case SlotTaken():
             return _response(STATUS[error.code], error.code, str(error), run_id=error.run_id)
+        case OnlyFromCode():
+            return _response(STATUS[error.code], error.code, str(error), start_at=error.start_at)
         case HoldfastError() if STATUS.get(error.code, 500) != 500:
             headers = {"Retry-After": RETRY_AFTER[error.code]} if error.code in RETRY_AFTER else None
             return _response(STATUS[error.code], error.code, str(error), headers=headers)

@@ -76,6 +76,24 @@ def test_a_messy_file_becomes_a_normalised_workbook(
     assert any("column A 'Customer' is name" in line for line in ade.log_of(finished["id"]))
 
 
+@pytest.mark.contract("Q7", "Q16", "S4")
+def test_the_engine_starts_no_run_that_ade_knows_nothing_of(ade: Service, finished: dict[str, Any]) -> None:
+    args = {
+        "document_id": finished["input_document_id"],
+        "configuration_id": finished["configuration_id"],
+        "version": 1,
+    }
+    for path, body in (
+        ("/holdfast/api/runs", {"job": "ade.run", "args": args}),
+        (f"/holdfast/api/runs/{finished['id']}/again", None),
+        ("/holdfast/api/runs/again", {"job": "ade.run"}),
+    ):
+        refused = ade.http.post(path, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
+        assert refused.json()["start_at"] == "/runs"
+        assert ade.http.get("/runs").status_code == 200
+
+
 @pytest.mark.contract("Q17")
 def test_the_stream_of_a_run_tells_all_and_ends(ade: Service, finished: dict[str, Any]) -> None:
     with ade.http.stream("GET", finished["events_url"], headers={"Accept": "text/event-stream"}) as stream:

@@ -224,21 +224,20 @@ def recoveries(newsroom: TwoServices) -> int:
 
 @pytest.mark.contract("J11", "J7")
 def test_there_is_no_way_round_a_slot(newsroom: TwoServices) -> None:
-    """Whoever submits a job by the engine's own API gets a run that does nothing."""
+    """The engine's own API submits none of its jobs and repeats none: a run needs a slot."""
     if not newsroom.get("/holdfast/api/workers")["workers"]:
         newsroom.worker()
+    run_id = newsroom.trigger("event_clustering", datetime.now(UTC).replace(microsecond=0)).json()["id"]
+    newsroom.ended(run_id)
     before = len(newsroom.rows())
-    asked = {"job": "event_clustering", "args": {"scheduled_for": "2026-01-01T00:00:00+00:00"}}
-    response = newsroom.client.post("/holdfast/api/runs", json=asked)
-    assert response.status_code == 201, response.text
-    run_id = response.json()["id"]
-
-    def ended() -> Any:
-        run = newsroom.get(f"/holdfast/api/runs/{run_id}")
-        return run if run["state"] in ("failed", "succeeded") else None
-
-    run = wait_for(ended, "the run has ended")
-    assert (run["state"], run["failure_type"]) == ("failed", "NO_SLOT")
+    for path, body in (
+        ("/runs", {"job": "event_clustering", "args": {"scheduled_for": "2026-01-01T00:00:00+00:00"}}),
+        (f"/runs/{run_id}/again", None),
+        ("/runs/again", {"job": "event_clustering"}),
+    ):
+        refused = newsroom.client.post(f"/holdfast/api{path}", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
+        assert newsroom.client.get(refused.json()["start_at"]).status_code == 200
     assert len(newsroom.rows()) == before
 
 

@@ -62,6 +62,23 @@ def test_a_document_is_read_and_found_without_a_cloud(app: Extraction) -> None:
     assert app.site.get("/documents")["documents"][0]["id"] == document["id"]
 
 
+@pytest.mark.contract("X1", "S4")
+def test_the_engine_starts_no_job_that_no_document_names(app: Extraction) -> None:
+    document = app.ended(app.upload(pdf("About whales.")))
+    [[run_id]] = app.sql(f"select run_id from uploads where id = '{document['id']}'")
+    before = jobs(app)
+    for path, body in (
+        ("/holdfast/api/runs", {"job": "extraction.process", "args": {"document_id": document["id"]}}),
+        (f"/holdfast/api/runs/{run_id}/again", None),
+        ("/holdfast/api/runs/again", {"job": "extraction.process"}),
+    ):
+        refused = app.site.http.post(path, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
+        assert refused.json()["start_at"] == "/documents"
+        assert app.site.http.get("/documents").status_code == 200
+    assert jobs(app) == before
+
+
 @pytest.mark.contract("X4")
 @pytest.mark.parametrize(
     ("content", "failure_type"),

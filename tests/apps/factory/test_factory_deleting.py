@@ -32,8 +32,7 @@ def test_a_video_goes_with_its_rows_runs_artifacts_and_published_files(either: P
     either.make(edition)
     second = either.edit(edition, EDITED)
     either.make(second)
-    again = either.hf.pipelines.rerun(second.run_id, from_stage="commit")
-    either.manual.run_all()
+    again = either.repeat(second, from_stage="commit")
     assert again.result(timeout=1)["edition"] == 2
 
     either.videos.delete(edition.video_id, by="alice")

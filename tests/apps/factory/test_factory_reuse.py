@@ -114,8 +114,7 @@ def test_what_was_damaged_is_made_again_and_all_else_is_taken_over(own: Plant) -
     cut.write_bytes(cut.read_bytes()[:-100])
     lost.unlink()
 
-    again = own.hf.again(edition.run_id)
-    own.manual.run_all()
+    again = own.repeat(edition)
     assert again.result(timeout=1)["files"] == before["files"]
     parts = {
         stage.name: own.hf.pipelines.segments(again.id, stage.name)
@@ -149,8 +148,7 @@ def test_a_render_that_finds_a_damaged_segment_mends_it_to_the_same_bytes(
         assert found is not None
         found.unlink()
 
-    again = own.hf.pipelines.rerun(edition.run_id, from_stage="render")
-    own.manual.run_all()
+    again = own.repeat(edition, from_stage="render")
     assert again.result(timeout=1)["files"] == before["files"]
     assert caplog.text.count("is lost and made again") == 2
 
@@ -164,8 +162,7 @@ def test_a_commit_that_finds_a_damaged_render_joins_it_again(own: Plant) -> None
     cut = own.hf.artifacts.get(part["run_id"], part["name"]).path
     assert cut is not None
     cut.write_bytes(cut.read_bytes()[:500])
-    again = own.hf.pipelines.rerun(edition.run_id, from_stage="commit")
-    own.manual.run_all()
+    again = own.repeat(edition, from_stage="commit")
     assert again.result(timeout=1) == before
     video = own.output / edition.video_id / "1" / "video.mp4"
     assert sha256(video.read_bytes()).hexdigest() == before["files"]["video.mp4"]["sha256"]

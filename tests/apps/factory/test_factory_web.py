@@ -97,6 +97,25 @@ def test_a_program_hands_a_script_in_follows_it_edits_it_and_fetches_the_video(
     assert "event: end" in told
 
 
+@pytest.mark.contract("S4")
+def test_the_engine_starts_no_run_that_is_no_edition(shop: Plant, program: httpx.Client) -> None:
+    edition = shop.create(**TINY)
+    shop.make(edition)
+    [stage] = shop.rows(f"select id from holdfast_runs where parent_id = '{edition.run_id}' and stage = 'commit'")
+    before = len(shop.rows("select 1 from holdfast_runs"))
+    for path, body in (
+        ("/runs", {"job": "factory.video", "args": {"scenes": [], "shape": {}, "video_id": "past", "edition": 1}}),
+        (f"/runs/{edition.run_id}/again", None),
+        ("/runs/again", {"job": "factory.video"}),
+        (f"/pipelines/{edition.run_id}/rerun", {"from_stage": "commit"}),
+    ):
+        refused = program.post(f"/holdfast/api{path}", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
+        assert program.get(refused.json()["start_at"]).json()["videos"]
+    assert program.post(f"/holdfast/api/runs/{stage['id']}/again").status_code == 422, "it is a stage"
+    assert len(shop.rows("select 1 from holdfast_runs")) == before
+
+
 def test_what_is_wrong_is_told_with_a_code_and_changes_nothing(shop: Plant, program: httpx.Client) -> None:
     before = len(shop.rows("select 1 from editions"))
     refused = program.post("/videos", json={"script": "# T\n\n## S\n\n1. no\n"})

@@ -5,11 +5,16 @@
 
 The first line is what the document is; `kind.name=value|text` is a field: without a name nothing says what it is there,
 without a value it is the text. Form feeds divide pages.
+
+`python -m tests.apps.records.labels` prints how much of it is found, field by field.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,3 +124,37 @@ def compare(documents: list[Labelled], told: list[str] | None = None) -> dict[st
 def _fits(found: Found, expected: Expected) -> bool:
     same = (found.kind, value_of(found), found.page) == (expected.kind, expected.value, expected.page)
     return same and found.start < expected.end and expected.start < found.end
+
+
+def by_field() -> dict[str, Score]:
+    """Each field by its name, then all of them: right is the same name and value in a place that overlaps."""
+    fields: dict[str, Score] = defaultdict(Score)
+    sums: dict[str, Score] = {}
+    for which in ("known", "held"):
+        sums[f"all, {which}"] = own = Score()
+        for document in load(which):
+            left = interpret(document.pages, kind=classify(document.pages).kind)
+            for one in left:
+                for score in (fields[one.name], own):
+                    score.found += 1
+            for expected in document.expected:
+                match = next((one for one in left if one.name == expected.name and _fits(one, expected)), None)
+                for score in (fields[expected.name], own):
+                    score.wanted += 1
+                    score.right += match is not None
+                if match is not None:
+                    left.remove(match)
+    return dict(sorted(fields.items())) | sums
+
+
+def table() -> Iterator[str]:
+    yield "| field | labelled | found | right | recall | precision |"
+    yield "|---|---|---|---|---|---|"
+    for name, score in by_field().items():
+        recall = f"{score.recall:.2f}" if score.wanted else "–"
+        precision = f"{score.precision:.2f}" if score.found else "–"
+        yield f"| {name} | {score.wanted} | {score.found} | {score.right} | {recall} | {precision} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in table())

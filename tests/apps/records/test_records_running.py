@@ -191,6 +191,30 @@ def test_of_fifty_who_ask_at_once_one_runs_and_the_others_follow_in_order(served
     assert {run["state"] for run in history if run["number"] > 4} == {"CANCELLED"}
 
 
+@pytest.mark.contract("P8", "S4")
+def test_the_engine_starts_no_run_that_the_archive_knows_nothing_of(served: Served) -> None:
+    document = served.hand_in(note("past the archive"))
+    run = served.ended(document["runs"][0]["id"])
+    args = {"document_id": document["id"], "sha256": document["sha256"]}
+    for path, body in (
+        ("/holdfast/api/runs", {"job": "records.process", "args": args}),
+        (f"/holdfast/api/runs/{run['id']}/again", None),
+        ("/holdfast/api/runs/again", {"job": "records.process"}),
+    ):
+        refused = served.http.post(path, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (422, "only_from_code")
+        assert refused.json()["start_at"] == "/documents"
+        assert served.http.get("/documents").status_code == 200
+    page = served.http.get(f"/holdfast/runs/{run['id']}", headers={"Accept": "text/html"}).text
+    assert ('href="/documents"' in page, "again-dialog" in page) == (True, False)
+    bulk = served.http.post("/holdfast/api/runs/again", json={"queue": "records"}).json()
+    done = until(
+        lambda: (found := served.get(f"/holdfast/api/runs/{bulk['id']}"))["state"] == "succeeded" and found, "bulk"
+    )
+    assert done["result"]["done"] == 0
+    assert [one["id"] for one in served.get(f"/documents/{document['id']}")["runs"]] == [run["id"]]
+
+
 @pytest.mark.contract("P8")
 def test_an_ended_run_stays_as_it_is_and_processing_again_is_a_new_one(served: Served) -> None:
     document = served.hand_in(note("again"))

@@ -96,6 +96,7 @@ def router(site: "Site") -> APIRouter:
         """The run is durable when this answers. A full queue is a 429 with `Retry-After`; nothing was written then."""
         if asked.job.startswith(OWN):
             raise InvalidPolicy(f"{asked.job} is submitted by what it serves: POST /runs/cancel, POST /runs/again")
+        hf.jobs.require_open(asked.job)
         job = hf.jobs[asked.job].using(
             queue=asked.queue,
             priority=asked.priority,

@@ -87,6 +87,8 @@ class Policy(Shape):
     audit: bool
     rate: str | None
     rate_name: str | None
+    only_from_code: bool = Field(description="Only the application's own code starts runs; to ask for one is refused.")
+    start_at: str | None = Field(description="The address of the application's page that starts them instead.")
     retry: Retry
 
     @classmethod

@@ -58,6 +58,7 @@ def router(site: "Site") -> APIRouter:
             who,
             "build.html",
             build=found,
+            refusal=hf.jobs.refusal(found.job, history[0].policy if history else None),
             history=history,
             uses=uses,
             recent=nouns.RECENT,

@@ -62,6 +62,7 @@ def router(site: "Site") -> APIRouter:
             "pipeline.html",
             info=info,
             run=info.run,
+            refusal=hf.jobs.refusal(info.run.job, info.run.policy),
             picture=drawn(info.stages),
             shown=shown,
             cells=cells,

@@ -30,6 +30,7 @@ def router(site: "Site") -> APIRouter:
     def run(request: Request, run_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         dossier = hf.dossier(run_id)
         found = dossier.run
+        refusal = hf.jobs.refusal(found.job, found.policy)
         made = hf.artifacts.of(found.id, limit=ARTIFACTS + 1)
         told = [event for _, event in dossier.recorded]
         return site.render(
@@ -47,8 +48,9 @@ def router(site: "Site") -> APIRouter:
             happened=[event for event in told if event.kind not in ("LOG", "PROGRESS")],
             progress=next((event.data for event in reversed(told) if event.kind == "PROGRESS"), None),
             renewed_at=None if found.expires_at is None else found.expires_at - hf.settings.lease,
-            cli=as_command(found),
-            curl=as_curl(found, str(request.url_for("holdfast.api.submit"))),
+            refusal=refusal,
+            cli=None if refusal else as_command(found),
+            curl=None if refusal else as_curl(found, str(request.url_for("holdfast.api.submit"))),
             may_steer=who.may("operator"),
         )
 

@@ -59,6 +59,7 @@ def router(site: "Site") -> APIRouter:
             far=far,
             notes={run.id: note(run, far.get(run.id)) for run in page.runs},
             jobs=sorted(hf.jobs),
+            refusal=None if meant.job is None else hf.jobs.refusal(meant.job),
             may_steer=who.may("operator") and wrong is None,
         )
 
@@ -74,6 +75,8 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         """How many runs match, and a form that does it to all of them."""
         wanted = asked(request.query_params).filter
+        if action == "again" and wanted.job is not None:
+            hf.jobs.require_open(wanted.job)
         counts = [hf.count(one) for one in _meant(wanted, action)]
         count = Count(sum(one.number for one in counts), any(one.more for one in counts))
         template = "runs_matching.html" if "hx-request" in request.headers else "runs_asked.html"

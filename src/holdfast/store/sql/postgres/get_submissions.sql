@@ -3,6 +3,8 @@ select
     id,
     args,
     policy,
+    key as own_key,
+    key_limit as own_key_limit,
     tags,
     again_of,
     kind,

@@ -16,6 +16,8 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
+    key_limit,
     audit,
     trace,
     created_at
@@ -36,6 +38,8 @@ select
     stage,
     segment,
     needed,
+    dependencies,
+    key_limit,
     audit,
     trace,
     case
@@ -48,7 +52,7 @@ select
             ) then null
         else created_at
     end
-from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, audit integer, trace text, created_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
 order by id
 on conflict do nothing
 returning id

@@ -60,6 +60,8 @@ select
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
+    r.key as own_key,
+    r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
     r.kind,

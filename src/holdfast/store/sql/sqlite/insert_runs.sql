@@ -16,6 +16,8 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
+    key_limit,
     audit,
     trace,
     created_at
@@ -36,6 +38,8 @@ select
     value ->> 'stage',
     value ->> 'segment',
     value ->> 'needed',
+    value ->> 'dependencies',
+    value ->> 'key_limit',
     value ->> 'audit',
     value ->> 'trace',
     case

@@ -3,6 +3,8 @@ select
     r.id,
     r.args,
     r.policy,
+    r.[key] as own_key,
+    r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
     r.kind,

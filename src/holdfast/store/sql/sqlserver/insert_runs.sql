@@ -16,6 +16,9 @@ insert into holdfast_runs (
     stage,
     segment,
     needed,
+    dependencies,
+    key_limit,
+    key_submitted,
     audit,
     trace,
     created_at
@@ -37,6 +40,9 @@ select
     r.stage,
     r.segment,
     r.needed,
+    r.dependencies,
+    r.key_limit,
+    concat(r.id, '|', r.key_limit, '|', r.[key]),
     r.audit,
     r.trace,
     case
@@ -66,6 +72,8 @@ from (
         s.stage collate latin1_general_100_bin2 as stage,
         s.segment collate latin1_general_100_bin2 as segment,
         s.needed,
+        s.dependencies,
+        s.key_limit,
         s.audit,
         s.trace,
         s.created_at,
@@ -92,6 +100,8 @@ from (
         stage nvarchar(1000),
         segment nvarchar(1000),
         needed nvarchar(max),
+        dependencies nvarchar(max),
+        key_limit int,
         audit int,
         trace nvarchar(1000),
         created_at datetime2(6)
