@@ -159,16 +159,14 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
     schedule = standing.schedule
     worker = workers.serving(workers.live(tx), schedule.queue, schedule.name)
     if worker is None:
+        if (taken := of_slot(tx, name, slot_at)) is not None:
+            raise _is_taken(name, slot_at, taken)
         raise NoWorker(f"slot {text(slot_at)} of schedule {name} can't be claimed: {_nobody(tx, schedule)}")
     other = in_the_way(schedule, active(tx, schedule))
     decision = Decision(slot_at=slot_at, state="claimed")
     claimed = take(tx, schedule, [decision], claimed_by=worker.id, manual=True)
     if not claimed:
-        taken = of_slot(tx, name, slot_at)
-        which = f"slot {text(slot_at)} of schedule {name}"
-        if taken is None or taken.run_id is None:
-            raise SlotTaken(f"{which} is taken: {taken.outcome if taken else 'a moment ago'}", run_id=None)
-        raise SlotTaken(f"{which} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
+        raise _is_taken(name, slot_at, of_slot(tx, name, slot_at))
     if other is not None:
         raise StillRunning(f"schedule {name}: {other}; overlap='skip' lets no other start before it has")
     [run_id] = [slot.run_id for slot in claimed if slot.run_id is not None]
@@ -216,6 +214,13 @@ def about(tx: Transaction, run: Snapshot) -> list[str]:
 def text(at: datetime) -> str:
     """An instant as people write a slot."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
+
+
+def _is_taken(name: str, slot_at: datetime, taken: Slot | None) -> SlotTaken:
+    which = f"slot {text(slot_at)} of schedule {name}"
+    if taken is None or taken.run_id is None:
+        return SlotTaken(f"{which} is taken: {taken.outcome if taken else 'a moment ago'}", run_id=None)
+    return SlotTaken(f"{which} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
 
 
 def _nobody(tx: Transaction, schedule: Schedule) -> str:

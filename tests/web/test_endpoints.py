@@ -348,9 +348,11 @@ def test_all_that_match_are_cancelled_by_a_run_in_the_background(hf: Holdfast, a
     assert again.status_code == 202
 
 
-def test_a_slot_is_triggered_once(admin: httpx.Client) -> None:
+def test_a_slot_is_triggered_once(admin: httpx.Client, hf: Holdfast) -> None:
     path, slot = "/api/schedules/letters.daily", {"scheduled_for": "2026-11-15T00:00:00Z"}
-    made = admin.post(f"{path}/trigger", json=slot)
+    assert problem(admin.post(f"{path}/trigger", json=slot)) == (409, "no_worker")
+    with hf.worker(queues=["default"]):
+        made = admin.post(f"{path}/trigger", json=slot)
     assert (made.status_code, made.json()["job"]) == (201, "letters.daily")
     taken = admin.post(f"{path}/trigger", json=slot)
     assert problem(taken) == (409, "slot_taken")

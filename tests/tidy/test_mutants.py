@@ -1,0 +1,42 @@
+"""The catalogue of breaks fits the code: every promise has one, and each one still finds its place."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from scripts import contracts
+from tests.mutants.breaks import ROOT, Break, breaks
+
+BREAKS = breaks()
+PROMISES = [promise.number for promise in contracts.promises(contracts.PAGE.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("number", PROMISES)
+def test_every_promise_is_broken(number: str) -> None:
+    assert any(one.promise == number for one in BREAKS)
+
+
+def test_only_promises_are_broken() -> None:
+    assert {one.promise for one in BREAKS} <= set(PROMISES)
+
+
+@pytest.mark.parametrize("one", BREAKS, ids=str)
+def test_a_break_can_be_made(one: Break) -> None:
+    broken = one.broken((ROOT / one.file).read_text("utf-8"))
+    assert one.find != one.put
+    if one.file.endswith(".py"):
+        ast.parse(broken)
+
+
+def test_a_break_whose_text_is_not_there_once_is_refused() -> None:
+    one = Break(promise="P1", file="x.py", find="a", put="b")
+    for text in ("", "a a"):
+        with pytest.raises(ValueError, match="not once"):
+            one.broken(text)
+
+
+def test_a_break_is_tried_again_when_it_or_a_file_changes() -> None:
+    first, other = Break("P1", "README.md", "a", "b"), Break("P1", "README.md", "a", "c")
+    assert first.key(["pyproject.toml"]) == first.key(["pyproject.toml"])
+    assert len({first.key([]), other.key([]), first.key(["pyproject.toml"])}) == 3
