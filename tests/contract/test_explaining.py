@@ -159,7 +159,7 @@ def test_why_it_runs_and_why_it_is_over(hf: Holdfast, manual: Manual, work: Any)
     assert run.why().reasons == ("it was cancelled at 2026-01-01 00:00:00 UTC: enough",)
 
 
-@pytest.mark.contract("S3", "P11")
+@pytest.mark.contract("S3")
 def test_why_a_run_that_failed_is_over_tells_its_error(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="work")
     def work() -> None:

@@ -363,3 +363,34 @@ def test_a_write_takes_the_lock_before_it_reads(sqlite_url: str) -> None:
         with hf.store.transaction(), contextlib.closing(sqlite.connect(sqlite_url[10:], timeout=0)) as other:
             with pytest.raises(sqlite.OperationalError, match="locked"):
                 other.execute("begin immediate")
+
+
+@pytest.mark.contract("P4")
+def test_a_joined_submission_that_begins_the_transaction_takes_the_lock_before_it_reads(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+
+        @hf.job(name="work")
+        def work() -> None: ...
+
+        needed = work.submit()
+        path, inside, unlocked = sqlite_url.removeprefix("sqlite:///"), [], []
+        with (
+            contextlib.closing(sqlite.connect(path)) as connection,
+            contextlib.closing(sqlite.connect(path, timeout=0, isolation_level=None)) as other,
+        ):
+
+            def before(statement: str) -> None:
+                if not connection.in_transaction:
+                    return
+                inside.append(statement)
+                with contextlib.suppress(sqlite.OperationalError):
+                    other.execute("begin immediate")
+                    other.execute("rollback")
+                    unlocked.append(statement)
+
+            connection.set_trace_callback(before)
+            work.using(connection=connection, after=[needed]).submit()
+            connection.set_trace_callback(None)
+            connection.commit()
+        assert any("select" in statement for statement in inside)
+        assert unlocked == []

@@ -173,7 +173,6 @@ def test_a_run_that_keeps_its_hold_while_it_waits_is_given_no_second_one(
     assert hf.verify() == []
 
 
-@pytest.mark.contract("P11")
 def test_why_names_all_who_hold_the_key(hf: Holdfast, manual: Manual, call: Any) -> None:
     runs = [call.submit("t") for _ in range(5)]
     manual.orchestrate()

@@ -264,7 +264,6 @@ def test_why_says_that_a_silent_workers_run_waits_to_be_taken_over(hf: Holdfast,
     assert "no worker is alive to take it over" in run.why().reasons[0]
 
 
-@pytest.mark.contract("P10")
 @pytest.mark.parametrize("who", ["another process", "another thread"])
 def test_a_write_with_little_patience_does_not_wait_for_as_long_as_others(sqlite_url: str, who: str) -> None:
     """The heartbeat has to know soon that it can't write; everyone else waits for `busy_timeout`."""

@@ -69,6 +69,19 @@ def test_runs_that_wait_for_their_turn_never_overlap_beyond_max_instances(
     assert told(hf) == ["00:15 ran", "00:30 ran", "00:45 ran"]
 
 
+@pytest.mark.contract("J7", "J10")
+def test_a_slot_is_skipped_only_when_as_many_runs_as_max_instances_have_not_ended(
+    hf: Holdfast, manual: Manual, clock: FakeClock
+) -> None:
+    scheduled(hf, manual, max_instances=2, max_runtime=DAY)
+    for _ in range(3):
+        clock.advance(QUARTER)
+        manual.schedule()
+    manual.promote()
+    assert len(manual.worker().claim(limit=9)) == 2
+    assert told(hf) == ["00:15 running", "00:30 running", "00:45 skipped"]
+
+
 @pytest.mark.contract("J7")
 def test_a_slot_may_cancel_the_run_of_the_one_before_and_starts_when_that_has_stopped(
     hf: Holdfast, manual: Manual, clock: FakeClock

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.conftest import Database
 
 
-@pytest.mark.contract("J11")
+@pytest.mark.contract("J3", "J11")
 def test_a_slot_claimed_by_hand_is_not_claimed_again_when_its_time_comes(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:

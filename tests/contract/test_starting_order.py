@@ -11,7 +11,7 @@ from holdfast import Holdfast, InvalidArguments
 from holdfast.testing import FakeClock, Manual
 
 
-@pytest.mark.contract("S3")
+@pytest.mark.contract("P9")
 def test_higher_priority_first_then_the_oldest(hf: Holdfast, manual: Manual) -> None:
     done: list[str] = []
 
@@ -26,7 +26,7 @@ def test_higher_priority_first_then_the_oldest(hf: Holdfast, manual: Manual) -> 
     assert done == ["b", "d", "a", "e", "c"]
 
 
-@pytest.mark.contract("S3")
+@pytest.mark.contract("P9", "S3")
 def test_a_claim_by_age_takes_the_oldest_whatever_its_priority(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="work")
     def work() -> None: ...

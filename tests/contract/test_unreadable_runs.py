@@ -149,7 +149,6 @@ def test_a_damaged_schedule_is_replaced_by_the_code_that_knows_it(
     assert hf.schedules.list()[0].unreadable is None
 
 
-@pytest.mark.contract("J5")
 def test_a_worker_with_an_older_definition_warns_once_a_change(
     url: str, hf: Holdfast, manual: Manual, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,7 +182,6 @@ def test_a_worker_with_an_older_definition_warns_once_a_change(
     assert warnings() == [], "the definitions agree again"
 
 
-@pytest.mark.contract("J5")
 def test_a_list_of_schedules_names_the_workers_with_another_definition(url: str, live: Holdfast) -> None:
     live.schedule("0 3 * * *", name="ingest")(lambda: None)
     with Holdfast(url, tick=0.05, lease=3) as newer, Worker(live) as old:

@@ -15,6 +15,7 @@ import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Context, Holdfast, Retry, RunFailed, Snapshot, Worker
+from holdfast.worker.loop import Cycle
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -252,8 +253,24 @@ def begins(live: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When each turn of a worker's loop began."""
+    times: list[float] = []
+    real = Cycle.turn
+
+    def turn(cycle: Cycle) -> None:
+        times.append(time.monotonic())
+        real(cycle)
+
+    monkeypatch.setattr(Cycle, "turn", turn)
+    return times
+
+
 @pytest.mark.contract("P9")
-def test_an_idle_worker_asks_once_a_tick_and_never_spins(live: Holdfast, begins: list[float]) -> None:
+def test_an_idle_worker_asks_once_a_tick_and_never_spins(
+    live: Holdfast, begins: list[float], turns: list[float]
+) -> None:
     @live.job(name="work")
     def work() -> None: ...
 
@@ -261,11 +278,19 @@ def test_an_idle_worker_asks_once_a_tick_and_never_spins(live: Holdfast, begins:
         work.submit().result(timeout=PATIENCE)
         time.sleep(0.5)
         begins.clear()
+        turns.clear()
         since = time.monotonic()
         until(lambda: len(begins) >= 15)
         ticks = (time.monotonic() - since) / live.settings.tick.total_seconds()
-        asked = len(begins)
+        asked, turned = len(begins), len(turns)
     assert asked <= ticks * 1.5 + 5
+    assert turned <= ticks * 1.5 + 5
+
+
+@pytest.mark.contract("P9")
+def test_a_tick_is_a_second_by_default(sqlite_url: str) -> None:
+    with Holdfast(sqlite_url) as hf:
+        assert hf.settings.tick == timedelta(seconds=1)
 
 
 @pytest.mark.contract("P9", "S3")

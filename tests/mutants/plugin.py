@@ -17,7 +17,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     promise = config.getoption("--promise")
     wanted = [item for item in items if any(promise in mark.args for mark in item.iter_markers("contract"))]
     config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
-    items[:] = sorted(wanted, key=lambda item: ORDER.index(item.path.parts[_below_tests(item)]))
+    items[:] = sorted(wanted, key=lambda item: (ORDER.index(item.path.parts[_below_tests(item)]), _is_random(item)))
+
+
+def _is_random(item: pytest.Item) -> bool:
+    """Whether Hypothesis makes up its input: when such a test fails, it first looks for a smaller example."""
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 
 def _below_tests(item: pytest.Item) -> int:

@@ -231,7 +231,6 @@ def test_every_list_marks_the_rows_that_can_not_be_decoded(
         assert "unreadable: " in web.get(f"/api/{path}").text, path
 
 
-@pytest.mark.contract("J5")
 def test_every_list_of_schedules_names_the_workers_with_another_definition(
     hf: Holdfast, server: Serve, made: dict[str, str]
 ) -> None:
