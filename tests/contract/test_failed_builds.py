@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.contract.building import App
@@ -84,21 +85,26 @@ def test_a_build_whose_worker_is_lost_is_made_once_more_and_then_fails(
 
 @pytest.mark.contract("Q5", "Q11")
 def test_many_who_find_a_failed_build_replace_it_by_one(url: str, database: Database) -> None:
-    with Holdfast(url) as hf:
-        app = App(hf)
+    """Each with a Holdfast of its own: what one Holdfast is asked for at once it writes in one transaction."""
+    with contextlib.ExitStack() as stack:
+        apps = [App(stack.enter_context(Holdfast(url))) for _ in range(8)]
+        app, hf = apps[0], apps[0].hf
         manual = Manual(hf)
+        for one in apps:
+            one.hf.start()
         app.fails = True
         app.ask()
         manual.run_all()
         app.fails = False
         barrier = threading.Barrier(8)
 
-        def ask(number: int) -> Any:
+        def ask(number: int) -> str:
             barrier.wait()
-            return app.ask(f"doc-{number}")
+            asked: str = apps[number].ask(f"doc-{number}").id
+            return asked
 
         with ThreadPoolExecutor(8) as pool:
-            runs = list(pool.map(ask, range(8)))
+            runs = [hf.get(run_id) for run_id in pool.map(ask, range(8))]
         manual.run_all()
         assert len({run.refresh().snapshot.needed for run in runs}) == 1
         assert {run.state for run in runs} == {"succeeded"}

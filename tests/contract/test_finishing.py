@@ -179,6 +179,26 @@ def test_a_late_worker_changes_nothing(here: str, connect: Connect, papers: Call
         assert hf.verify() == []
 
 
+def test_a_worker_that_was_late_changes_nothing(here: str, connect: Connect, papers: Callable[[], list[str]]) -> None:
+    """The same with a worker that lives, and has not heard yet that its lease was taken away."""
+    with Holdfast(here, tick=0.05) as hf:
+
+        @hf.job(name="write")
+        def write(ctx: Context) -> None:
+            with connect() as connection:
+                while ctx.attempt == 1 and not hf.do(lambda tx: recover.expired(tx, wait=timedelta(0), limit=10)):
+                    connection.execute("update holdfast_leases set expires_at = started_at")
+                    connection.commit()
+                connection.execute(f"insert into papers values ('by attempt {ctx.attempt}')")
+                ctx.finish(f"attempt {ctx.attempt}", connection=connection)
+                connection.commit()
+
+        with hf.worker():
+            assert write.submit().result(timeout=60) == "attempt 2"
+        assert papers() == ["by attempt 2"]
+        assert hf.verify() == []
+
+
 def test_a_session_of_sqlalchemys_will_do_and_a_run_that_needs_it_goes_on(here: str, papers: object) -> None:
     module = {"module": sqlite} if here.startswith("sqlite") else {}
     options: dict[str, Any] = {} if here.startswith("sqlite") else {"isolation_level": "READ COMMITTED"}

@@ -130,7 +130,7 @@ def test_the_database_refuses_a_second_lease_on_a_key_written_by_hand(
     assert second.refresh().state == "queued"
 
 
-@pytest.mark.contract("P2", "P4")
+@pytest.mark.contract("P2", "P4", "Q12")
 def test_a_claim_that_meets_a_lease_written_by_hand_starts_nothing_and_waits(
     hf: Holdfast, manual: Manual, database: Database, clock: FakeClock, process: Any
 ) -> None:

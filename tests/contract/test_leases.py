@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,6 +14,8 @@ from holdfast import Holdfast, LeaseLost, leases, outcomes, steps
 from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TimedOut, TryLater
 from holdfast.steps import Step
 from holdfast.testing import FakeClock, Manual
+from holdfast.worker.chronicle import Chronicle
+from holdfast.worker.desk import StepWriter
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -184,15 +187,9 @@ STALE: list[tuple[str, Any]] = [
 
 
 def _remember(worker: Any, claim: Any) -> None:
-    hf = worker.hf
-    now = hf.clock.now()
+    now = worker.hf.clock.now()
     step = Step(name="s", result="1", attempt=claim.lease.attempt, tries=1, started_at=now, finished_at=now)
-
-    def write(tx: Any) -> None:
-        leases.require(tx, claim.lease)
-        steps.insert(tx, [(claim.lease, step)])
-
-    hf.do(write)
+    StepWriter(worker.hf, worker.name).remember(claim.lease, step, itertools.count(1))
 
 
 def _forget(worker: Any, claim: Any) -> None:
@@ -232,6 +229,20 @@ def test_no_write_of_a_stale_attempt_changes_anything(
     assert caught.value.code == "lease_lost"
     assert (database.counts(), run.refresh().snapshot) == before
     assert hf.verify() == []
+
+
+@pytest.mark.contract("L5", "L7")
+def test_what_a_stale_attempt_tells_is_dropped(hf: Holdfast, manual: Manual, clock: FakeClock, work: Any) -> None:
+    run = work.submit()
+    [stale] = manual.worker("sleeper").claim()
+    clock.advance(2 * hf.settings.lease)
+    manual.orchestrate()
+    [fresh] = manual.worker("sleeper").claim()
+    chronicle = Chronicle("sleeper")
+    for claim, said in ((stale, "stale"), (fresh, "fresh")):
+        chronicle.tell(claim.lease, "LOG", {"message": said}, at=clock.now())
+    hf.do(lambda tx: chronicle.write(tx, chronicle.take()))
+    assert [event.data["message"] for event in run.story() if event.kind == "LOG"] == ["fresh"]
 
 
 @pytest.mark.contract("L5")

@@ -80,7 +80,7 @@ def test_the_database_refuses_a_place_twice_past_our_code(job: Any, manual: Manu
         database.run("update holdfast_leases set place = 1")
 
 
-@pytest.mark.contract("Q9")
+@pytest.mark.contract("Q9", "Q12")
 def test_who_loses_the_race_for_a_place_gives_its_run_back_at_once(
     job: Any, hf: Holdfast, manual: Manual, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,20 @@ def test_higher_priority_first_then_the_oldest(hf: Holdfast, manual: Manual) -> 
     assert done == ["b", "d", "a", "e", "c"]
 
 
+@pytest.mark.contract("Q10")
+@pytest.mark.parametrize("oldest_first", [False, True])
+def test_a_claim_of_fewer_runs_than_are_ready_takes_the_oldest(
+    hf: Holdfast, manual: Manual, oldest_first: bool
+) -> None:
+    @hf.job(name="work")
+    def work() -> None: ...
+
+    runs = [work.submit().id for _ in range(4)]
+    worker = manual.worker()
+    claimed = [worker.claim(limit=2, oldest_first=oldest_first) for _ in range(2)]
+    assert [[claim.lease.run_id for claim in claims] for claims in claimed] == [runs[:2], runs[2:]]
+
+
 @pytest.mark.contract("P9", "S3")
 def test_a_claim_by_age_takes_the_oldest_whatever_its_priority(hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="work")

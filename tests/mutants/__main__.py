@@ -135,7 +135,8 @@ def main() -> int:
     known, proofs = Known(again=given.again), contracts.proofs()
     chosen = [one for one in breaks() if not given.promises or one.promise in given.promises]
     tests = {one: one.tests(proofs) for one in chosen}
-    left = [one for one in chosen if known.get(one.key(tests[one])) is None]
+    verdicts = {one: known.get(one.key(tests[one])) for one in chosen}
+    left = [one for one in chosen if verdicts[one] is None]
     print(f"{len(chosen)} breaks, {len(chosen) - len(left)} tried before", flush=True)
     give_up_at = time.monotonic() + given.minutes * 60
     copies: SimpleQueue[Copy] = SimpleQueue()
@@ -150,7 +151,9 @@ def main() -> int:
             verdict = copy.tried(one, tests[one])
         finally:
             copies.put(copy)
-        known.put(one.key(tests[one]), verdict)
+        verdicts[one] = verdict
+        if verdict.state != "invalid":  # it may come right by itself, as when a server did not start
+            known.put(one.key(tests[one]), verdict)
         print(
             f"{verdict.state:8} {verdict.seconds:6.1f} s  {one}  {verdict.by if verdict.state == 'killed' else ''}",
             flush=True,
@@ -158,7 +161,7 @@ def main() -> int:
 
     with ThreadPoolExecutor(given.jobs) as threads:
         list(threads.map(attempt, left))
-    return _report(chosen, {one: known.get(one.key(tests[one])) for one in chosen}, whole=not given.promises)
+    return _report(chosen, verdicts, whole=not given.promises)
 
 
 def _report(chosen: list[Break], verdicts: dict[Break, Verdict | None], *, whole: bool) -> int:

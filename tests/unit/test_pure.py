@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -216,6 +217,19 @@ def test_small_differences_keep_now_smooth_and_a_jump_is_noticed() -> None:
     assert clock.settled_for() == timedelta(0)
     clock.seconds += 5
     assert clock.settled_for() == timedelta(seconds=5)
+
+
+@pytest.mark.contract("L7")
+def test_the_real_clock_goes_on_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    asleep = {time.CLOCK_BOOTTIME: 0.0}
+    real = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda which: real(which) + asleep.get(which, 0.0))
+    clock = SystemClock()
+    clock.follow(NOW, asked=clock.elapsed(), answered=clock.elapsed())
+    before = clock.elapsed()
+    asleep[time.CLOCK_BOOTTIME] = 3600.0
+    assert clock.elapsed() - before >= 3600
+    assert clock.now() >= NOW + timedelta(hours=1)
 
 
 def test_the_real_clock_never_goes_back() -> None:

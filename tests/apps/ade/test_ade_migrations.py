@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from apps.ade import migrations
-from apps.ade.tables import Base
+from apps.ade.tables import Base, Build, Configuration, Document, Run, Workspace
 from apps.database import Database
-from sqlalchemy import Connection, Engine, MetaData, create_engine, inspect, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, inspect, text, update
+from sqlalchemy.exc import IntegrityError
 from tests.apps.ade.ade_service import stores
 
 from holdfast import Holdfast, SchemaTooNew
@@ -95,3 +97,62 @@ def test_any_number_of_processes_may_start_at_once(own_url: str) -> None:
         for database in databases:
             database.close()
     assert applied
+
+
+@pytest.fixture
+def filled(own_url: str) -> Iterator[Database]:
+    """ade's own tables with one run in them."""
+    with Holdfast(own_url) as hf:
+        complete = lambda connection: migrations.migrate(connection, prefix=PREFIX)  # noqa: E731
+        database = Database(own_url, MetaData(), prepare=hf.start, complete=complete)
+        now = datetime.now(UTC)
+        rows = (
+            Workspace(id="w", name="w", created_at=now),
+            Document(id="d", workspace_id="w", name="d", media_type="d", size=1, sha256="d", created_at=now),
+            Configuration(id="c", workspace_id="w", name="c", version=1, created_at=now),
+            Build(id="b", configuration_id="c", version=1, fingerprint="f", created_at=now),
+            Run(
+                id="r",
+                workspace_id="w",
+                configuration_id="c",
+                version=1,
+                input_document_id="d",
+                build_id="b",
+                created_at=now,
+            ),
+        )
+        with database.write() as session:
+            for row in rows:
+                session.add(row)
+                session.flush()
+        yield database
+        database.close()
+
+
+@pytest.mark.contract("Q1")
+@pytest.mark.parametrize("own_url", stores(long="none"), indirect=True)
+@pytest.mark.parametrize("column", ["workspace_id", "configuration_id", "input_document_id", "build_id"])
+def test_a_run_has_a_document_a_configuration_a_build_and_a_workspace_that_exist(filled: Database, column: str) -> None:
+    for other in (None, "nothing"):
+        with pytest.raises(IntegrityError), filled.write() as session:
+            session.execute(update(Run).values({column: other}))
+
+
+@pytest.mark.contract("Q3")
+@pytest.mark.parametrize("own_url", stores(long="none"), indirect=True)
+def test_a_configuration_has_one_build_for_each_fingerprint(filled: Database) -> None:
+    def add(build_id: str, fingerprint: str) -> None:
+        with filled.write() as session:
+            session.add(
+                Build(
+                    id=build_id,
+                    configuration_id="c",
+                    version=2,
+                    fingerprint=fingerprint,
+                    created_at=datetime.now(UTC),
+                )
+            )
+
+    add("other", "g")
+    with pytest.raises(IntegrityError):
+        add("again", "f")

@@ -110,10 +110,10 @@ def test_what_takes_too_long_is_stopped_with_all_that_it_started(place: Path) ->
     code = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
 child = subprocess.Popen([sys.executable, "-c", deaf])
 open("pids", "w").write(f"{os.getpid()} {child.pid}")
-time.sleep(60)
+time.sleep(600)
 """
     began = time.monotonic()
     with pytest.raises(TookTooLong, match="stopped after 2 s"):
@@ -126,7 +126,7 @@ time.sleep(60)
 def test_one_that_has_ended_does_not_leave_a_child_behind(place: Path) -> None:
     code = """
 import subprocess, sys
-child = subprocess.Popen(["sleep", "60"])
+child = subprocess.Popen(["sleep", "600"])
 open("pid", "w").write(str(child.pid))
 """
     ended, _ = run(place, code)
@@ -140,7 +140,7 @@ import sys
 sys.path.insert(0, {str(Path.cwd())!r})
 from tests.apps.ade.test_ade_process import run
 from pathlib import Path
-run(Path({str(place)!r}), "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)")
+run(Path({str(place)!r}), "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)")
 """
     with subprocess.Popen([sys.executable, "-c", script]) as parent:
         pid = int(wait_for(lambda: (place / "pid").exists() and (place / "pid").read_text(), what="it has begun"))

@@ -135,6 +135,21 @@ def test_a_document_of_another_workspace_is_refused_and_nothing_is_made(ade: Ser
     assert [run["id"] for run in ade.get("/runs")["runs"]] == before
 
 
+@pytest.mark.contract("Q7")
+def test_a_submission_is_answered_at_once_with_its_queued_run_and_its_build(
+    ade: Service, workspace: str, document: str
+) -> None:
+    held = ade.configuration(workspace, "submitted", files("submitted", held_rules()))
+    first, second = ade.submit(held, document), ade.submit(held, document)
+    assert {run["status"] for run in (first, second)} == {"queued"}
+    assert first["build"]["fingerprint"] == ade.get(f"/configurations/{held}")["fingerprint"]
+    assert first["build_id"] == second["build_id"]
+    newest = ade.get("/runs", configuration_id=held)["runs"]
+    assert [run["id"] for run in newest] == [second["id"], first["id"]]
+    ade.post(f"/builds/{first['build_id']}/cancel", status=200)
+    assert {ade.ended(run["id"])["status"] for run in (first, second)} == {"failed"}
+
+
 @pytest.mark.contract("Q3", "Q6")
 def test_a_change_is_another_build_and_the_same_files_are_the_same_one(
     ade: Service, workspace: str, document: str
@@ -185,7 +200,7 @@ def test_a_build_that_fails_fails_its_runs_with_the_reason_and_the_next_run_has_
     ]
 
 
-@pytest.mark.contract("Q10", "Q15")
+@pytest.mark.contract("Q2", "Q10", "Q15")
 def test_cancelling_and_who_goes_next(
     ade: Service, workspace: str, slow: str, plain: str, finished: dict[str, Any], document: str
 ) -> None:
@@ -196,8 +211,8 @@ def test_cancelling_and_who_goes_next(
     ade.reached(f"/builds/{waiting['build_id']}", "building")
     younger = ade.submit(plain, document)
     assert ade.ended(younger["id"])["status"] == "succeeded"
-    assert ade.get(f"/runs/{waiting['id']}")["status"] == "queued"
-    assert ade.get(f"/builds/{waiting['build_id']}")["status"] == "building"
+    run = ade.get(f"/runs/{waiting['id']}")
+    assert (run["status"], run["build"]["status"]) == ("queued", "building")
 
     never = ade.submit(held, document)
     assert ade.post(f"/runs/{never['id']}/cancel", status=200)["status"] == "cancelled"

@@ -7,14 +7,18 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
 import threading
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace as Namespace
 from typing import IO, Any
 
+import numpy as np
 import pytest
-from apps.factory import publishing
+from apps.factory import encoding, publishing, speech
+from apps.factory.formats import RATE
+from numpy.typing import NDArray
 from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant
 
 EDITED = SCRIPT.replace("It is easy to say.", "It is short.")
@@ -62,6 +66,43 @@ def test_a_script_becomes_a_video_and_the_same_script_the_same_bytes(either: Pla
     for name in ("nothing", "a\0b", "a" * 100):
         with pytest.raises(either.videos.VideoNotFound):
             either.edit(Namespace(video_id=name), SCRIPT)
+
+
+@pytest.mark.contract("L10")
+def test_the_video_shows_and_speaks_its_scenes_in_their_order(own: Plant) -> None:
+    edition = own.create(**TINY)
+    own.make(edition)
+    video = own.output / edition.video_id / "1" / "video.mp4"
+    assert pictures(video) == [one for number in range(SCENES) for one in pictures(film(own, edition, number))]
+    heard, begins = sound(video), 0
+    for scene, told in zip(own.result(edition, "script"), own.result(edition, "audio"), strict=True):
+        narration = speech.speak(scene["narration"], voice=TINY["voice"], pace=TINY["pace"])
+        spoken = np.frombuffer(narration.samples, "<i2").astype(float)
+        assert alike(heard[begins : begins + len(spoken)], spoken) > 0.9
+        begins += told["milliseconds"] * RATE // 1000
+    assert len(heard) >= begins
+
+
+def pictures(file: Path) -> list[str]:
+    """A digest of each picture that a player would show."""
+    told = ffmpeg("-i", file, "-map", "0:v", "-f", "framemd5", "-").decode()
+    return [line.split()[-1] for line in told.splitlines() if not line.startswith("#")]
+
+
+def sound(file: Path) -> NDArray[np.float64]:
+    """The samples that a player would play."""
+    return np.frombuffer(ffmpeg("-i", file, "-map", "0:a", "-f", "s16le", "-ac", "1", "-"), "<i2").astype(float)
+
+
+def ffmpeg(*words: str | Path) -> bytes:
+    command = [encoding.program(), "-nostdin", "-loglevel", "error", *words]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def alike(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """1 if both are the same but for their loudness, about 0 if they have nothing to do with each other."""
+    whole = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / whole if whole else 0.0
 
 
 @pytest.mark.contract("L8")
