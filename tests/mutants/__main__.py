@@ -6,8 +6,8 @@ python -m tests.mutants --minutes 20 --jobs 1
 python -m tests.mutants --again          forget what was tried before
 
 A break is applied to a copy of the project; then the tests that name the promise run until one of them fails. What was
-tried is kept in `.mutants/` until the break, its file or a test changes. A whole round without survivors is noted in
-`docs/contracts.md`.
+tried is kept in `.mutants/` until the break, its file or the file of the test that failed changes. How a whole round
+ended is noted in `docs/contracts.md`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,20 @@ class Verdict:
     by: str
     seconds: float
     on: str
+    digest: str
+    """Of what it depends on: if a test failed, of that test's file; else of all tests that name the promise."""
+
+    @classmethod
+    def of(cls, one: Break, tests: list[str], state: str, by: str, seconds: float) -> Verdict:
+        on = f"{datetime.now(UTC):%Y-%m-%d}"
+        return cls(state, by, round(seconds, 1), on, one.digest(_judges(state, by, tests)))
+
+    def holds(self, one: Break, tests: list[str]) -> bool:
+        return self.digest == one.digest(_judges(self.state, self.by, tests))
+
+
+def _judges(state: str, by: str, tests: list[str]) -> list[str]:
+    return [by.partition("::")[0]] if state == "killed" and "::" in by else tests
 
 
 class Known:
@@ -57,14 +71,15 @@ class Known:
         found = json.loads(STATE.read_text("utf-8")) if STATE.exists() and not again else {}
         self._verdicts = {key: Verdict(**value) for key, value in found.items()}
 
-    def get(self, key: str) -> Verdict | None:
-        return self._verdicts.get(key)
+    def get(self, one: Break, tests: list[str]) -> Verdict | None:
+        found = self._verdicts.get(repr(one))
+        return found if found is not None and found.holds(one, tests) else None
 
-    def put(self, key: str, verdict: Verdict) -> None:
+    def put(self, one: Break, verdict: Verdict) -> None:
         with self._lock:
-            self._verdicts[key] = verdict
+            self._verdicts[repr(one)] = verdict
             new = STATE.with_suffix(".new")
-            new.write_text(json.dumps({key: asdict(one) for key, one in self._verdicts.items()}, indent=1), "utf-8")
+            new.write_text(json.dumps({key: asdict(kept) for key, kept in self._verdicts.items()}, indent=1), "utf-8")
             new.replace(STATE)
 
 
@@ -96,7 +111,7 @@ class Copy:
             state, by = "killed", f"the tests did not end within {PATIENCE:g} s"
         else:
             state, by = ("survived", "") if code == 0 else ("invalid", said[-2000:])
-        return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}")
+        return Verdict.of(one, tests, state, by, time.monotonic() - started)
 
     def _write(self, file: Path, text: str) -> None:
         """With a time of its own: compiled Python is known by the size and the second of its source."""
@@ -135,7 +150,7 @@ def main() -> int:
     known, proofs = Known(again=given.again), contracts.proofs()
     chosen = [one for one in breaks() if not given.promises or one.promise in given.promises]
     tests = {one: one.tests(proofs) for one in chosen}
-    verdicts = {one: known.get(one.key(tests[one])) for one in chosen}
+    verdicts = {one: known.get(one, tests[one]) for one in chosen}
     left = [one for one in chosen if verdicts[one] is None]
     print(f"{len(chosen)} breaks, {len(chosen) - len(left)} tried before", flush=True)
     give_up_at = time.monotonic() + given.minutes * 60
@@ -153,7 +168,7 @@ def main() -> int:
             copies.put(copy)
         verdicts[one] = verdict
         if verdict.state != "invalid":  # it may come right by itself, as when a server did not start
-            known.put(one.key(tests[one]), verdict)
+            known.put(one, verdict)
         print(
             f"{verdict.state:8} {verdict.seconds:6.1f} s  {one}  {verdict.by if verdict.state == 'killed' else ''}",
             flush=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +40,11 @@ class Break:
         """The files with tests that name the promise."""
         return sorted({f"tests/{proof.file}.py" for proof in proofs if proof.number == self.promise})
 
-    def key(self, tests: list[str]) -> str:
-        """Another one whenever the break, the file or a test file changes."""
+    def digest(self, tests: Iterable[str]) -> str:
+        """Another one whenever the break, its file or one of these test files changes."""
         digest = hashlib.sha256(repr(self).encode())
         for name in (self.file, *tests):
-            digest.update((ROOT / name).read_bytes())
+            digest.update((ROOT / name).read_bytes() if (ROOT / name).exists() else b"gone")
         return digest.hexdigest()
 
 

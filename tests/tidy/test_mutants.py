@@ -38,5 +38,5 @@ def test_a_break_whose_text_is_not_there_once_is_refused() -> None:
 
 def test_a_break_is_tried_again_when_it_or_a_file_changes() -> None:
     first, other = Break("P1", "README.md", "a", "b"), Break("P1", "README.md", "a", "c")
-    assert first.key(["pyproject.toml"]) == first.key(["pyproject.toml"])
-    assert len({first.key([]), other.key([]), first.key(["pyproject.toml"])}) == 3
+    assert first.digest(["pyproject.toml"]) == first.digest(["pyproject.toml"])
+    assert len({first.digest([]), other.digest([]), first.digest(["pyproject.toml"]), first.digest(["gone.py"])}) == 4
