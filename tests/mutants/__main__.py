@@ -50,11 +50,6 @@ class Verdict:
     digest: str
     """Of what it depends on: if a test failed, of that test's file; else of all tests that name the promise."""
 
-    @classmethod
-    def of(cls, one: Break, tests: list[str], state: str, by: str, seconds: float) -> Verdict:
-        on = f"{datetime.now(UTC):%Y-%m-%d}"
-        return cls(state, by, round(seconds, 1), on, one.digest(_judges(state, by, tests)))
-
     def holds(self, one: Break, tests: list[str]) -> bool:
         return self.digest == one.digest(_judges(self.state, self.by, tests))
 
@@ -111,7 +106,8 @@ class Copy:
             state, by = "killed", f"the tests did not end within {PATIENCE:g} s"
         else:
             state, by = ("survived", "") if code == 0 else ("invalid", said[-2000:])
-        return Verdict.of(one, tests, state, by, time.monotonic() - started)
+        digest = one.digest(_judges(state, by, tests), root=self._folder)
+        return Verdict(state, by, round(time.monotonic() - started, 1), f"{datetime.now(UTC):%Y-%m-%d}", digest)
 
     def _write(self, file: Path, text: str) -> None:
         """With a time of its own: compiled Python is known by the size and the second of its source."""
