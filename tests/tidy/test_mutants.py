@@ -40,3 +40,7 @@ def test_a_break_is_tried_again_when_it_or_a_file_changes() -> None:
     first, other = Break("P1", "README.md", "a", "b"), Break("P1", "README.md", "a", "c")
     assert first.digest(["pyproject.toml"]) == first.digest(["pyproject.toml"])
     assert len({first.digest([]), other.digest([]), first.digest(["pyproject.toml"]), first.digest(["gone.py"])}) == 4
+
+
+def test_the_page_says_when_every_promise_was_last_broken() -> None:
+    assert len(contracts.MUTANTS.findall(contracts.PAGE.read_text("utf-8"))) == 1
