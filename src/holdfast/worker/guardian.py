@@ -6,6 +6,7 @@ See `guardian_process` for what that process does, and `board` for what the two 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -67,10 +68,10 @@ class Guardian:
         """Until when the guardian has renewed our leases."""
         return 0.0 if self.board is None else self.board[RENEWED_UNTIL]
 
-    def is_unsafe(self, now: float, *, margin: float) -> bool:
-        """Whether a lease may be taken away, this soon, from a function that still executes."""
+    def unsafe_at(self, *, margin: float) -> float:
+        """So long before a lease may be taken away from a function that still executes; never, if none does."""
         board = self.board
-        return board is not None and board[EXECUTING] > 0 and now >= board.safe_until - margin
+        return math.inf if board is None or not board[EXECUTING] else board.safe_until - margin
 
     def require(self) -> None:
         """See that the process lives; it may have been killed for want of memory."""

@@ -73,8 +73,10 @@ class Watch:
                 next_at = min(next_at, self._next(running))
         if self.loops is not None:
             next_at = min(next_at, self.loops.check(now, late=late))
-        if self._hand.guardian.is_unsafe(now, margin=self._margin / 2):
+        if now >= (unsafe_at := self._hand.guardian.unsafe_at(margin=self._margin / 2)):
             self._on_unsafe("its leases could not be renewed in time, and a function in a thread did not stop")
+        else:
+            next_at = min(next_at, unsafe_at)  # to the moment: soon after it the guardian would kill this process
         self._due_at = max(now + 0.001, next_at)
         return self._due_at - now
 
