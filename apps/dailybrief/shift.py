@@ -13,7 +13,7 @@ from apps.dailybrief import engine, job_runs, logs, services
 from apps.dailybrief.chronicle import Chronicle
 from apps.dailybrief.timetable import QUEUE
 from apps.stopping import asked_to_stop
-from holdfast import HoldfastError, Worker, WorkerExists
+from holdfast import HoldfastError, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
 WAIT = 60  # seconds for a database that restarts or is not up yet
@@ -41,8 +41,7 @@ def work(stop: threading.Event) -> int:
     """Be the worker until told to stop, or until the name is lost."""
     hf = engine.hf
     began_at = hf.clock.now()
-    worker = Worker(
-        hf,
+    worker = hf.worker(
         queues=[QUEUE],
         concurrency=PLACES,
         exclusive=services.WORKER,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from holdfast.runs import audit
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, PassExists, PassNotFound
 from holdfast.support.validation import as_duration
 from holdfast.values.tokens import ROLES, Pass, Role
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-
 
 MAX_NAME = 200
 
@@ -26,8 +22,8 @@ MANY = 10_000
 class Passes:
     """The passes of one Holdfast: tokens for people and programs, and the sessions that they began."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     def add(
         self, name: str, *, role: Role = "viewer", expires: timedelta | float | None = None, by: str | None = None
@@ -40,11 +36,11 @@ class Passes:
             audit.record(tx, by, "add pass", name=name, role=role)
             return secret
 
-        return self._hf.do(add)
+        return self._runtime.do(add)
 
     def list(self) -> list[Pass]:
         """Every token and session that is still good, without its secret."""
-        return self._hf.read(list_tokens)
+        return self._runtime.read(list_tokens)
 
     def remove(self, name: str, *, by: str | None = None) -> None:
         """Take back someone's token; the sessions that it began end with it, everywhere, within seconds."""
@@ -53,7 +49,7 @@ class Passes:
             revoke_token(tx, name)
             audit.record(tx, by, "remove pass", name=name)
 
-        self._hf.do(remove)
+        self._runtime.do(remove)
 
 
 def add_token(tx: Transaction, name: str, *, role: Role, lasts: timedelta | None) -> str:

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Invoke, told
 from tests.contract.alive import register
 
-from holdfast import Holdfast, Worker
+from holdfast import Holdfast
 from holdfast.testing.manual import Manual
 
 
@@ -114,7 +114,7 @@ def test_a_paused_queue_starts_nothing_until_it_goes_on(holdfast: Invoke, tmp_pa
         holdfast("queues", "pause", url, "default")
         assert Manual(hf).worker("a").claim() == []
         holdfast("queues", "resume", url, "default")
-        with Worker(hf):
+        with hf.worker():
             assert run.result(timeout=60) is None
 
 

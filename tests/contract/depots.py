@@ -14,7 +14,7 @@ CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
 
 def lying_in(hf: Holdfast) -> set[str]:
     """The addresses of all files in the depot, unfinished ones too."""
-    depot: Any = hf.depot
+    depot: Any = hf._artifact_store
     if depot.path("x") is None:
         return {each["path"] for page in depot._obstore.list(depot._store) for each in page}
     folder = Path(depot.url)
@@ -23,7 +23,7 @@ def lying_in(hf: Holdfast) -> set[str]:
 
 def overwrite(hf: Holdfast, artifact: Artifact, content: bytes | None) -> None:
     """What a bad disk, or a person, does to a file."""
-    depot: Any = hf.depot
+    depot: Any = hf._artifact_store
     if artifact.path is None:
         depot._obstore.put(depot._store, artifact.address, content) if content is not None else depot.remove(
             [artifact.address]

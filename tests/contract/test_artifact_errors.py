@@ -161,7 +161,7 @@ def test_parts_that_a_lost_worker_left_are_swept_and_those_of_a_living_one_are_n
     work.submit()
     lost, alive = hands.worker("a").claim(limit=2)
     for claim in (lost, alive):
-        keeping.depot.stage(artifacts.part_of(claim.lease), Measured(io.BytesIO(b"x"), name="x", max_bytes=1))
+        keeping._artifact_store.stage(artifacts.part_of(claim.lease), Measured(io.BytesIO(b"x"), name="x", max_bytes=1))
     hands.worker("a").finish(lost)
 
     assert len(lying_in(keeping)) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.contract.depots import CHECKSUM, CONTENT, lying_in, overwrite
 
-from holdfast import Artifact, Context, Holdfast, InvalidArguments, LeaseLost, Worker
+from holdfast import Artifact, Context, Holdfast, InvalidArguments, LeaseLost
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.faults import Fault, Faults
 from holdfast.testing.manual import Manual
@@ -210,7 +210,7 @@ def test_a_real_worker_keeps_artifacts_of_threads_and_of_tasks(url: str, kept_in
             assert await ctx.artifact("out.txt", make) == first
             return ctx.artifact("plain.txt", CONTENT).read().decode()
 
-        with Worker(hf):
+        with hf.worker():
             assert in_thread.submit().result(timeout=60) == "content"
             assert in_loop.submit().result(timeout=60) == "content"
         assert hf.verify(artifacts=True) == []

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
-from holdfast import Context, Holdfast, Run, Worker
+from holdfast import Context, Holdfast, Run
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 from holdfast.values.events import Event
@@ -81,7 +81,7 @@ def test_runs_whose_time_ran_out_behind_a_blocking_call_start_again_and_use_no_a
     blocker = live.job(name="blocker", timeout=5)(block)
     neighbours = neighbour.submit_many([{}] * NEIGHBOURS)
     culprit = blocker.submit()
-    with Worker(live, concurrency=NEIGHBOURS + 1) as worker:
+    with live.worker(concurrency=NEIGHBOURS + 1) as worker:
         # They end while the loop on which they began is still blocked.
         assert [run.result(timeout=PATIENCE) for run in neighbours] == [2] * NEIGHBOURS
         assert ended(culprit).state == "timed_out"
@@ -126,7 +126,7 @@ def test_a_released_run_takes_no_step_that_was_already_due(live: Holdfast, let_g
 
     runs = restless.submit_many([{}] * 3)
     culprit = blocker.submit()
-    with Worker(live):
+    with live.worker():
         assert blocking.wait(PATIENCE)
         taken = steps[1]
         until(lambda: all(run.refresh().snapshot.tries == 0 for run in runs))
@@ -154,7 +154,7 @@ def test_a_run_that_the_blocked_loop_never_began_is_released_before_anyone_notic
         blocking.set()
         let_go.wait(PATIENCE)
 
-    with Worker(live):
+    with live.worker():
         culprit = blocker.submit()
         assert blocking.wait(PATIENCE)
         run = neighbour.submit()
@@ -181,7 +181,7 @@ def test_runs_that_have_time_left_go_on_when_the_loop_answers_again(live: Holdfa
         let_go.wait(PATIENCE)
         return ctx.attempt
 
-    with Worker(live):
+    with live.worker():
         runs = neighbour.submit_many([{}] * 3)
         until(lambda: len(ticks) == 3)
         culprit = blocker.submit()
@@ -210,7 +210,7 @@ def test_a_run_that_lost_its_time_to_a_standstill_is_not_timed_out_after_it(
     async def blocker() -> None:
         let_go.wait(PATIENCE)
 
-    with Worker(live):
+    with live.worker():
         run = neighbour.submit()
         assert begun.wait(PATIENCE)
         until_blocked(blocker.submit())
@@ -231,7 +231,7 @@ def test_a_run_that_hangs_by_itself_is_timed_out_although_another_blocks_the_loo
     async def blocker() -> None:
         let_go.wait(PATIENCE)
 
-    with Worker(live):
+    with live.worker():
         assert ended(hanging.submit()).state == "timed_out"
         culprit = blocker.submit()
         until_blocked(culprit)
@@ -255,7 +255,7 @@ def test_a_worker_whose_loop_is_blocked_leaves_async_runs_to_others_and_does_the
     async def blocker() -> None:
         let_go.wait(PATIENCE)
 
-    with Worker(live) as stuck:
+    with live.worker() as stuck:
         culprit = blocker.submit()
         until_blocked(culprit)
         claimed = stuck.claimed
@@ -264,7 +264,7 @@ def test_a_worker_whose_loop_is_blocked_leaves_async_runs_to_others_and_does_the
             plain.submit().result(timeout=PATIENCE)
         assert stuck.claimed == claimed + 5
         assert {run.refresh().snapshot.place for run in waiting} == {"ready"}
-        with Worker(live):
+        with live.worker():
             for run in waiting:
                 run.result(timeout=PATIENCE)
         last = quick.submit()
@@ -299,7 +299,7 @@ def test_the_event_names_the_run_whose_code_blocks_however_it_was_called(
         else:
             call()
 
-    with Worker(live):
+    with live.worker():
         neighbours = neighbour.submit_many([{}] * 2)
         culprit = blocker.submit()
         event = until_blocked(culprit)
@@ -339,7 +339,7 @@ def test_a_loop_that_is_blocked_for_a_lease_is_replaced_and_its_runs_start_again
         neighbours = neighbour.submit_many([{}] * 3)
         only = once.submit()
         culprit = blocker.submit()
-        with Worker(hf):
+        with hf.worker():
             assert [run.result(timeout=PATIENCE) for run in neighbours] == [2, 2, 2]
             later = neighbour.submit()
             assert later.result(timeout=PATIENCE) == 1, "new runs have a loop of their own"
@@ -362,7 +362,7 @@ def test_a_worker_with_a_blocked_loop_stops_within_its_graces(live: Holdfast, le
         let_go.wait(PATIENCE)
 
     runs = [*neighbour.submit_many([{}] * 3), blocker.submit()]
-    worker = Worker(live)
+    worker = live.worker()
     worker.start()
     until_blocked(runs[-1])
     since = time.monotonic()

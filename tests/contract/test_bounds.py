@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from tests.conftest import Database
 
-from holdfast import Holdfast, InvalidPolicy, QueueFull, Run, Worker
+from holdfast import Holdfast, InvalidPolicy, QueueFull, Run
 from holdfast.runs.limits import capacity
 from holdfast.runs.outcomes import Release, RetryLater
 from holdfast.store.transaction import Transaction
@@ -367,7 +367,7 @@ def test_submitters_and_a_worker_together_never_exceed_the_bound(live: Holdfast,
             )
             most.append(under_way)
 
-    with Worker(live, queues=["q"], concurrency=1), ThreadPoolExecutor(6) as pool:
+    with live.worker(queues=["q"], concurrency=1), ThreadPoolExecutor(6) as pool:
         for future in [pool.submit(ask, submit) for submit in submitters(url, 6)]:
             future.result()
         for run in runs:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Child, Context, Holdfast, RunFailed, Worker
+from holdfast import Child, Context, Holdfast, RunFailed
 from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
@@ -198,6 +198,6 @@ def test_a_worker_with_one_place_serves_parents_and_children(live: Holdfast) -> 
     async def loop(ctx: Context, count: int) -> int:
         return sum(ctx.gather(*(ctx.submit_child(thread, count) for _ in range(3))))
 
-    with Worker(live, concurrency=1):
+    with live.worker(concurrency=1):
         assert loop.submit(5).result(timeout=60) == 30
     assert live.verify() == []

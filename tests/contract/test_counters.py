@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import until
 
-from holdfast import Holdfast, QueueFull, StoreBusy, Worker
+from holdfast import Holdfast, QueueFull, StoreBusy
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Succeeded
 from holdfast.store import counters
-from holdfast.store.counters import Counting
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def counted(hf: Holdfast) -> dict[tuple[str, str], int]:
-    hf.counting.flush(hf.store, at_once=True)
+    hf.store.counters.flush(at_once=True)
     return hf.read(counters.read)
 
 
@@ -44,7 +43,7 @@ def test_a_refusal_is_counted_for_its_queue_and_written_at_most_once_a_second(hf
     clock.advance(1)
     assert refused(lambda: work.submit_many([{}, {}])) == {("queue_rejected", "narrow"): 3}
     assert refused(work.submit) == {("queue_rejected", "narrow"): 3}
-    hf.counting.flush(hf.store, at_once=True)
+    hf.store.counters.flush(at_once=True)
     assert hf.read(counters.read) == {("queue_rejected", "narrow"): 4}
 
 
@@ -68,7 +67,7 @@ def test_a_refusal_inside_a_callers_transaction_is_counted_after_it(hf: Holdfast
 def test_what_a_closing_process_has_not_written_is_written(url: str) -> None:
     with Holdfast(url) as hf:
         hf.start()
-        hf.counting.add("lease_lost", count=3)
+        hf.store.counters.add("lease_lost", count=3)
     with Holdfast(url) as hf:
         assert counted(hf) == {("lease_lost", ""): 3}
 
@@ -82,7 +81,7 @@ def test_processes_add_to_each_other(hf: Holdfast) -> None:
 def test_a_database_that_is_away_loses_no_count(
     hf: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting = Counting(clock)
+    counting = hf.store.counters
     counting.add("lease_lost")
 
     def away(verb: object) -> None:
@@ -90,8 +89,8 @@ def test_a_database_that_is_away_loses_no_count(
 
     with monkeypatch.context() as broken:
         broken.setattr(hf.store, "do", away)
-        counting.flush(hf.store)
-    counting.flush(hf.store, at_once=True)
+        counting.flush()
+    counting.flush(at_once=True)
     assert hf.read(counters.read) == {("lease_lost", ""): 1}
 
 
@@ -152,7 +151,7 @@ def test_what_a_worker_clears_up_when_it_starts_is_counted(url: str, database: D
 
         work.submit_many([{}, {}])
         assert len(Manual(hf).worker("worker").claim(limit=2)) == 2
-        with Worker(hf):
+        with hf.worker():
             pass
         assert counted(hf) == {("taken_over", ""): 2, ("worker_startup_recovery", ""): 2}
 
@@ -162,7 +161,7 @@ def test_a_worker_that_loses_a_lease_counts_it_and_writes_it_with_its_tick(live:
     def work() -> None:
         database.run("delete from holdfast_leases")
 
-    with Worker(live):
+    with live.worker():
         work.submit()
         until(lambda: live.read(counters.read) == {("lease_lost", ""): 1})
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Holdfast, Worker, WorkerNotFound
+from holdfast import Holdfast, WorkerNotFound
 from holdfast.runs.poll import beat_and_pulse, read_pulse
 from holdfast.testing.clock import FakeClock
 from holdfast.values.workers import why_unserved
@@ -75,7 +75,7 @@ def test_it_finishes_what_it_has_and_leaves_the_rest_to_others(live: Holdfast) -
         return "done"
 
     first, second = work.submit(), work.submit()
-    worker = Worker(live, concurrency=1)
+    worker = live.worker(concurrency=1)
     worker.start()
     try:
         assert begun.wait(PATIENCE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE
 
-from holdfast import Context, Event, Holdfast, InvalidPolicy, LeaseLost, Retry, Run, StepNotFound, Worker
+from holdfast import Context, Event, Holdfast, InvalidPolicy, LeaseLost, Retry, Run, StepNotFound
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
@@ -186,7 +186,7 @@ def test_threads_and_loops_forget_steps_of_real_workers(live: Holdfast) -> None:
         ctx.forget("begin")
         return [first, await ctx.step("begin", begin_async, "loop")]
 
-    with Worker(live):
+    with live.worker():
         runs: list[Run[Any]] = [thread.submit(), loop.submit()]
         assert [run.result(timeout=PATIENCE) for run in runs] == ["thread 2", ["loop 2", "loop 3"]]
     assert sorted(begun) == ["loop"] * 3 + ["thread"] * 2

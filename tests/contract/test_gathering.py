@@ -41,7 +41,7 @@ def test_submits_of_many_threads_share_commits(
 
     hf.start()
     commits = count_commits(hf, monkeypatch)
-    gather = hf._submitter._gather
+    gather = hf._submitter._together
     with ThreadPoolExecutor(20) as pool:
         with gather._floor:  # as someone has who is at it
             submitted = [pool.submit(work.submit, str(index)) for index in range(20)]

@@ -96,7 +96,7 @@ def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock
     scheduled(hf, manual, catch_up="latest")
     table = Scheduler(hf.store, hf.scheduled, holder="manual")
     orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
-    leave = hf.wakeups.listen(orchestrator.heard)
+    leave = hf.notifier.listen(orchestrator.heard)
     hf.schedules.pause("ingest")
     clock.advance(QUARTER + timedelta(minutes=10))
     orchestrator.tick()

@@ -204,7 +204,7 @@ def _keep(worker: Any, claim: Any) -> None:
     from holdfast.artifacts import artifacts
 
     hf = worker.hf
-    artifacts.keep(hf.store, hf.depot, claim, "file.txt", b"stale", part=None, max_bytes=100)
+    artifacts.keep(hf.store, hf._artifact_store, claim, "file.txt", b"stale", part=None, max_bytes=100)
 
 
 @pytest.mark.contract("L5", "L7")

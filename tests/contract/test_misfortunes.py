@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, Worker, WrongConnection
+from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, WrongConnection
 from holdfast.orchestrator import promote
 from holdfast.testing.manual import Manual
 from holdfast.testing.postgres import PostgresServer
@@ -194,7 +194,7 @@ def test_a_drain_stays_for_what_a_lost_worker_left_behind(url: str) -> None:
         lost = Manual(hf).worker("lost")
         [claim] = lost.claim()
         hf.do(lambda tx: tx.run("renew_leases", rows=[_over(claim, tx.now)], holder="lost"))
-        worker = Worker(hf, drain=True)
+        worker = hf.worker(drain=True)
         worker.start()
         assert worker.join(timeout=60) == "drained"
         assert run.result(timeout=1) == 1
@@ -247,7 +247,7 @@ def test_small_slips_are_told_at_once(hf: Holdfast) -> None:
     with pytest.raises(InvalidPolicy, match="zzz"):
         hf.job(key="{zzz}")(plain)
     with pytest.raises(InvalidPolicy):
-        Worker(hf, concurrency=0)
+        hf.worker(concurrency=0)
     job = hf.job(name="plain")(plain)
     for options in ({"after": [None]}, {"tags": ["a"]}, {"delay": -5}):
         with pytest.raises(InvalidPolicy):

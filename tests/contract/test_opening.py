@@ -221,9 +221,9 @@ def test_a_lock_that_was_held_at_a_fork_is_free_in_the_child(url: str) -> None:
         def work() -> None: ...
 
         work.submit()
-        clock, announcer = hf.clock, hf.wakeups._announcer
+        clock, announcer = hf.clock, hf.notifier._announcer
         assert isinstance(clock, SystemClock)
-        locks: list[Any] = [clock._lock, hf.counting._lock, hf.ids._lock]
+        locks: list[Any] = [clock._lock, hf.store.counters._lock, hf.ids._lock]
         if announcer is not None:
             locks.append(announcer._changed)
         with held(locks):
@@ -233,7 +233,7 @@ def test_a_lock_that_was_held_at_a_fork_is_free_in_the_child(url: str) -> None:
             if pid == 0:
                 with child():
                     work.submit()
-                    hf.counting.add("lease_lost")
+                    hf.store.counters.add("lease_lost")
                     clock.follow(clock.wall(), asked=clock.elapsed(), answered=clock.elapsed())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert len(hf.list_runs()) == 2

@@ -44,9 +44,9 @@ def busy(hf: Holdfast, manual: Manual) -> dict[str, Callable[..., Any]]:
     manual.worker().register()
     slot = hf.clock.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return {
-        "submit": lambda **by: hf.submit_job(work, work.options, (), {}, **by),
-        "submit pipeline": lambda **by: hf.submit_job(video, video.options, (), {"text": "u"}, **by),
-        "submit build": lambda **by: hf.submit_job(environment, environment.options, (), {"fingerprint": "g"}, **by),
+        "submit": lambda **by: work.submit_by(by.get("by"), {}),
+        "submit pipeline": lambda **by: video.submit_by(by.get("by"), {"text": "u"}),
+        "submit build": lambda **by: environment.submit_by(by.get("by"), {"fingerprint": "g"}),
         "cancel": lambda **by: hf.cancel(waiting.id, **by),
         "again": lambda **by: hf.again(done.id, **by),
         "pause": lambda **by: hf.queues.pause("default", note="maintenance", **by),
@@ -111,10 +111,10 @@ def test_who_submits_what_is_there_already_is_not_said_to_have_made_it(hf: Holdf
     def environment(fingerprint: str) -> str:
         return fingerprint
 
-    once = work.using(idempotency_key="k").options
+    once = work.using(idempotency_key="k")
     for by in ("ann", "bob"):
-        hf.submit_job(work, once, (), {}, by=by)
-        hf.submit_job(environment, environment.options, (), {"fingerprint": "f"}, by=by)
+        once.submit_by(by, {})
+        environment.submit_by(by, {"fingerprint": "f"})
     assert [one.by for one in hf.operations()] == ["ann", "ann"]
 
 

@@ -51,7 +51,7 @@ def test_threads_of_several_processes_submit_and_the_ids_are_in_the_order_of_the
                     def submit(number: int, work: Any = work, hf: Holdfast = hf) -> None:
                         for _ in range(EACH):
                             threading.Event().wait(random.random() / 500)
-                            hf.submit_job(work, work.options, (), {"number": number}, by="someone")
+                            work.submit_by("someone", {"number": number})
 
                     list(pool.map(submit, range(THREADS)))
                 code = 0

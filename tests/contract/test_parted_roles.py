@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Holdfast, InvalidPolicy, Worker
+from holdfast import Holdfast, InvalidPolicy
 from holdfast.runs import workers
 from holdfast.testing.manual import Manual
 
@@ -38,7 +38,7 @@ def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work
             return [stage.state for stage in hf.pipelines.show(run.id).stages]
 
         run = film.submit()
-        with Worker(hf, role="orchestrator") as orchestrator:
+        with hf.worker(role="orchestrator") as orchestrator:
             [found] = hf.read(workers.live)
             assert (found.id, list(found.queues), found.concurrency) == (orchestrator.id, [], 0)
             assert ":orchestrator:" in found.id
@@ -46,12 +46,12 @@ def test_a_worker_apart_advances_no_stage_and_an_orchestrator_apart_does_no_work
             lost = Manual(hf).worker("lost").claim()
             assert [one.lease.run_id for one in lost] == [hf.pipelines.show(run.id).stages[0].run_id]
             until(lambda: states()[0] == "READY")
-        with Worker(hf, role="worker"):
+        with hf.worker(role="worker"):
             until(lambda: states()[0] == "DONE")
             for _ in range(5):  # it works on, and looks around meanwhile
                 other.submit().result(timeout=PATIENCE)
             assert states() == ["DONE", "NEW", "NEW", "NEW"]
-            with Worker(hf, role="orchestrator"):
+            with hf.worker(role="orchestrator"):
                 assert run.result(timeout=PATIENCE) == 32
         assert run.snapshot.takeovers == 0
         assert hf.verify() == []
@@ -61,7 +61,7 @@ def test_a_role_that_contradicts_itself_is_refused(url: str) -> None:
     with Holdfast(url) as hf:
         for wrong in ({"queues": ["mail"]}, {"concurrency": 2}, {"drain": True}):
             with pytest.raises(InvalidPolicy, match="an orchestrator claims nothing"):
-                Worker(hf, role="orchestrator", **wrong)
+                hf.worker(role="orchestrator", **wrong)
         with pytest.raises(InvalidPolicy, match="role is one of both, worker, orchestrator"):
             hf.worker(role="boss")  # type: ignore[arg-type]
     with Holdfast(url, solo=True) as hf, pytest.raises(InvalidPolicy, match="solo is one process alone"):

@@ -75,4 +75,4 @@ def test_what_fills_its_share_leaves_the_other_places_free(live: Holdfast) -> No
 def test_a_share_that_is_none_is_refused(hf: Holdfast, number: Any) -> None:
     with pytest.raises(InvalidPolicy, match="per_worker"):
         hf.queue("q", per_worker=number)
-    assert hf.per_worker == {}
+    assert hf._declared.per_worker == {}

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.alive import register
 from tests.contract.staging import states
 
-from holdfast import Context, Holdfast, Pipeline, Worker
+from holdfast import Context, Holdfast, Pipeline
 from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_a_worker_carries_a_pipeline_through_in_threads_and_loops(live: Holdfast
     def last(segments: list[str], left: int) -> list[Any]:
         return [left, *segments]
 
-    with Worker(live):
+    with live.worker():
         assert pipeline.submit(count=3).result(timeout=60) == [3, "0:3", "1:5", "2:7"]
     assert live.verify() == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import Database
 
-from holdfast import Holdfast, Run, Worker
+from holdfast import Holdfast, Run
 from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -51,7 +51,7 @@ def test_whatever_ends_a_lease_frees_its_place_and_says_so(
     worker = manual.worker("a", queues=["q"])
     [one, two] = worker.claim(limit=5)
     rung: set[str] = set()
-    hf.wakeups.listen(lambda names, ended: rung.update(names))
+    hf.notifier.listen(lambda names, ended: rung.update(names))
 
     worker.finish(one, outcome)
 
@@ -67,7 +67,7 @@ def test_a_takeover_frees_the_place_of_a_lost_worker(job: Any, hf: Holdfast, man
     manual.worker("lost", queues=["q"]).claim(limit=5)
     clock.advance(hf.settings.lease * 2)
     rung: set[str] = set()
-    hf.wakeups.listen(lambda names, ended: rung.update(names))
+    hf.notifier.listen(lambda names, ended: rung.update(names))
     manual.orchestrate()
     assert "q" in rung
     assert len(manual.worker("b", queues=["q"]).claim(limit=5)) == 2
@@ -94,7 +94,7 @@ def test_who_loses_the_race_for_a_place_gives_its_run_back_at_once(
         lambda tx, tickets, limits: ({ticket.run_id: 1 for ticket in tickets}, []),  # what a stale look says
     )
     rung: set[str] = set()
-    hf.wakeups.listen(lambda names, ended: rung.update(names))
+    hf.notifier.listen(lambda names, ended: rung.update(names))
 
     assert manual.worker("b", queues=["q"]).claim(limit=5) == []
 
@@ -164,7 +164,7 @@ def test_two_live_workers_keep_to_the_limit_and_drain_the_queue(live: Holdfast) 
             now -= 1
 
     runs: list[Run[Any]] = work.submit_many([{}] * 60)
-    with Worker(live, queues=["q"], concurrency=8), Worker(live, queues=["q"], concurrency=8):
+    with live.worker(queues=["q"], concurrency=8), live.worker(queues=["q"], concurrency=8):
         for run in runs:
             run.result(timeout=60)
     assert live.verify() == []

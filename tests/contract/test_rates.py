@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Database
 
-from holdfast import Holdfast, InvalidPolicy, Worker
+from holdfast import Holdfast, InvalidPolicy
 from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import RetryLater, Succeeded
 from holdfast.support.ids import Ids
@@ -162,7 +162,7 @@ def test_a_claim_that_came_back_short_rings_for_the_rest(hf: Holdfast, manual: M
     slow = hf.job(name="slow", rate="1/min")(lambda: None)
     slow.submit_many([{}] * 3)
     rung: set[str] = set()
-    hf.wakeups.listen(lambda names, ended: rung.update(names))
+    hf.notifier.listen(lambda names, ended: rung.update(names))
     assert len(manual.worker("a").claim(limit=2)) == 1
     assert "default" in rung
 
@@ -182,7 +182,7 @@ def test_a_lost_race_for_a_place_uses_up_no_start(hf: Holdfast, manual: Manual, 
 def test_two_live_workers_keep_to_a_rate(live: Holdfast) -> None:
     job = live.job(name="fast", rate="10/s")(lambda: None)
     runs = job.submit_many([{}] * 30)
-    with Worker(live, concurrency=4), Worker(live, concurrency=4):
+    with live.worker(concurrency=4), live.worker(concurrency=4):
         for run in runs:
             run.result(timeout=60)
     starts = sorted(at for run in runs if (at := live.snapshot(run.id).started_at))

@@ -88,7 +88,7 @@ def test_a_large_family_goes_in_several_transactions_its_head_last(
     clock.advance(31 * DAY)
     limits = retention.limits(hf.settings, clock.now())
     seen = []
-    for removed in prune.steps(hf.store, hf.depot, limits, cursors={}):
+    for removed in prune.steps(hf.store, hf._artifact_store, limits, cursors={}):
         assert removed.runs <= 3
         seen.append((len(hf.list_runs()), exists(hf, head)))
     assert sorted(set(seen), reverse=True) == [(5, True), (2, True), (0, False)]

@@ -109,7 +109,7 @@ def test_files_that_can_not_be_removed_keep_their_rows(
         raise DepotUnavailable("away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeping.depot, "remove", away)
+        patch.setattr(keeping._artifact_store, "remove", away)
         with pytest.raises(DepotUnavailable):
             keeping.retain()
     assert keeping.artifacts.get(run.id, "out.txt").read() == b"content"

@@ -124,7 +124,7 @@ def removing_touches_no_other_run(on: Stage) -> None:
             "insert into holdfast_artifacts (place, run_id, name, attempt, size, sha256, made_at) "
             f"values ('{one}', '{one}', 'out.txt', 1, 1, 'x', '{now}')",
         )
-    on.hf.do(lambda tx: artifacts.remove(tx, on.hf.depot, [run], limit=10))
+    on.hf.do(lambda tx: artifacts.remove(tx, on.hf._artifact_store, [run], limit=10))
     on.hf.do(lambda tx: retention.remove_events(tx, [run], limit=10))
     on.hf.do(lambda tx: retention.remove(tx, [run]))
     for table in ("runs", "outcomes", "events", "steps", "forgotten", "uniques", "slots", "artifacts"):
@@ -148,12 +148,12 @@ def events_of_runs_and_young_ones_stay(on: Stage) -> None:
 def an_artifact_that_was_made_anew_since_it_was_checked_is_not_adopted(on: Stage) -> None:
     on.submit()
     claim = on.claim("a")
-    seen = artifacts.keep(on.hf.store, on.hf.depot, claim, "out.txt", b"old", part=None, max_bytes=9)
-    artifacts.keep(on.hf.store, on.hf.depot, claim, "out.txt", b"new", part=None, max_bytes=9)
-    artifacts.keep(on.hf.store, on.hf.depot, claim, "other.txt", b"old", part=None, max_bytes=9)
+    seen = artifacts.keep(on.hf.store, on.hf._artifact_store, claim, "out.txt", b"old", part=None, max_bytes=9)
+    artifacts.keep(on.hf.store, on.hf._artifact_store, claim, "out.txt", b"new", part=None, max_bytes=9)
+    artifacts.keep(on.hf.store, on.hf._artifact_store, claim, "other.txt", b"old", part=None, max_bytes=9)
     other = replace(seen, name="none.txt")
     for found in (seen, other):
-        assert on.hf.do(lambda tx, found=found: artifacts._adopt(tx, on.hf.depot, claim.lease, found)) is None  # type: ignore[misc]
+        assert on.hf.do(lambda tx, found=found: artifacts._adopt(tx, on.hf._artifact_store, claim.lease, found)) is None  # type: ignore[misc]
 
 
 # The statement, a condition, what it becomes, and the scenario that misses it.

@@ -13,7 +13,7 @@ import pytest
 from tests.contract.depots import lying_in
 from tests.contract.retaining import DAY, rows
 
-from holdfast import Context, Holdfast, HoldfastError, InvalidSetting, Removed, Worker
+from holdfast import Context, Holdfast, HoldfastError, InvalidSetting, Removed
 from holdfast.orchestrator import prune
 from holdfast.orchestrator.prune import Pruner
 from holdfast.runs import retention
@@ -86,7 +86,7 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
         work.submit_many([{"number": number} for number in range(35)])
         manual.run_all()
         clock.advance(31 * DAY)
-        retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="worker-a")
+        retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf._artifact_store, seed="worker-a")
         left: list[int] = []
         read = 0
         page = retention.page
@@ -133,7 +133,7 @@ def test_a_real_worker_retains_by_itself(url: str, monkeypatch: pytest.MonkeyPat
         def work(ctx: Context) -> None:
             ctx.artifact("out.txt", b"content")
 
-        with Worker(hf):
+        with hf.worker():
             run = work.submit()
             run.result(timeout=60)
             for _ in range(600):
@@ -150,7 +150,7 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     work.submit()
     manual.run_all()
     clock.advance(31 * DAY)
-    retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="a")
+    retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf._artifact_store, seed="a")
     Faults(hf).next(Fault.UNAVAILABLE)
     clock.advance(timedelta(hours=1))
     with caplog.at_level(logging.INFO):

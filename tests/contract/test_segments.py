@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.contract.segmenting import counts, split
 
-from holdfast import Context, Holdfast, InvalidArguments, Retry, Worker
+from holdfast import Context, Holdfast, InvalidArguments, Retry
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
@@ -112,7 +112,7 @@ def test_segments_are_checked_where_they_are_made(hf: Holdfast, values: Any) -> 
 
 def test_a_worker_carries_segments_through(live: Holdfast) -> None:
     pipeline = split(live, on_error="continue")
-    with Worker(live, concurrency=8):
+    with live.worker(concurrency=8):
         values = [number - 3 for number in range(60)]
         assert pipeline.submit(values=values).result(timeout=60)[0] == [2 * value for value in values if value >= 0]
     assert live.verify() == []

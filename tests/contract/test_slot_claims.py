@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.scheduling import QUARTER, START, another, scheduled, told
 
-from holdfast import Holdfast, Worker, WorkerExists
+from holdfast import Holdfast, WorkerExists
 from holdfast.orchestrator import schedule
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.testing.clock import FakeClock
@@ -101,7 +101,7 @@ def test_a_worker_that_lost_its_name_schedules_nothing(hf: Holdfast, clock: Fake
     """Each slot is claimed under the name of its scheduler, in the same transaction."""
     scheduled(hf, manual)
     clock.advance(QUARTER)
-    unregistered = Worker(hf, exclusive="ingesting")
+    unregistered = hf.worker(exclusive="ingesting")
     table = Scheduler(hf.store, hf.scheduled, holder="manual", guard=unregistered._guard)
     with pytest.raises(WorkerExists):
         table.keep(clock.now())

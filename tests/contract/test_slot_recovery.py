@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Context, Holdfast, Job, Worker
+from holdfast import Context, Holdfast, Job
 from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_a_slot_of_a_worker_that_is_gone_fails_at_the_next_start_and_is_not_run(
 ) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf:
         run_id = claimed(hf, claimant, started=started)
-        with Worker(hf, exclusive="scheduler", **options):
+        with hf.worker(exclusive="scheduler", **options):
             seen = hf.snapshot(run_id)
             assert (seen.state, seen.failure_type) == ("failed", "PROCESS_TERMINATED"), "over when start returns"
             assert seen.error == "worker_startup_recovery"
@@ -60,7 +60,7 @@ def test_a_slot_of_a_worker_that_is_gone_fails_at_the_next_start_and_is_not_run(
 def test_a_slot_of_a_worker_that_is_unknown_is_run_where_the_policy_leaves_it(url: str) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf:
         run_id = claimed(hf, STRANGER, started=False)
-        with Worker(hf, exclusive="scheduler"):
+        with hf.worker(exclusive="scheduler"):
             hf.get(run_id).result(PATIENCE)
 
 
@@ -69,7 +69,7 @@ def test_a_slot_of_a_worker_that_lives_is_left_alone(url: str) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf, ExitStack() as stack:
         run_id = claimed(hf, STRANGER, started=False)
         Manual(hf).worker(STRANGER, queues=["elsewhere"]).register()
-        stack.enter_context(Worker(hf, exclusive="scheduler", unknown="fail"))
+        stack.enter_context(hf.worker(exclusive="scheduler", unknown="fail"))
         hf.get(run_id).result(PATIENCE)
 
 
@@ -92,7 +92,7 @@ def test_a_slot_whose_run_waits_for_its_children_goes_on(url: str) -> None:
         prior.work(prior.claim()[0])
         assert hf.snapshot(run.id).place == "waits"
         hf.do(lambda tx: tx.put("delete_worker", id=PRIOR))
-        with Worker(hf, exclusive="scheduler", queues=["default", "later"]):
+        with hf.worker(exclusive="scheduler", queues=["default", "later"]):
             assert run.result(PATIENCE) == "done"
 
 
@@ -100,7 +100,7 @@ def test_a_slot_whose_run_waits_for_its_children_goes_on(url: str) -> None:
 def test_a_process_alone_fails_every_slot_that_was_claimed_before_it_started(url: str) -> None:
     with Holdfast(url, tick=0.1, lease=1) as hf:
         run_id = claimed(hf, STRANGER, started=False)
-    with Holdfast(url, tick=0.1, lease=1, solo=True) as alone, Worker(alone):
+    with Holdfast(url, tick=0.1, lease=1, solo=True) as alone, alone.worker():
         assert alone.snapshot(run_id).error == "worker_startup_recovery"
 
 
@@ -115,7 +115,7 @@ def test_a_process_without_a_timetable_runs_what_is_queued_and_claims_no_slot(
     with Holdfast(url, tick=0.1, schedules=setting) as hf:
         hf.schedule(every=1, name="tick")(lambda: None)
         passed = hf.job(name="passed")(lambda: None)
-        with Worker(hf, schedules=option) as worker:
+        with hf.worker(schedules=option) as worker:
             assert worker.schedules is schedules
             [row] = hf.workers.list()
             assert bool(row.schedules) is schedules

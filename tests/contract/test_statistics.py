@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidArguments, Worker
+from holdfast import Holdfast, InvalidArguments
 from holdfast.statistics import overview, series
 from holdfast.statistics.failures import alike
 from holdfast.testing.clock import FakeClock
@@ -53,7 +53,7 @@ def test_the_overview_says_what_stands_where_and_how_old_it_is(
 
 
 def test_the_overview_counts_live_workers_and_their_places(live: Holdfast) -> None:
-    with Worker(live, concurrency=3), Worker(live, concurrency=4):
+    with live.worker(concurrency=3), live.worker(concurrency=4):
         found = live.statistics.overview()
     assert (found.capacity, found.workers) == (7, 2)
 
@@ -175,8 +175,8 @@ def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
     assert (totals.job, totals.queue, totals.runs, totals.succeeded, totals.failed) == ("work", "default", 2, 1, 1)
     assert totals.waited.mean == pytest.approx(3)
     hf.queues.limit("default", max_queued=5)
-    hf.counting.add("queue_rejected", "gone")
-    hf.counting.flush(hf.store, at_once=True)
+    hf.store.counters.add("queue_rejected", "gone")
+    hf.store.counters.flush(at_once=True)
     work.submit(n=1)
     queues = {queue.queue: queue for queue in hf.statistics.queues()}
     assert (queues["default"].ready.runs, queues["default"].max_queued, queues["default"].rejected) == (1, 5, 0)
@@ -199,7 +199,7 @@ def test_readiness_follows_the_database_and_the_workers_of_this_process(
 
 
 def test_a_worker_says_when_it_looked_and_no_longer_when_it_has_stopped(live: Holdfast) -> None:
-    with Worker(live) as worker:
+    with live.worker() as worker:
         assert worker.id in live.polls
         assert live.statistics.troubles() == []
     assert live.polls == {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
-from holdfast import Context, Holdfast, HoldfastError, Retry, Worker
+from holdfast import Context, Holdfast, HoldfastError, Retry
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -47,7 +47,7 @@ def test_a_run_over_its_window_is_timed_out_by_its_worker(live: Holdfast, kind: 
 
     function: Any = asynchronous if kind == "async" else thread
     work = live.job(name="work", timeout=0.15, max_attempts=3)(function)
-    with Worker(live):
+    with live.worker():
         run = work.submit()
         seen = ended(run)
         let_go.set()
@@ -74,7 +74,7 @@ def test_a_timeout_may_be_tried_again(live: Holdfast) -> None:
             ctx.check()
         return f"try {ctx.run.tries}"
 
-    with Worker(live):
+    with live.worker():
         run = work.submit()
         assert run.result(timeout=PATIENCE) == "try 3"
     assert [event.kind for event in run.story()].count("RUN_RETRIED") == 2
@@ -99,7 +99,7 @@ def test_cancelling_reaches_running_work(live: Holdfast, kind: str) -> None:
 
     function: Any = asynchronous if kind == "async" else thread
     work = live.job(name="work", max_attempts=3)(function)
-    with Worker(live):
+    with live.worker():
         run = work.submit()
         assert started.wait(PATIENCE)
         assert run.cancel(reason="enough") == "running"
@@ -122,7 +122,7 @@ def test_a_stop_lets_running_work_finish_and_claims_no_more(live: Holdfast, data
         return "finished"
 
     first = work.submit()
-    worker = Worker(live, concurrency=1)
+    worker = live.worker(concurrency=1)
     worker.start()
     assert started.wait(PATIENCE)
     second = work.submit()
@@ -156,7 +156,7 @@ def test_what_does_not_finish_within_the_grace_is_handed_back_unused(
     function: Any = asynchronous if kind == "async" else thread
     work = live.job(name="work", on_crash="fail")(function)
     run = work.submit()
-    worker = Worker(live)
+    worker = live.worker()
     worker.start()
     assert started.wait(PATIENCE)
 
@@ -166,7 +166,7 @@ def test_what_does_not_finish_within_the_grace_is_handed_back_unused(
     assert (seen.place, seen.attempt, seen.tries, seen.takeovers) == ("ready", 1, 0, 0)
     assert database.count("leases") == database.count("workers") == 0
     let_go.set()
-    with Worker(live, drain=True) as next_worker:
+    with live.worker(drain=True) as next_worker:
         assert run.result(timeout=PATIENCE) == "done"
         next_worker.join(timeout=PATIENCE)
     assert run.snapshot.tries == 1
@@ -182,7 +182,7 @@ def test_a_draining_worker_does_all_that_can_be_done_now_and_stops_by_itself(liv
     runs = [work.submit("ab"[number % 2], number) for number in range(10)]
     runs.append(work.using(after=runs[:3]).submit("c", 10))
     later = work.using(delay=3600).submit("d", 11)
-    worker = Worker(live, drain=True)
+    worker = live.worker(drain=True)
     worker.start()
     assert worker.join(timeout=PATIENCE) == "drained"
     assert [run.result(timeout=0) for run in runs] == list(range(11))

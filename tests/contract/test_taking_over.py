@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Context, Holdfast, Worker, WorkerExists
+from holdfast import Context, Holdfast, WorkerExists
 from holdfast.runs import workers
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.faults import Fault, Faults
@@ -39,7 +39,7 @@ def test_code_that_blocks_past_the_lease_never_costs_it(url: str, kind: str) -> 
     with Holdfast(url, tick=0.1, lease=3) as hf:
         function: Any = asynchronous if kind == "async" else thread
         work = hf.job(name="work")(function)
-        with Worker(hf), Worker(hf):
+        with hf.worker(), hf.worker():
             run = work.submit()
             assert run.result(timeout=PATIENCE) == "done"
         assert (run.snapshot.attempt, run.snapshot.takeovers) == (1, 0)
@@ -60,7 +60,7 @@ def test_an_idle_worker_takes_over_what_a_lost_one_left(url: str, database: Data
         run, follower = work.submit("a"), work.submit("a")
         [claim] = Manual(hf).worker("lost").claim()
         assert claim.lease.run_id == run.id
-        with Worker(hf) as worker:
+        with hf.worker() as worker:
             assert run.result(timeout=PATIENCE) == "done"
             assert follower.result(timeout=PATIENCE) == "done"
             time.sleep(4)  # longer than a lease: it has beaten meanwhile
@@ -85,7 +85,7 @@ def test_work_stops_by_itself_before_a_lease_that_can_not_be_renewed_runs_out(
                 stopped_at.append(hf.clock.now())
                 ctx.check()
 
-        worker = Worker(hf)
+        worker = hf.worker()
         worker.start()
         monkeypatch.setattr(worker._heartbeat, "beat", lambda: None)  # the network is gone
         run = work.submit()
@@ -124,7 +124,7 @@ def test_a_run_goes_on_while_its_worker_finds_the_database_locked_for_longer_tha
             return ctx.attempt
 
         run = work.submit()
-        with Worker(hf):
+        with hf.worker():
             assert begun.wait(PATIENCE)
             locked.on = True
             expired_at = onlooker.snapshot(run.id).expires_at
@@ -177,24 +177,24 @@ def test_a_worker_that_can_only_read_relies_on_its_lease_until_it_is_seen_expire
 @pytest.mark.contract("J2")
 def test_a_second_exclusive_worker_refuses_and_names_the_first(url: str) -> None:
     with Holdfast(url, tick=0.1, lease=3) as hf:
-        with Worker(hf, exclusive="scheduler") as first:
+        with hf.worker(exclusive="scheduler") as first:
             with pytest.raises(WorkerExists, match="scheduler") as caught:
-                Worker(hf, exclusive="scheduler").start()
+                hf.worker(exclusive="scheduler").start()
             assert first.id in str(caught.value)
             assert caught.value.code == "worker_exists"
-            with Worker(hf, exclusive="another"):
+            with hf.worker(exclusive="another"):
                 pass
-        with Worker(hf, exclusive="scheduler"):
+        with hf.worker(exclusive="scheduler"):
             pass
 
 
 @pytest.mark.contract("J2")
 def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, database: Database) -> None:
     with Holdfast(url, tick=0.1, lease=3) as hf:
-        silent = Worker(hf, exclusive="scheduler")
+        silent = hf.worker(exclusive="scheduler")
         registration.register(hf, silent)  # its process died right after
         [left] = hf.read(workers.live)
-        with Worker(hf, exclusive="scheduler") as successor:  # it waits for one lease at most, and is then refused
+        with hf.worker(exclusive="scheduler") as successor:  # it waits for one lease at most, and is then refused
             [found] = hf.read(workers.live)
             assert found.id == successor.id
             assert found.started_at > left.expires_at, "until then its predecessor might have been heard"
@@ -212,7 +212,7 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
             begun.append(orphan.refresh().state)
 
         orphan = ingest.submit()
-        dead = Worker(hf, exclusive="scheduler")
+        dead = hf.worker(exclusive="scheduler")
         registration.register(hf, dead)
         assert len(Manual(hf).worker(dead.id).claim()) == 1  # its process died right after
         other = hf.job(name="other")(lambda: None).submit()
@@ -220,7 +220,7 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
         assert [claim.lease.run_id for claim in beside.claim()] == [other.id]
         next_one = ingest.submit()
 
-        with Worker(hf, exclusive="scheduler"):
+        with hf.worker(exclusive="scheduler"):
             assert orphan.refresh().state == "failed", "it is over when start returns"
             next_one.result(timeout=PATIENCE)
 
@@ -251,7 +251,7 @@ def test_what_a_worker_left_that_no_one_knows_is_failed_at_the_start_if_that_is_
         assert len(Manual(hf).worker("host:1:stranger:0123456789").claim()) == 1  # and it has no row among the workers
         next_one = ingest.submit()
 
-        with Worker(hf, exclusive="scheduler", unknown=unknown) as worker:
+        with hf.worker(exclusive="scheduler", unknown=unknown) as worker:
             if unknown == "fail":
                 assert [one.id for one in hf.read(workers.live)] == [worker.id], "it was heard while it waited"
                 assert orphan.refresh().state == "failed", "it is over when start returns"
@@ -271,7 +271,7 @@ def test_an_exclusive_worker_that_was_replaced_starts_nothing_more(url: str, dat
             return "done"
 
         hf.queues.pause("default")
-        replaced = Worker(hf, exclusive="scheduler")
+        replaced = hf.worker(exclusive="scheduler")
         replaced.start()
         database.run("update holdfast_workers set id = 'another'")
         hf.queues.resume("default")
@@ -294,7 +294,7 @@ def test_what_a_crash_left_running_is_failed_for_that_however_long_ago_it_was(ur
         assert len(Manual(crashed).worker("crashed").claim(limit=2)) == 2
         orphans[1].cancel()
 
-    with Holdfast(url, tick=0.1, lease=3, solo=True) as hf, Worker(hf):
+    with Holdfast(url, tick=0.1, lease=3, solo=True) as hf, hf.worker():
         seen = [hf.snapshot(run.id) for run in orphans]
         assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 2
 
@@ -317,11 +317,11 @@ def test_a_solo_process_fails_at_start_up_what_a_crash_left_running(url: str, da
         def again(name: str) -> str:
             return name
 
-        with Worker(hf):
+        with hf.worker():
             # At start-up, not after a lease: they are over before the worker has begun.
             seen = [hf.snapshot(run.id) for run in orphans]
             assert [(one.state, one.failure_type) for one in seen] == [("failed", "PROCESS_TERMINATED")] * 3
             assert hf.get(waiting.id).result(timeout=PATIENCE) == "a"
             with pytest.raises(WorkerExists):
-                Worker(hf).start()
+                hf.worker().start()
         assert hf.verify() == []

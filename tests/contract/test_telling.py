@@ -12,7 +12,7 @@ import pytest
 from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, ended, until
 
-from holdfast import Holdfast, Retry, Worker
+from holdfast import Holdfast, Retry
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 from holdfast.worker import attempt_log
@@ -39,7 +39,7 @@ def test_a_failed_attempt_and_its_retry_are_a_line_each(live: Holdfast, said: py
         raise ConnectionError("the other end\nis down")
 
     run = fetch.submit()
-    with Worker(live):
+    with live.worker():
         ended(run)
         until(lambda: len(about(said, run.id)) >= 2)
 
@@ -55,7 +55,7 @@ def test_a_timeout_is_a_line(live: Holdfast, said: pytest.LogCaptureFixture) -> 
         await asyncio.sleep(PATIENCE)
 
     run = slow.submit()
-    with Worker(live):
+    with live.worker():
         ended(run)
         until(lambda: about(said, run.id))
 
@@ -68,7 +68,7 @@ def test_starts_and_good_ends_are_told_at_debug_alone(live: Holdfast, said: pyte
     @live.job(name="work")
     def work() -> None: ...
 
-    with Worker(live):
+    with live.worker():
         quiet = work.submit()
         ended(quiet)
         said.set_level(logging.DEBUG, logger="holdfast.worker")
@@ -92,7 +92,7 @@ def test_a_takeover_is_a_line_of_whoever_takes_over(url: str, said: pytest.LogCa
 
         run = work.submit()
         assert Manual(hf).worker("gone").claim()
-        with Worker(hf):
+        with hf.worker():
             assert run.result(timeout=PATIENCE) == "done"
 
     assert about(said, run.id) == [
@@ -111,7 +111,7 @@ def test_what_is_handed_back_is_no_failure(live: Holdfast, said: pytest.LogCaptu
         let_go.wait(PATIENCE)
 
     run = work.submit()
-    worker = Worker(live)
+    worker = live.worker()
     worker.start()
     assert began.wait(PATIENCE)
     worker.stop(grace=timedelta(0))
@@ -160,10 +160,10 @@ def test_a_worker_warns_when_it_starts(live: Holdfast, said: pytest.LogCaptureFi
     @live.job(name="work", queue="mail")
     def work() -> None: ...
 
-    with Worker(live):
+    with live.worker():
         pass
     assert "mail (work)" in said.text
     said.clear()
-    with Worker(live, queues=["mail"]):
+    with live.worker(queues=["mail"]):
         pass
     assert "mail (work)" not in said.text

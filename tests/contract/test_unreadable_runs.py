@@ -12,7 +12,7 @@ from tests.contract.patience import ended, until
 from tests.contract.scheduling import HOUR, another, scheduled, told
 from tests.contract.segmenting import counts, split
 
-from holdfast import Holdfast, RunFailed, Unreadable, Worker
+from holdfast import Holdfast, RunFailed, Unreadable
 from holdfast.orchestrator import promote
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -53,7 +53,7 @@ def test_a_worker_fails_a_run_that_it_can_not_read_and_goes_on(
     work = live.job(name="work", max_attempts=5)(function)
     damaged, sound = work.submit("damaged"), work.submit("sound")
     damage(database, what, DAMAGES[what], damaged.id)
-    with Worker(live, concurrency=1):
+    with live.worker(concurrency=1):
         assert ended(sound).state == "succeeded"
         seen = ended(damaged)
     assert (seen.state, seen.failure_type, seen.attempt) == ("failed", "RUN_UNREADABLE", 1)
@@ -185,11 +185,11 @@ def test_a_worker_with_an_older_definition_warns_once_a_change(
 
 def test_a_list_of_schedules_names_the_workers_with_another_definition(url: str, live: Holdfast) -> None:
     live.schedule("0 3 * * *", name="ingest")(lambda: None)
-    with Holdfast(url, tick=0.05, lease=3) as newer, Worker(live) as old:
+    with Holdfast(url, tick=0.05, lease=3) as newer, live.worker() as old:
         newer.schedule("0 4 * * *", name="ingest")(lambda: None)
         until(lambda: live.schedules.get("ingest").seen_at)
         assert live.schedules.get("ingest").others == ()
-        with Worker(newer):
+        with newer.worker():
             until(lambda: live.schedules.get("ingest").trigger == "0 4 * * * UTC")
             assert live.schedules.list()[0].others == (old.id,)
             assert newer.schedules.get("ingest").others == (old.id,)

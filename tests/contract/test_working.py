@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
-from holdfast import Context, Holdfast, Retry, RunFailed, Snapshot, Worker
+from holdfast import Context, Holdfast, Retry, RunFailed, Snapshot
 from holdfast.worker.loop import Cycle
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_runs_are_done_in_the_background_while_the_caller_goes_on(live: Holdfast
         await asyncio.sleep(0)
         return -number
 
-    with Worker(live, concurrency=4):
+    with live.worker(concurrency=4):
         runs = [slow.submit(number) for number in range(10)] + [asynchronous.submit(number) for number in range(10)]
         assert runs[0].refresh().state in ("queued", "running"), "submit waited for the work"
         go.set()
@@ -59,7 +59,7 @@ def test_never_more_runs_at_once_than_places(live: Holdfast) -> None:
             inside -= 1
 
     runs = work.submit_many([{}] * 60)
-    with Worker(live, concurrency=3):
+    with live.worker(concurrency=3):
         for run in runs:
             run.result(timeout=PATIENCE)
     assert most <= 3
@@ -80,7 +80,7 @@ def test_runs_of_one_key_never_overlap_in_two_workers(live: Holdfast) -> None:
         time.sleep(0.005)
         inside.discard(key)
 
-    with Worker(live, concurrency=4), Worker(live, concurrency=4):
+    with live.worker(concurrency=4), live.worker(concurrency=4):
         runs = [work.submit("ab"[number % 2], number) for number in range(20)]
         for run in runs:
             run.result(timeout=PATIENCE)
@@ -105,7 +105,7 @@ def test_a_start_that_meets_a_lock_is_logged_recorded_and_tried_again(
             return "done"
 
         runs = work.submit_many([{}] * 4)
-        worker = Worker(hf, concurrency=1)
+        worker = hf.worker(concurrency=1)
         worker.start()
         assert started.wait(PATIENCE)
         with contextlib.closing(database.connect()) as other:
@@ -138,7 +138,7 @@ def test_failure_hooks_are_told_of_failures_and_can_do_no_harm(live: Holdfast) -
     def tell(run: Snapshot) -> None:
         told.append((run.id, run.state))
 
-    with Worker(live):
+    with live.worker():
         bad, good = work.submit(True), work.submit(False)
         assert (ended(bad).state, ended(good).state) == ("failed", "succeeded")
         until(lambda: told)
@@ -163,7 +163,7 @@ def test_logs_and_progress_of_a_run_are_kept_with_it_redacted(live: Holdfast) ->
         elsewhere.info("in the loop")
 
     elsewhere.info("before any run")
-    with Worker(live):
+    with live.worker():
         runs = [work.submit(), other.submit()]
         for run in runs:
             run.result(timeout=PATIENCE)
@@ -184,7 +184,7 @@ def test_the_last_progress_of_a_job_is_kept_though_it_fails(live: Holdfast, isol
         work(ctx)
 
     job: Any = live.job(name="work")(work if isolation == "thread" else awork)
-    with Worker(live):
+    with live.worker():
         run = job.submit()
         with pytest.raises(RunFailed):
             run.result(timeout=PATIENCE)
@@ -216,7 +216,7 @@ def test_steps_of_real_workers_are_remembered_through_threads_and_loops(live: Ho
             raise ValueError
         return value
 
-    with Worker(live):
+    with live.worker():
         runs = [thread.submit(), loop.submit()]
         assert [run.result(timeout=PATIENCE) for run in runs] == [42, 42]
     assert sorted(calls) == ["double", "double", "treble"]
@@ -230,7 +230,7 @@ def test_one_unstorable_result_does_not_spoil_its_batch(live: Holdfast) -> None:
         return object() if number % 5 == 0 else number
 
     runs = work.submit_many([{"number": number} for number in range(30)])
-    with Worker(live, concurrency=16):
+    with live.worker(concurrency=16):
         states = [ended(run).state for run in runs]
     assert states == ["failed" if number % 5 == 0 else "succeeded" for number in range(30)]
 
@@ -274,7 +274,7 @@ def test_an_idle_worker_asks_once_a_tick_and_never_spins(
     @live.job(name="work")
     def work() -> None: ...
 
-    with Worker(live):
+    with live.worker():
         work.submit().result(timeout=PATIENCE)
         time.sleep(0.5)
         begins.clear()
@@ -305,7 +305,7 @@ def test_a_submission_wakes_the_worker_before_its_tick(url: str) -> None:
                 return 1
 
             jobs.append(work)
-        with Worker(hf):
+        with hf.worker():
             jobs[0].submit().result(timeout=PATIENCE)
             for job in jobs:  # the same process, and one that has to be heard
                 run = job.submit()

@@ -52,9 +52,8 @@ CLASSES: dict[str, type] = DOORS | {
 }
 # What only the engine's own rooms call.
 INSIDE = {
-    "Holdfast": "submit_job asubmit_job submit_jobs asubmit_jobs call_inline do read store depot start dossier "
-    "recorded",
-    "Job": "submission draft filled fills decode_arguments encode_result",
+    "Holdfast": "do read store start dossier recorded",
+    "Job": "submission draft filled fills decode_arguments encode_result submit_by",
     "Artifact": "at",
     "RunFilter": "plain fits tag_pattern paths",
 }

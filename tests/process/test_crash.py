@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from tests.process.support import HERE, WorkerProcess, gone, marks, overlaps, wait_for
 
-from holdfast import RunFailed, Worker
+from holdfast import RunFailed
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 Start = Callable[..., WorkerProcess]
@@ -75,7 +75,7 @@ def test_a_worker_that_slept_past_its_lease_cannot_finish(
     run = app.wait.submit("go")
     wait_for(lambda: marks(tmp_path))
     sleeper.signal(signal.SIGSTOP)
-    with Worker(app.hf):
+    with app.hf.worker():
         wait_for(lambda: len(marks(tmp_path)) == 2)
         (tmp_path / "go-1").touch()
         sleeper.signal(signal.SIGCONT)
@@ -128,7 +128,7 @@ def test_a_signal_hands_back_what_does_not_finish_in_time(
     snapshot = run.refresh().snapshot
     assert (snapshot.place, snapshot.attempt, snapshot.tries) == ("ready", 1, 0)
     (tmp_path / "go-2").touch()
-    with Worker(app.hf):
+    with app.hf.worker():
         assert run.result(timeout=60) == 2
     assert run.refresh().snapshot.tries == 1
     assert app.hf.verify() == []
@@ -152,7 +152,7 @@ def test_a_second_signal_stops_at_once(load: Callable[..., Any], sqlite_url: str
         assert worker.wait(timeout=60) == 5
         wait_for(lambda: gone(first.pid))
     (tmp_path / "go-2").touch()
-    with Worker(app.hf):
+    with app.hf.worker():
         assert run.result(timeout=60) == 2
 
 
@@ -319,7 +319,7 @@ def test_a_submitter_whose_connections_are_killed_loses_nothing_and_doubles_noth
     with psycopg.connect(postgres_url) as connection:
         stored = connection.execute("select id from holdfast_runs order by id").fetchall()
     assert [row[0] for row in stored] == sorted(run.id for run in runs)
-    with Worker(app.hf, concurrency=8):
+    with app.hf.worker(concurrency=8):
         assert [run.result(timeout=60) for run in runs] == list(range(len(runs)))
     assert app.hf.verify() == []
 

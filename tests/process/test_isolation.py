@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.process.support import gone, wait_for
 
-from holdfast import Holdfast, RunFailed, Worker
+from holdfast import Holdfast, RunFailed
 from holdfast.worker.isolation import output
 
 HANGS = ["loops", "waits", "regex"]
@@ -42,7 +42,7 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
     load: Callable[..., Any], url: str, tmp_path: Path
 ) -> None:
     app = load("isolated", url)
-    with Worker(app.hf, concurrency=2):
+    with app.hf.worker(concurrency=2):
         plain, later, run = app.add.submit(1, 2), app.add_async.submit(3, 4), app.everything.submit(tmp_path)
         assert plain.result(timeout=60) == 3
         assert later.result(timeout=60) == 7
@@ -65,7 +65,7 @@ def test_results_and_steps_and_events_and_artifacts_come_through_the_pipe(
 
 @pytest.mark.contract("P6", "Q9")
 def test_a_process_of_its_own_forgets_steps(app: Any) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.forgets.submit()
         assert run.result(timeout=60) == ["attempt 2", "once more", "step_not_found"]
     kinds = [event.kind for event in app.hf.story(run.id)]
@@ -74,7 +74,7 @@ def test_a_process_of_its_own_forgets_steps(app: Any) -> None:
 
 @pytest.mark.parametrize(("how", "tries"), [("transient", 3), ("again", 3), ("wrong", 1)])
 def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app: Any, how: str, tries: int) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.fails.submit(how)
         with pytest.raises(RunFailed):
             run.result(timeout=60)
@@ -88,7 +88,7 @@ def test_an_error_crosses_as_text_and_the_process_decides_whether_it_retries(app
 
 
 def test_a_result_that_cannot_be_stored_fails_the_run(app: Any) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.unstorable.submit()
         with pytest.raises(RunFailed):
             run.result(timeout=60)
@@ -102,7 +102,7 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
 ) -> None:
     # Whoever hears is given the time that a busy machine needs to let it hear; whoever is deaf costs all of it.
     app = load("isolated", sqlite_url, TEST_KILL_GRACE=0.5 if how in DEAF else 20)
-    with Worker(app.hf):
+    with app.hf.worker():
         timeout = max(2, 3 * seconds_to_start(app))
         run = app.busy.using(timeout=timeout).submit(tmp_path / "marks", how)
         processes = marked(tmp_path / "marks")
@@ -118,7 +118,7 @@ def test_a_timeout_ends_the_process_and_all_that_it_started(
 
 def test_what_a_process_told_last_is_kept_though_it_is_stopped(app: Any, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.counts.submit(marks)
         wait_for(marks.exists)
         run.cancel()
@@ -130,7 +130,7 @@ def test_what_a_process_told_last_is_kept_though_it_is_stopped(app: Any, tmp_pat
 @pytest.mark.contract("Q15")
 @pytest.mark.parametrize("how", ["waits", "holds the GIL"])
 def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.busy.submit(tmp_path / "marks", how)
         processes = marked(tmp_path / "marks")
         assert run.cancel(reason="not wanted any more") == "running"
@@ -146,7 +146,7 @@ def test_a_cancel_ends_the_process(app: Any, tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize("job", ["tidy", "tidy_async"])
 def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job: str) -> None:
     marks = tmp_path / "marks"
-    with Worker(app.hf):
+    with app.hf.worker():
         run = getattr(app, job).submit(marks)
         wait_for(marks.with_suffix(".started").exists)
         run.cancel()
@@ -158,7 +158,7 @@ def test_a_process_that_is_told_to_stop_cleans_up(app: Any, tmp_path: Path, job:
 
 @pytest.mark.contract("S5")
 def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_attempt(app: Any, tmp_path: Path) -> None:
-    worker = Worker(app.hf)
+    worker = app.hf.worker()
     worker.start()
     run = app.busy.submit(tmp_path / "marks", "waits")
     processes = marked(tmp_path / "marks")
@@ -173,7 +173,7 @@ def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_at
     [(-signal.SIGKILL, "killed by signal 9 (SIGKILL)"), (-signal.SIGSEGV, "signal 11"), (3, "exit code 3")],
 )
 def test_a_process_that_dies_without_an_answer_is_a_failed_attempt(app: Any, status: int, text: str) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         once, always = app.dies.submit(status, 1), app.dies.submit(status, 9)
         assert once.result(timeout=60) == "survived"
         with pytest.raises(RunFailed):
@@ -185,7 +185,7 @@ def test_a_process_that_dies_without_an_answer_is_a_failed_attempt(app: Any, sta
 
 
 def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: Path) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.busy.submit(tmp_path / "marks", "waits")
         worker, grandchild, _ = marked(tmp_path / "marks")
         os.kill(_parent_of(worker), signal.SIGKILL)
@@ -198,14 +198,14 @@ def test_a_supervisor_that_is_killed_takes_its_run_with_it(app: Any, tmp_path: P
 
 
 def test_nothing_that_a_run_leaves_behind_outlives_it(app: Any, tmp_path: Path) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         left = app.leaves_behind.submit(tmp_path / "marks").result(timeout=60)
     assert gone(left)
 
 
 def test_output_is_bounded(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_LINES", 20)
-    with Worker(app.hf):
+    with app.hf.worker():
         many, wide = app.talks.submit(5000, 10), app.talks.submit(1, 500_000)
         many.result(timeout=60)
         wide.result(timeout=60)
@@ -220,7 +220,7 @@ def test_a_function_that_cannot_be_imported_fails_with_a_clear_reason(sqlite_url
         @hf.job(isolation="process")
         def local() -> None: ...
 
-        with Worker(hf):
+        with hf.worker():
             run = local.submit()
             with pytest.raises(RunFailed, match="another process can import"):
                 run.result(timeout=60)
@@ -229,7 +229,7 @@ def test_a_function_that_cannot_be_imported_fails_with_a_clear_reason(sqlite_url
 
 def test_a_module_that_cannot_be_loaded_in_the_process_fails_the_run(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_LEASE", "not a number")
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.add.submit(1, 2)
         with pytest.raises(RunFailed, match="could not convert string to float"):
             run.result(timeout=60)
@@ -254,7 +254,7 @@ def mine() -> list[object]:
     return [os.getpid(), __name__, other.submit().id]
 
 if __name__ == "__main__":
-    with Worker(hf):
+    with hf.worker():
         pid, name, other_id = mine.submit().result(timeout=60)
         print(pid != os.getpid(), name, hf.get(other_id).result(timeout=60) == os.getpid())
 """
@@ -264,7 +264,7 @@ if __name__ == "__main__":
 
 
 def test_secrets_are_never_arguments_of_a_process(app: Any, tmp_path: Path) -> None:
-    with Worker(app.hf):
+    with app.hf.worker():
         run = app.busy.submit(tmp_path / "secret-marks", "waits")
         process, *_ = marked(tmp_path / "secret-marks")
         for pid in (process, _parent_of(process)):
@@ -283,7 +283,7 @@ def test_a_worker_that_is_killed_takes_its_processes_with_it(
     processes = marked(tmp_path / "marks")
     worker.signal(signal.SIGKILL)
     wait_for(lambda: all(gone(pid) for pid in processes))
-    with Worker(app.hf), pytest.raises(RunFailed):
+    with app.hf.worker(), pytest.raises(RunFailed):
         run.result(timeout=60)
     assert run.refresh().snapshot.failure_type == "PROCESS_TERMINATED"
 
@@ -298,7 +298,7 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
     run = app.busy.submit(marks, "holds the GIL")
     processes = marked(marks)
     held = run.refresh().snapshot
-    with Worker(app.hf):
+    with app.hf.worker():
         sleeper.signal(signal.SIGSTOP)
         wait_for(lambda: all(gone(pid) for pid in processes))
         wait_for(lambda: marked(marks) != processes)
@@ -319,7 +319,7 @@ def test_a_sleeping_workers_process_is_gone_before_another_may_claim_its_run(
 @pytest.mark.contract("P2", "J7")
 def test_the_next_run_of_a_key_starts_when_the_killed_one_is_gone(app: Any, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
-    with Worker(app.hf, concurrency=2):
+    with app.hf.worker(concurrency=2):
         job = app.busy.using(key="marks", timeout=2.0)
         first, second = job.submit(marks, "holds the GIL"), job.submit(marks, "waits")
         for run in (first, second):

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from tests.process.support import WorkerProcess, marks, overlaps, wait_for
 
-from holdfast import Worker
-
 Start = Callable[..., WorkerProcess]
 
 
@@ -73,7 +71,7 @@ def test_a_parent_in_its_own_process_gathers_the_same_children_after_a_kill(
     wait_for(partial(done, tmp_path, 5), at_most=60)
     victim.signal(signal.SIGKILL)
     victim.process.wait()
-    with Worker(app.hf, concurrency=4):
+    with app.hf.worker(concurrency=4):
         assert run.result(timeout=60) == sum(range(20))
     assert len({mark.run_id for mark in marks(tmp_path)}) == 20
     assert app.hf.verify() == []

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from holdfast import Context, Holdfast, Retry, RunFailed, Worker
+from holdfast import Context, Holdfast, Retry, RunFailed
 from holdfast.support import telemetry
 from holdfast.testing.manual import Manual
 
@@ -86,7 +86,7 @@ def test_a_run_goes_on_from_its_submitter_and_its_steps_from_it(
             return ctx.step("double", double, 4)
 
     tracer = trace.get_tracer("test")
-    with Worker(fast), tracer.start_as_current_span("request") as request:
+    with fast.worker(), tracer.start_as_current_span("request") as request:
         run = work.submit()
         assert run.result(timeout=60) == 8
     [span], [step] = named(exported, "run work"), named(exported, "step double")
@@ -110,7 +110,7 @@ def test_every_attempt_belongs_to_the_submitters_trace_and_errors_are_redacted(
     def work(ctx: Context) -> None:
         ctx.step("pay", pay)
 
-    with Worker(fast), trace.get_tracer("test").start_as_current_span("request") as request:
+    with fast.worker(), trace.get_tracer("test").start_as_current_span("request") as request:
         with pytest.raises(RunFailed):
             work.submit().result(timeout=60)
     spans = named(exported, "run work")
@@ -136,7 +136,7 @@ def test_a_run_that_waits_for_its_children_stays_in_one_trace_with_them(
     def whole(ctx: Context) -> int:
         return sum(ctx.gather(*(ctx.submit_child(part) for _ in range(2))))
 
-    with Worker(fast), trace.get_tracer("test").start_as_current_span("request") as request:
+    with fast.worker(), trace.get_tracer("test").start_as_current_span("request") as request:
         assert whole.submit().result(timeout=60) == 2
     first, second = named(exported, "run whole")
     assert dict(first.attributes or {})["holdfast.outcome"] == "waits"
@@ -197,7 +197,7 @@ def test_without_a_provider_nothing_is_traced_and_nothing_kept(fast: Holdfast) -
         with telemetry.step("nothing"):
             return telemetry.current()
 
-    with Worker(fast):
+    with fast.worker():
         run = work.submit()
         assert run.result(timeout=60) is None
     assert fast.read(lambda tx: tx.all("get_submissions", ids=[run.id]))[0]["trace"] is None

@@ -8,13 +8,13 @@ import signal
 import sys
 import threading
 
-from holdfast import Worker, WorkerExists
+from holdfast import WorkerExists
 
 
 def main(module: str, concurrency: int, exclusive: str | None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     app = importlib.import_module(module)
-    worker = Worker(app.hf, concurrency=concurrency, exclusive=exclusive)
+    worker = app.hf.worker(concurrency=concurrency, exclusive=exclusive)
     asked = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
     try:

@@ -106,7 +106,7 @@ class PostgresDatabase:
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
         hf = Holdfast(self.url, clock=clock, ids=ids, busy_timeout=0.2, prefix=self.prefix, **SETTINGS)
-        hf.wakeups._announcer = None
+        hf.notifier._announcer = None
         dialect = hf._store.dialect
         assert isinstance(dialect, PostgresDialect)
         dialect.server_time = lambda connection, clock: clock.wall()  # type: ignore[method-assign]

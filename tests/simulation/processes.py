@@ -107,7 +107,7 @@ class WorkerProcess(Process):
         self.ever: set[tuple[str, int]] = set()
 
     def main(self) -> None:
-        worker = Worker(self.hf, queues=["default", "builds", NARROW], concurrency=self.world.odds.concurrency)
+        worker = self.hf.worker(queues=["default", "builds", NARROW], concurrency=self.world.odds.concurrency)
         self.world.oracle.names[worker.id] = self.name
         try:
             worker.start()

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.simulation.undoing import Patch
 
-from holdfast import Holdfast, StoreBusy, Worker
+from holdfast import Holdfast, StoreBusy
 from holdfast.runs import finish, submit
 from holdfast.runs.finish import end_runs
 from holdfast.runs.lease import Lease, renew_leases
@@ -141,7 +141,7 @@ def test_rule_15_one_result_that_cant_be_stored_fails_its_own_run_only(
     hf, good, bad = with_a_bad_result
     refuse_bad_outcomes(monkeypatch, hf)
     submitted = [job.submit() for job in (good, bad, good, bad, good)]
-    with Worker(hf, drain=True) as worker:
+    with hf.worker(drain=True) as worker:
         worker.join(timeout=30)
     states = [hf.snapshot(run.id) for run in submitted]
     assert [one.state for one in states] == ["succeeded", "failed", "succeeded", "failed", "succeeded"]
@@ -160,7 +160,7 @@ def test_rule_15_undone_one_bad_result_holds_up_its_whole_batch(
     monkeypatch.setattr(Cycle, "_finish_alone", no_halving)
     monkeypatch.setattr("holdfast.worker.loop.log.exception", lambda *_: None)
     run = bad.submit()
-    worker = Worker(hf, drain=True)
+    worker = hf.worker(drain=True)
     worker.start()
     with pytest.raises(RuntimeError, match="can't be written"):
         worker.join(timeout=30)

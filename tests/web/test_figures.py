@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.web.conftest import serving
 
-from holdfast import Holdfast, Worker
+from holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 from holdfast.web.api import health
@@ -38,7 +38,7 @@ def test_anyone_may_ask_whether_the_process_is_well(shared: Server) -> None:
 
 def test_a_worker_that_stopped_looking_makes_the_process_unready_and_not_unhealthy(shared: Server) -> None:
     hf = shared.hf
-    with Worker(hf):
+    with hf.worker():
         assert shared.client().get("/readyz").status_code == 200
     hf.polls["host:1:worker:00"] = hf.clock.elapsed() - 60
     try:
@@ -100,8 +100,8 @@ def test_figures_say_what_is_so_whatever_jobs_and_queues_are_called(tmp_path: Pa
         hf.queues.pause(HOSTILE)
         clock.advance(5)
         for name, label in (("queue_rejected", HOSTILE), ("lease_lost", ""), ("slot_missed", "news")):
-            hf.counting.add(name, label)
-        hf.counting.flush(hf.store, at_once=True)
+            hf.store.counters.add(name, label)
+        hf.store.counters.flush(at_once=True)
         text = server.client("viewer").get("/metrics").text
 
     samples = {

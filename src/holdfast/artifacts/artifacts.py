@@ -9,21 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 from urllib.parse import quote
 
 from holdfast.artifacts.backends.base import ArtifactStore, Measured
 from holdfast.runs.claim import Claim
 from holdfast.runs.handle import RunLike, id_of
 from holdfast.runs.lease import Lease, require_lease
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound, InvalidArguments, RunNotFound, Unreadable
 from holdfast.support.validation import check_limit
 from holdfast.values.artifacts import Artifact
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 T = TypeVar("T")
 
@@ -31,8 +29,8 @@ T = TypeVar("T")
 class Artifacts:
     """The files that runs have made."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime, artifact_store: Callable[[], ArtifactStore]) -> None:
+        self._runtime, self._artifact_store = runtime, artifact_store
 
     def of(self, run: RunLike, *, limit: int | None = None, after: str | None = None) -> list[Artifact]:
         """What a run has made; of a pipeline, what all its stages and segments have.
@@ -41,12 +39,12 @@ class Artifacts:
         """
         run_id, most = id_of(run), ALL if limit is None else limit
         check_limit(most)
-        return self._hf.read(lambda tx: of(tx, self._hf.depot, run_id, after=after, limit=most))
+        return self._runtime.read(lambda tx: of(tx, self._artifact_store(), run_id, after=after, limit=most))
 
     def get(self, run: RunLike, name: str) -> Artifact:
         """One artifact of a run, or ArtifactNotFound."""
-        hf, run_id = self._hf, id_of(run)
-        found = hf.read(lambda tx: get(tx, hf.depot, place_of(tx, run_id), name))
+        run_id, artifact_store = id_of(run), self._artifact_store()
+        found = self._runtime.read(lambda tx: get(tx, artifact_store, place_of(tx, run_id), name))
         if found is None:
             raise ArtifactNotFound(f"run {run_id} has no artifact {name!r}")
         return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.jobs.job import Job
 from holdfast.runs import audit
@@ -18,6 +18,7 @@ from holdfast.runs.build_once import BuildRun, replace_builds
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.runs.snapshot import get_snapshot, snapshot_of
 from holdfast.runs.submit import submit_builds
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import BuildNotFound, InvalidPolicy, Unreadable
@@ -25,9 +26,6 @@ from holdfast.support.validation import check_limit, job_name
 from holdfast.values.builds import STATES, Build, Wish, key_of
 from holdfast.values.policies import Policy
 from holdfast.values.runs import Snapshot
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 
 class Builds:
@@ -37,13 +35,13 @@ class Builds:
     id) that made it.
     """
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime, handle: Callable[[str], Run[Any]]) -> None:
+        self._runtime, self._handle = runtime, handle
 
     def get(self, which: Which | RunLike) -> Build:
         """A build as it stands now, or BuildNotFound."""
         named = _named(which)
-        return self._hf.read(lambda tx: get(tx, named))
+        return self._runtime.read(lambda tx: get(tx, named))
 
     def list(
         self,
@@ -61,17 +59,17 @@ class Builds:
         check_limit(limit)
         name, last = None if job is None else job_name(job), None if before is None else id_of(before)
         chosen = {"job": name, "scope": scope, "fingerprint": fingerprint, "state": state, "before": last}
-        return self._hf.read(lambda tx: list_builds(tx, **chosen, limit=limit))
+        return self._runtime.read(lambda tx: list_builds(tx, **chosen, limit=limit))
 
     def history(self, which: Which | RunLike) -> builtins.list[Snapshot]:
         """The runs that made it, the newest first."""
         named = _named(which)
-        return self._hf.read(lambda tx: history(tx, get(tx, named)))
+        return self._runtime.read(lambda tx: history(tx, get(tx, named)))
 
     def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
         """How many runs needed each of these, by the run that made it; counted over the newest 5,000 that needed
         anything. A build that no one needs is not in it."""
-        return self._hf.read(lambda tx: uses(tx, [build.run_id for build in found]))
+        return self._runtime.read(lambda tx: uses(tx, [build.run_id for build in found]))
 
     def invalidate(self, which: Which | RunLike, *, because: str | None = None, by: str | None = None) -> Build:
         """Call it stale: the next who asks for it has it made anew."""
@@ -82,7 +80,7 @@ class Builds:
             audit.record(tx, by, "invalidate", run_id=build.run_id, **_identity_fields(build), because=because)
             return build
 
-        return self._hf.do(invalidate)
+        return self._runtime.do(invalidate)
 
     def rebuild(self, which: Which | RunLike, *, by: str | None = None) -> Run[Any]:
         """Make it anew, now; the new run. The earlier one stays in history."""
@@ -90,11 +88,11 @@ class Builds:
 
         def rebuild(tx: Transaction) -> str:
             before = get(tx, named)
-            run_id = rebuild_now(tx, before, allowed=self._hf.jobs.require_open)
+            run_id = rebuild_now(tx, before, allowed=self._runtime.jobs.require_open)
             audit.record(tx, by, "rebuild", run_id=before.run_id, **_identity_fields(before), run=run_id)
             return run_id
 
-        return self._hf.get(self._hf.do(rebuild))
+        return self._handle(self._runtime.do(rebuild))
 
 
 HISTORY = 100

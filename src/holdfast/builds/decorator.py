@@ -13,22 +13,20 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from holdfast.jobs.arguments import KeySpec, check_key, key_from
 from holdfast.jobs.context import Context
 from holdfast.jobs.decorator import chosen_name, isolation_of
 from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options, checked_policy
+from holdfast.jobs.submitter import Submitter
 from holdfast.runs.submission import Draft, Submission
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import MAX_KEY
 from holdfast.values.builds import Wish
 from holdfast.values.policies import Policy
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +39,7 @@ class BuildJob(Job[P, R]):
 
     def __init__(
         self,
-        hf: Holdfast,
+        submitter: Submitter,
         fn: Callable[..., Any],
         *,
         name: str,
@@ -49,7 +47,7 @@ class BuildJob(Job[P, R]):
         isolation: Isolation,
         scope: KeySpec | None,
     ) -> None:
-        super().__init__(hf, fn, name=name, options=options, isolation=isolation)
+        super().__init__(submitter, fn, name=name, options=options, isolation=isolation)
         if "fingerprint" not in self.arguments.names:
             raise InvalidPolicy(f"build {name}: give it a parameter 'fingerprint: str', by which it is known")
         check_key(scope, self.arguments.names, name, what="scope")
@@ -92,7 +90,7 @@ class BuildJob(Job[P, R]):
             given = self._defaults | self.arguments.named(args, kwargs)
         except TypeError as error:
             raise InvalidArguments(f"build {self.name}: {error}") from None
-        text, values = self.arguments.encode((), given, max_bytes=self.hf.settings.max_args_bytes)
+        text, values = self.arguments.encode((), given, max_bytes=self.runtime.settings.max_args_bytes)
         fingerprint = values["fingerprint"]
         if not isinstance(fingerprint, str) or not FINGERPRINT.fullmatch(fingerprint):
             raise InvalidArguments(
@@ -132,9 +130,21 @@ class BuildDecorator:
     """What `hf.build(...)` gives: it turns a function into a BuildJob, with the function's own types."""
 
     def __init__(
-        self, hf: Holdfast, *, name: str | None, scope: KeySpec | None, options: Options, isolation: Isolation | None
+        self,
+        submitter: Submitter,
+        *,
+        name: str | None,
+        scope: KeySpec | None,
+        options: Options,
+        isolation: Isolation | None,
     ) -> None:
-        self._hf, self._name, self._scope, self._options, self._isolation = hf, name, scope, options, isolation
+        self._submitter, self._name, self._scope, self._options, self._isolation = (
+            submitter,
+            name,
+            scope,
+            options,
+            isolation,
+        )
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> BuildJob[P, R]: ...
@@ -148,9 +158,9 @@ class BuildDecorator:
         name = chosen_name(fn, self._name)
         isolation = isolation_of(fn, self._isolation, name=name)
         job: BuildJob[..., Any] = BuildJob(
-            self._hf, fn, name=name, options=self._options, isolation=isolation, scope=self._scope
+            self._submitter, fn, name=name, options=self._options, isolation=isolation, scope=self._scope
         )
-        self._hf.jobs.add(job)
+        self._submitter.runtime.jobs.add(job)
         return job
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 import click
 from rich.text import Text
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, json_output, operator_name, run_tables, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.engine import Holdfast
 from holdfast.support import json_text
 from holdfast.values.builds import STATES, Build
 from holdfast.values.runs import last_line

@@ -13,8 +13,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from holdfast.app import Holdfast
 from holdfast.cli import targets
-from holdfast.engine import Holdfast
 
 NEWEST = 50
 FILES, CHARACTERS = 100, 100_000

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import click
 
+from holdfast.app import Holdfast
 from holdfast.cli import event_lines, exit_codes, json_output, screen, targets
-from holdfast.engine import Holdfast
 from holdfast.support.errors import ResultTimeout
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot

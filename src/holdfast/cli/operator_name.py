@@ -6,7 +6,7 @@ import getpass
 import socket
 from typing import Any
 
-from holdfast.engine import Holdfast
+from holdfast.app import Holdfast
 from holdfast.values.audit import MAX_BY
 
 

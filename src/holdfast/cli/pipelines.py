@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import click
 from rich.live import Live
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.engine import Holdfast
 from holdfast.values.filters import STATES
 from holdfast.values.pipelines import PipelineInfo
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from holdfast.app import Holdfast
 from holdfast.cli import event_lines, screen
 from holdfast.cli.follow import Follower
-from holdfast.engine import Holdfast
 from holdfast.values.events import ENDS_AN_ATTEMPT, Event
 from holdfast.values.runs import Snapshot
 

@@ -8,9 +8,9 @@ from datetime import datetime
 import click
 from rich.text import Text
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, json_output, operator_name, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.engine import Holdfast
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
 from holdfast.values.workers import WorkerInfo, why_unserved
 

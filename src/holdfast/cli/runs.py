@@ -9,10 +9,10 @@ import click
 from rich.padding import Padding
 from rich.text import Text
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
-from holdfast.engine import Holdfast
 from holdfast.support.validation import did_you_mean
 from holdfast.values.events import Event
 from holdfast.values.filters import STATES

@@ -15,7 +15,7 @@ from holdfast.support.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
+    from holdfast.app import Holdfast
     from holdfast.web.auth.authentication import Access
     from holdfast.web.server import Address
     from holdfast.web.site import Site
@@ -89,7 +89,7 @@ def serve(
         log_to_stderr(log_level, kept=hf.settings.log_level)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
-        working = Worker(hf, queues=names, concurrency=concurrency) if worker else None
+        working = hf.worker(queues=names, concurrency=concurrency) if worker else None
         return _serve(site or Site(hf), address, working, hosts=allowed_host, wait=wait)
 
 

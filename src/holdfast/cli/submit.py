@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, json_output, progress, screen, targets
-from holdfast.engine import Holdfast
 from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run
 from holdfast.support.errors import RunFailed

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from holdfast.app import Holdfast
 from holdfast.cli import remote
-from holdfast.engine import Holdfast
 from holdfast.jobs.importing import importing
 from holdfast.store import connect
 from holdfast.support import django_bridge, ids

@@ -12,8 +12,8 @@ import click
 from rich.console import RenderableType
 from rich.live import Live
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, screen, targets, top_view
-from holdfast.engine import Holdfast
 from holdfast.support.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 
 

@@ -9,9 +9,9 @@ from datetime import timedelta
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from holdfast.app import Holdfast
 from holdfast.cli import screen
 from holdfast.cli.workers import by_worker
-from holdfast.engine import Holdfast
 from holdfast.values.runs import Snapshot
 from holdfast.values.statistics import Depth, Overview, QueueFigures, Times
 from holdfast.values.workers import Task, WorkerInfo

@@ -14,8 +14,8 @@ from types import FrameType
 
 import click
 
+from holdfast.app import Holdfast
 from holdfast.cli import exit_codes, screen, targets
-from holdfast.engine import Holdfast
 from holdfast.store import outages
 from holdfast.worker.worker import Role, Worker
 
@@ -72,7 +72,7 @@ def worker(
     with targets.application(app) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
         role: Role = "worker" if no_orchestrator else "both"
-        working = Worker(hf, queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
+        working = hf.worker(queues=names, concurrency=concurrency, exclusive=exclusive, drain=drain, role=role)
         working.restart = _restart if "worker" in sys.orig_argv else None
         return _work(hf, working, wait=wait)
 
@@ -92,7 +92,7 @@ def orchestrator(app: str, wait: float, log_level: str) -> int:
     """
     with targets.application(app) as hf:
         log_to_stderr(log_level, kept=hf.settings.log_level)
-        return _work(hf, Worker(hf, role="orchestrator"), wait=wait)
+        return _work(hf, hf.worker(role="orchestrator"), wait=wait)
 
 
 def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from holdfast.client import decoding, streams
 from holdfast.client.jobs import Jobs
@@ -192,8 +192,7 @@ class Client:
         self.close()
 
     def _handle(self, snapshot: Snapshot) -> Run[Any]:
-        # A handle asks its Holdfast only for what a client answers too.
-        return Run(cast(Any, self), snapshot.id, None, snapshot)
+        return Run(self, snapshot.id, snapshot=snapshot)
 
     def _over(self, run_ids: Sequence[str]) -> set[str]:
         parts = (run_ids[start : start + MOST] for start in range(0, len(run_ids), MOST))

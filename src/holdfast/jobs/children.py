@@ -8,13 +8,12 @@ A child is known by its parent and its name, or by its number where it has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.jobs.job import Job
 from holdfast.jobs.options import Options
-from holdfast.pipelines.plan import renumber
 from holdfast.runs.lease import Lease, require_lease
 from holdfast.runs.submission import CHILD, Submission
 from holdfast.runs.submit import submit_runs
@@ -24,6 +23,10 @@ from holdfast.support.validation import MAX_NAME
 from holdfast.values.runs import Result
 
 R = TypeVar("R")
+
+
+class Renumber(Protocol):
+    def __call__(self, submission: Submission, /, *, new_id: Callable[[], str]) -> Submission: ...
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,11 @@ def named(job: Job[..., Any], numbers: Iterator[int]) -> tuple[str, Options]:
     return name, replace(options, idempotency_key=None)
 
 
-def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str) -> str:
-    """The id of the child of that name: the one that there is, else a new one; LeaseLost if the parent is not ours."""
+def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str, renumber: Renumber) -> str:
+    """The id of the child of that name: the one that there is, else a new one; LeaseLost if the parent is not ours.
+
+    `renumber` gives a submission a new id, and the stages of a pipeline with it.
+    """
     if submission.build is not None:
         # Asked for by each attempt of the parent, one that always fails would be made for ever.
         raise InvalidPolicy(f"build {submission.job} is no one's child; let a child wait for it: after=[…of(…)]")

@@ -6,17 +6,15 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from holdfast.jobs.context import Context
 from holdfast.jobs.importing import SCRIPT
 from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options
+from holdfast.jobs.submitter import Submitter
 from holdfast.support.errors import InvalidPolicy
 from holdfast.support.validation import check_name
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,14 +38,14 @@ class Decorator:
         return self._register(fn)
 
 
-def decorator(hf: Holdfast, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
-    """What makes a function a job of this Holdfast."""
+def decorator(submitter: Submitter, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
+    """Make a function a job, and register it."""
 
     def register(fn: Callable[..., Any]) -> Job[..., Any]:
         chosen = chosen_name(fn, name)
         how = isolation_of(fn, isolation, name=chosen)
-        job: Job[..., Any] = Job(hf, fn, name=chosen, options=options, isolation=how)
-        hf.jobs.add(job)
+        job: Job[..., Any] = Job(submitter, fn, name=chosen, options=options, isolation=how)
+        submitter.runtime.jobs.add(job)
         return job
 
     return Decorator(register)

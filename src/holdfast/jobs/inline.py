@@ -10,7 +10,7 @@ import logging
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from holdfast.jobs import children
 from holdfast.jobs.arguments import shape_of
 from holdfast.jobs.children import Child
 from holdfast.jobs.context import Context, RunInfo
+from holdfast.jobs.importing import refuse_import
 from holdfast.support.errors import RunFailed
 from holdfast.support.validation import MAX_KEY, check_name
 from holdfast.values.artifacts import Artifact
@@ -34,6 +35,25 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def call_inline(job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
+    refuse_import(f"runs {job.name}")
+    given = job.arguments.named(args, kwargs)
+    if job.arguments.context_name is not None:
+        now = job.runtime.clock.now()
+        given[job.arguments.context_name] = InlineContext(job, now=now, retry=job.options.policy.retry)
+    value = job.fn(**given)
+    return _acalled(job, value) if inspect.iscoroutine(value) else _called(job, value)
+
+
+def _called(job: Job[..., Any], value: Any) -> Any:
+    return job.encode_result(value, max_bytes=job.runtime.settings.max_result_bytes)[1]
+
+
+async def _acalled(job: Job[..., Any], value: Awaitable[Any]) -> Any:
+    return _called(job, await value)
 
 
 class InlineContext(Context):
@@ -81,7 +101,7 @@ class InlineContext(Context):
 
     def _checked(self, name: str, fn: Callable[..., Any], value: Any) -> Any:
         """A step's result as a later attempt of a run would get it."""
-        limit = self._job.hf.settings.max_result_bytes
+        limit = self._job.runtime.settings.max_result_bytes
         return shape_of(fn).encode(value, what=f"the result of step {name!r}", max_bytes=limit)[1]
 
     def forget(self, name: str) -> None:
@@ -110,7 +130,7 @@ class InlineContext(Context):
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         # There is no run whose end could be written.
-        self._job.arguments.encode_finish(result, max_bytes=self._job.hf.settings.max_result_bytes)
+        self._job.arguments.encode_finish(result, max_bytes=self._job.runtime.settings.max_result_bytes)
 
     def artifact(self, name: str, content: Content) -> Any:
         return create.artifact(self._kept, name, content)

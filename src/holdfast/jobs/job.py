@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVa
 
 from holdfast.jobs.arguments import Arguments, KeySpec, check_key, key_from
 from holdfast.jobs.options import Options, checked_policy, needs
+from holdfast.runs.handle import Run
 from holdfast.runs.submission import Draft, Submission
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
@@ -19,8 +20,7 @@ from holdfast.values.builds import Wish
 from holdfast.values.policies import OUTSIDE, Policy, Unique
 
 if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-    from holdfast.runs.handle import Run
+    from holdfast.jobs.submitter import Submitter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +34,7 @@ class Job(Generic[P, R]):
 
     def __init__(
         self,
-        hf: Holdfast,
+        submitter: Submitter,
         fn: Callable[..., Any],
         *,
         name: str,
@@ -42,7 +42,8 @@ class Job(Generic[P, R]):
         isolation: Isolation,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
+        self.fn, self.name, self.options, self.isolation = fn, name, options, isolation
+        self.submitter, self.runtime = submitter, submitter.runtime
         self.arguments = Arguments(fn, job=name, types=types)
         self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
         check_key(options.key, self.arguments.names, name)
@@ -50,23 +51,52 @@ class Job(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function inline, without a run. A context parameter is filled with one that remembers nothing."""
-        return self.hf.call_inline(self, args, dict(kwargs))  # type: ignore[no-any-return]
+        from holdfast.jobs.inline import call_inline
+
+        return call_inline(self, args, dict(kwargs))  # type: ignore[no-any-return]
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """Queue a run; it is durable when this returns."""
-        return self.hf.submit_job(self, self.options, args, kwargs)
+        return self._submit(args, kwargs)
+
+    def submit_by(self, by: str | None, arguments: Mapping[str, Any]) -> Run[R]:
+        """Queue a run that someone asked for by hand; the audit log names them."""
+        return self._submit((), arguments, by=by)
+
+    def _submit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, by: str | None = None) -> Run[R]:
+        connection = self.options.connection
+        self.submitter.start(self.name, connection)
+        return self._handle(self.submitter.submit(self._draft(args, kwargs), connection, by=by))
 
     async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """`submit` for async callers."""
-        return await self.hf.asubmit_job(self, self.options, args, kwargs)
+        connection = self.options.connection
+        await self.submitter.astart(self.name, connection)
+        return self._handle(await self.submitter.asubmit(self._draft(args, kwargs), connection))
 
     def submit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
         """Queue a run for each mapping of arguments, all in one transaction or none."""
-        return self.hf.submit_jobs(self, self.options, arguments)
+        connection = self.options.connection
+        self.submitter.start(self.name, connection)
+        return [self._handle(run_id) for run_id in self.submitter.submit_many(self._drafts(arguments), connection)]
 
     async def asubmit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
         """`submit_many` for async callers."""
-        return await self.hf.asubmit_jobs(self, self.options, arguments)
+        connection, listed = self.options.connection, _listed(arguments)
+        await self.submitter.astart(self.name, connection)
+        drafts = await self.submitter.threads.run(self._drafts, listed)
+        return [self._handle(run_id) for run_id in await self.submitter.asubmit_many(drafts, connection)]
+
+    def _draft(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Draft:
+        return self.draft(self.options, args, kwargs, now=self.runtime.clock.now())
+
+    def _drafts(self, many: Iterable[Mapping[str, Any]]) -> list[Draft]:
+        if self.options.idempotency_key is not None:
+            raise InvalidPolicy("an idempotency key names one run; submit_many makes several")
+        return [self._draft((), arguments) for arguments in _listed(many)]
+
+    def _handle(self, run_id: str) -> Run[R]:
+        return Run(self.submitter.access, run_id, decode=self.arguments.decode_result)
 
     def using(
         self,
@@ -155,12 +185,12 @@ class Job(Generic[P, R]):
         now: datetime,
     ) -> Submission:
         """A checked submission with this id; nothing has been written yet."""
-        ids = chain([run_id], iter(lambda: self.hf.ids.new(now), None))
+        ids = chain([run_id], iter(lambda: self.runtime.ids.new(now), None))
         return self.draft(options, args, kwargs, now=now)(lambda: next(ids), None)
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         """A checked submission that lacks its id and its time; the transaction that writes it gives it both."""
-        text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
+        text, values = self.arguments.encode(args, kwargs, max_bytes=self.runtime.settings.max_args_bytes)
         try:
             due_at = now + options.delay if options.delay is not None else options.due_at
         except OverflowError:
@@ -189,6 +219,17 @@ class Job(Generic[P, R]):
 
 def _submission(new_id: Callable[[], str], created_at: datetime | None, **given: Any) -> Submission:
     return Submission(run_id=new_id(), created_at=created_at, **given)
+
+
+def _listed(many: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The arguments of each run, read once, where the caller is."""
+    if isinstance(many, Mapping) or not isinstance(many, Iterable):
+        raise InvalidArguments(f"submit_many takes a list: a mapping of arguments for each run, not {many!r}")
+    listed = list(many)
+    for arguments in listed:
+        if not isinstance(arguments, Mapping):
+            raise InvalidArguments(f"submit_many takes a mapping of arguments for each run, not {arguments!r}")
+    return listed
 
 
 def rated(options: Options, values: Mapping[str, Any], job: str) -> Policy:

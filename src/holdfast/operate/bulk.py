@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.builds import builds
 from holdfast.jobs.context import Context
 from holdfast.jobs.job import Job
 from holdfast.jobs.options import Options
 from holdfast.jobs.registry import OPERATIONS, OWN
+from holdfast.jobs.submitter import Submitter
 from holdfast.operate.run_again import run_again
 from holdfast.operate.search import count_runs, search_runs
 from holdfast.runs import audit, steps
@@ -19,6 +20,7 @@ from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.handle import Run
 from holdfast.runs.lease import require_attempt
 from holdfast.runs.submit import submit_runs
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import (
@@ -36,9 +38,6 @@ from holdfast.values.policies import Policy
 from holdfast.values.retries import Retry, TryAgain
 from holdfast.values.runs import Snapshot, Step
 
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-
 
 class Bulk:
     """Each of these is a run that any worker takes up; its result says how many matched, were done and were skipped.
@@ -46,8 +45,8 @@ class Bulk:
     Runs that are submitted after it, and bulks themselves, are not meant.
     """
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime, handle: Callable[[str], Run[Any]]) -> None:
+        self._runtime, self._handle = runtime, handle
 
     def cancel(self, filter: RunFilter, *, reason: str = "cancelled", by: str | None = None) -> Run[dict[str, int]]:
         """Cancel every run that the filter means and that has not ended."""
@@ -59,14 +58,14 @@ class Bulk:
         Runs of jobs with `only_from_code` are skipped; a filter that names such a job is refused.
         """
         if isinstance(filter, RunFilter) and filter.job is not None:
-            self._hf.jobs.require_open(filter.job)
+            self._runtime.jobs.require_open(filter.job)
         return self._submit(AGAIN, filter, by)
 
     def counts(self, filter: RunFilter) -> Mapping[str, Count]:
         """How many runs `cancel` and `again` would be about now."""
         names = {"cancel": CANCEL, "again": AGAIN}
         fits = {verb: filter.state is None or filter.state in states_of(name) for verb, name in names.items()}
-        return self._hf.read(
+        return self._runtime.read(
             lambda tx: {
                 verb: counted(tx, meant_by(name, filter)) if fits[verb] else Count(0, False)
                 for verb, name in names.items()
@@ -78,10 +77,10 @@ class Bulk:
             raise InvalidArguments(f"a filter is a RunFilter, not {filter!r}")
         meant_by(name, filter)
         audit.check(by)
-        hf, job = self._hf, self._hf.jobs[name]
-        hf.start()
+        runtime, job = self._runtime, self._runtime.jobs[name]
+        runtime.start()
         given: dict[str, Any] = {"filter": filter.to_json(), "by": by, **more}
-        now = hf.clock.now()
+        now = runtime.clock.now()
         draft = job.draft(job.options, (), given, now=now)
 
         def submit(tx: Transaction) -> str:
@@ -91,7 +90,7 @@ class Bulk:
             audit.record(tx, by, name.rpartition(".")[2], run_id=answer, filter=filter.to_json(), **more)
             return answer
 
-        return hf.get(hf.do(submit))
+        return self._handle(runtime.do(submit))
 
 
 CANCEL, AGAIN = f"{OWN}cancel_matching", f"{OWN}again_matching"
@@ -125,14 +124,14 @@ class Done:
     skipped: int = 0
 
 
-def jobs(hf: Holdfast) -> dict[str, Callable[[], Job[..., Any]]]:
+def jobs(submitter: Submitter) -> dict[str, Callable[[], Job[..., Any]]]:
     """The jobs that every Holdfast has; each is made when it is first asked for."""
-    matching = Matching(hf)
+    matching = Matching(submitter.runtime)
     functions: dict[str, Callable[..., Any]] = {CANCEL: matching.cancel, AGAIN: matching.again}
 
     def make(name: str) -> Job[..., Any]:
         options = Options(queue=OPERATIONS, policy=_POLICY)
-        return Job(hf, functions[name], name=name, options=options, isolation="thread")
+        return Job(submitter, functions[name], name=name, options=options, isolation="thread")
 
     return {name: partial(make, name) for name in functions}
 
@@ -140,8 +139,8 @@ def jobs(hf: Holdfast) -> dict[str, Callable[[], Job[..., Any]]]:
 class Matching:
     """The functions of these jobs."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     def cancel(self, ctx: Context, filter: dict[str, Any], reason: str, by: str | None = None) -> dict[str, int]:
         """Cancel every run that the filter means and that has not ended."""
@@ -163,12 +162,12 @@ class Matching:
         def act(tx: Transaction, run: Snapshot) -> bool:
             if not run.ended or run.kind in ("stage", "segment"):
                 return False
-            if self._hf.jobs.refusal(run.job, run.policy) is not None:
+            if self._runtime.jobs.refusal(run.job, run.policy) is not None:
                 return False
             if run.kind == "build" and builds.get(tx, run.id).run_id > ctx.run.id:
                 return False  # someone has it made anew already
             key = f"again of {run.id} by {ctx.run.id}"
-            allowed = self._hf.jobs.require_open
+            allowed = self._runtime.jobs.require_open
             run_again(tx, run.id, by=by, idempotency_key=key, bulk=ctx.run.id, allowed=allowed)
             return True
 
@@ -177,7 +176,7 @@ class Matching:
     def _all(
         self, ctx: Context, rounds: Sequence[RunFilter], act: Act, *, meant: Sequence[RunFilter]
     ) -> dict[str, int]:
-        done, total = self._hf.read(lambda tx: _begun(tx, ctx.run.id, meant))
+        done, total = self._runtime.read(lambda tx: _begun(tx, ctx.run.id, meant))
         alone = 0  # so many are done one by one, since one of them stood in the way of its page
         while done.rounds < len(rounds):
             ctx.check()
@@ -190,11 +189,11 @@ class Matching:
         return {"matched": done.matched, "done": done.done, "skipped": done.skipped}
 
     def _page(self, ctx: Context, wanted: RunFilter, act: Act, before: Done, *, limit: int) -> Done:
-        page = self._hf.read(lambda tx: search_runs(tx, wanted, limit=limit, after=before.next, bound=ctx.run.id))
+        page = self._runtime.read(lambda tx: search_runs(tx, wanted, limit=limit, after=before.next, bound=ctx.run.id))
         found = sorted((run for run in page.runs if not run.job.startswith(OWN)), key=lambda run: run.id)
         after = replace(before, pages=before.pages + 1, next=page.next, rounds=before.rounds + (page.next is None))
         try:
-            return self._hf.do(lambda tx: _do(tx, ctx, found, act, after))
+            return self._runtime.do(lambda tx: _do(tx, ctx, found, act, after))
         except QueueFull as full:
             if limit > 1:
                 raise _InTheWay from full
@@ -203,7 +202,7 @@ class Matching:
             if limit > 1:
                 raise _InTheWay from error
             ctx.log.warning("run %s is skipped: %s", found[0].id, error)
-            return self._hf.do(lambda tx: _do(tx, ctx, found, lambda *_: False, after))
+            return self._runtime.do(lambda tx: _do(tx, ctx, found, lambda *_: False, after))
 
 
 class _InTheWay(Exception):

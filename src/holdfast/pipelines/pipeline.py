@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
@@ -28,6 +28,7 @@ from holdfast.jobs.arguments import PLAIN, Arguments
 from holdfast.jobs.decorator import Decorator
 from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options, checked_policy
+from holdfast.jobs.submitter import Submitter
 from holdfast.pipelines import stages
 from holdfast.pipelines.plan import Plan, plan_submission
 from holdfast.pipelines.stage_jobs import Collector, StageJob, concluded
@@ -37,9 +38,6 @@ from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import as_duration, check_name, did_you_mean
 from holdfast.values.policies import OUTSIDE, Policy
 from holdfast.values.retries import Retry
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 OnError = Literal["stop", "continue"]
 After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
@@ -55,10 +53,10 @@ class Pipeline(Job[..., Any]):
 
     fills = True
 
-    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
+    def __init__(self, submitter: Submitter, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
         check_name(name, what="a pipeline's name")
         options = Options(queue="default" if queue is None else queue, priority=priority, policy=policy)
-        super().__init__(hf, concluded, name=name, options=options, isolation="thread")
+        super().__init__(submitter, concluded, name=name, options=options, isolation="thread")
         self._queue_given, self._policy = queue is not None, policy
         self.given: dict[str, inspect.Parameter] = {}
         self.stages: dict[str, StageJob] = {}
@@ -101,7 +99,7 @@ class Pipeline(Job[..., Any]):
             "timeout": as_duration(timeout),
             "max_attempts": max_attempts,
             "retry": retry or Retry(),
-            "on_crash": on_crash or ("fail" if self.hf.settings.solo else "requeue"),
+            "on_crash": on_crash or ("fail" if self.runtime.settings.solo else "requeue"),
         }
         options = Options(
             queue=queue or self.options.queue,
@@ -187,9 +185,9 @@ class Pipeline(Job[..., Any]):
             given[name] = required.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         returns = _result_type([*self.stages.values(), stage])
         arguments = Arguments(_signed(given, returns), job=self.name, noun="pipeline")
-        self.hf.jobs.add(stage)
+        self.runtime.jobs.add(stage)
         if stage.each is not None:
-            self.hf.jobs.add(Collector(stage))
+            self.runtime.jobs.add(Collector(stage))
         self.given, self.arguments, self.stages[stage.stage] = given, arguments, stage
 
 

@@ -57,7 +57,7 @@ class StageJob(Job[..., Any]):
         self.spare, self.may_fail, self._own = spare, may_fail, own
         self.source: StageJob | None = None if each is None or not after else after[0].source or after[0]
         isolation = isolation_of(fn, isolation, name=name)
-        super().__init__(pipeline.hf, fn, name=name, options=options, isolation=isolation, types=self._types())
+        super().__init__(pipeline.submitter, fn, name=name, options=options, isolation=isolation, types=self._types())
         if each is not None and not after:
             raise InvalidPolicy(f"stage {name}: each={each!r} needs after=…: the stage that returns the segments")
         if each is not None and each not in self.arguments.names:
@@ -171,7 +171,7 @@ class Collector(Job[..., Any]):
 
     def __init__(self, stage: StageJob) -> None:
         options = Options(queue=stage.options.queue)
-        super().__init__(stage.hf, concluded, name=self.name_of(stage), options=options, isolation="thread")
+        super().__init__(stage.submitter, concluded, name=self.name_of(stage), options=options, isolation="thread")
 
     @staticmethod
     def name_of(stage: StageJob) -> str:

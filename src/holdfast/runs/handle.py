@@ -6,31 +6,48 @@ import asyncio
 import contextlib
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from holdfast.jobs.job import Job
-from holdfast.runs.result_waiter import AWAY, FIRST, Answer
+from holdfast.runs.result_waiter import AWAY, FIRST, Answer, Waiter
 from holdfast.support import json_text
+from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound
 from holdfast.support.validation import as_duration
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot, Why
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 R = TypeVar("R")
 
 LOOK_AT_CLOCK = 1.0  # seconds after which a caller that waits looks whether its time is over
 
 
+class RunAccess(Protocol):
+    """What a handle needs: a Holdfast on its database, or a client of one over HTTP."""
+
+    clock: Clock
+    waiter: Waiter
+
+    def snapshot(self, run: RunLike) -> Snapshot: ...
+    def cancel(self, run: RunLike, *, reason: str = ...) -> str: ...
+    def again(self, run: RunLike) -> Run[Any]: ...
+    def why(self, run: RunLike) -> Why: ...
+    def story(self, run: RunLike) -> list[Event]: ...
+
+
 class Run(Generic[R]):
     """A handle on one run."""
 
-    def __init__(self, hf: Holdfast, run_id: str, job: Job[..., R] | None, snapshot: Snapshot | None) -> None:
-        self._hf, self.id, self._job, self._snapshot = hf, run_id, job, snapshot
+    def __init__(
+        self,
+        access: RunAccess,
+        run_id: str,
+        *,
+        decode: Callable[[str], R] = json_text.load,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        self._access, self.id, self._decode, self._snapshot = access, run_id, decode, snapshot
 
     @property
     def snapshot(self) -> Snapshot:
@@ -45,12 +62,12 @@ class Run(Generic[R]):
     def refresh(self) -> Run[R]:
         """Read the run anew."""
         with self._told():
-            self._snapshot = self._hf.snapshot(self.id)
+            self._snapshot = self._access.snapshot(self.id)
         return self
 
     def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait for the run to end and give its result; RunFailed if it has none, ResultTimeout if it takes too long."""
-        limit, elapsed, waiter = as_duration(timeout), self._hf.clock.elapsed, self._hf.waiter
+        limit, elapsed, waiter = as_duration(timeout), self._access.clock.elapsed, self._access.waiter
         give_up_at = math.inf if limit is None else elapsed() + limit.total_seconds()
         bell, shared = threading.Event(), False
         with waiter.watch(self.id, lambda _: bell.set(), reads=False) as watch:
@@ -88,11 +105,11 @@ class Run(Generic[R]):
             if not answer.done():
                 answer.set_result(found)
 
-        with self._hf.waiter.watch(self.id, tell, reads=True) as watch:
-            self._hf.waiter.look_now(watch)
+        with self._access.waiter.watch(self.id, tell, reads=True) as watch:
+            self._access.waiter.look_now(watch)
             await asyncio.wait([answer], timeout=None if limit is None else limit.total_seconds())
             if not answer.done():
-                self._hf.waiter.look_now(watch, last=True)
+                self._access.waiter.look_now(watch, last=True)
             found = await answer
         with self._told():
             if isinstance(found, Exception):
@@ -109,22 +126,22 @@ class Run(Generic[R]):
     def cancel(self, *, reason: str = "cancelled") -> str:
         """End it if it has not started; ask it to stop if it runs. Its state afterwards."""
         with self._told():
-            return self._hf.cancel(self.id, reason=reason)
+            return self._access.cancel(self.id, reason=reason)
 
     def again(self) -> Run[R]:
         """A new run of the same job with the same arguments; this one stays as it is."""
         with self._told():
-            return self._hf.again(self.id)
+            return self._access.again(self.id)
 
     def why(self) -> Why:
         """Where it stands, and what it waits for."""
         with self._told():
-            return self._hf.why(self.id)
+            return self._access.why(self.id)
 
     def story(self) -> list[Event]:
         """Everything that happened to it, in order."""
         with self._told():
-            return self._hf.story(self.id)
+            return self._access.story(self.id)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -140,9 +157,7 @@ class Run(Generic[R]):
         snapshot = self.snapshot
         if snapshot.state != "succeeded" or snapshot.result is None:
             raise RunFailed(self.id, snapshot.state, snapshot.failure_type, snapshot.error)
-        if self._job is not None:
-            return self._job.arguments.decode_result(snapshot.result)  # type: ignore[no-any-return]
-        return json_text.load(snapshot.result)  # type: ignore[no-any-return]
+        return self._decode(snapshot.result)
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"

@@ -88,6 +88,27 @@ Draft: TypeAlias = Callable[[Callable[[], str], datetime | None], Submission]
 """Makes a submission, of what gives new ids and the time at which its run is created."""
 
 
+class Pending:
+    """A submission on its way to the database.
+
+    The first transaction that tries to write it makes its id and its time, so that runs are in the order in which they
+    are written. If no one knows whether that transaction was committed, the next one keeps both: one id is one run.
+    """
+
+    def __init__(self, draft: Draft, *, by: str | None = None) -> None:
+        self._draft, self._by = draft, by
+        self._made: Submission | None = None
+        self.sent = False
+        """Whether it may have been written."""
+
+    def within(self, tx: Transaction) -> Submission:
+        """The submission, for this transaction to write."""
+        if self._made is None or not self.sent:
+            made = self._draft(tx.new_id, tx.created_at)
+            self._made = made if self._by is None else replace(made, by=self._by)
+        return self._made
+
+
 def stored(submission: Submission, now: datetime) -> Row:
     """The run as it is stored."""
     return {

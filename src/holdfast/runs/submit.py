@@ -1,4 +1,4 @@
-"""Runs: one row per submission of a job, from submitted to finished.
+"""Submit: validate, admit, resolve builds, insert, route to waiting or ready, answer.
 
     submit ──▶ ready                      nothing to wait for
            ──▶ waits                      a time, other runs, or a key that is not free; every stage of a pipeline
@@ -9,22 +9,103 @@ when it is found); where the run stands now is a row in exactly one other table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from holdfast.runs import audit, ready
 from holdfast.runs.build_once import BuildMatch, BuildRun, get_or_create
 from holdfast.runs.limits import capacity
-from holdfast.runs.limits.admission import capacity_expected, capacity_request_of, judge_admission, settle_admission
+from holdfast.runs.limits.admission import (
+    Admission,
+    capacity_expected,
+    capacity_request_of,
+    judge_admission,
+    settle_admission,
+)
 from holdfast.runs.limits.keys import take_key_locks
-from holdfast.runs.submission import Submission, arguments_of, asks, settled, stored
+from holdfast.runs.submission import Pending, Submission, arguments_of, asks, settled, stored
 from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.isolation import of
+from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.support.errors import HoldfastError, IdempotencyConflict, UnknownNeed
+from holdfast.support.errors import HoldfastError, IdempotencyConflict, QueueFull, UnknownNeed
 from holdfast.values.builds import Wish
+
+T = TypeVar("T")
+
+Answers: TypeAlias = dict[str, str | HoldfastError]
+"""For each submission, by its id: its run, or why it was refused."""
+
+
+PATIENCE = timedelta(milliseconds=200)
+# A lock that this process holds may belong to the very thread that waits for it.
+OWN_PATIENCE = timedelta(seconds=2)
+
+
+def submit_together(store: Store, pending: Sequence[Pending]) -> list[str | HoldfastError]:
+    """In one transaction of ours: for each its run's id, or why it was refused."""
+    patience = PATIENCE if store.dialect.locks_rows else None
+    with store.reserved():
+        answers = _write(store, pending, lambda tx: submit_pending(tx, pending), patience=patience)
+    count_refusals(store, answers, write=True)
+    return answers
+
+
+def submit_whole(store: Store, pending: Sequence[Pending]) -> list[str]:
+    """All of them in one transaction of ours, or none."""
+    try:
+        return _write(store, pending, lambda tx: submit_all(tx, pending))
+    except QueueFull as error:
+        count_refusals(store, [error], write=True)
+        raise
+
+
+def submit_all(tx: Transaction, pending: Sequence[Pending]) -> list[str]:
+    """The ids of all of them, or the error of the first that was refused."""
+    ids: list[str] = []
+    for answer in submit_pending(tx, pending, whole=True):
+        if isinstance(answer, HoldfastError):
+            raise answer
+        ids.append(answer)
+    return ids
+
+
+def submit_pending(tx: Transaction, pending: Sequence[Pending], *, whole: bool = False) -> list[str | HoldfastError]:
+    first = not any(one.sent for one in pending)
+    return submit_runs(tx, [one.within(tx) for one in pending], first=first, whole=whole)
+
+
+def count_refusals(store: Store, answers: Sequence[object], *, write: bool) -> None:
+    """Count those that a full queue refused; a later write takes them along unless `write` asks for one soon."""
+    refused = [answer for answer in answers if isinstance(answer, QueueFull)]
+    for full in refused:
+        store.counters.add("queue_rejected", full.queue)
+    if refused and write:
+        store.counters.flush()
+
+
+def _write(
+    store: Store, pending: Sequence[Pending], verb: Callable[[Transaction], T], *, patience: timedelta | None = None
+) -> T:
+    """Run the verb, and note whether it may have been committed: then the same ids are sent again."""
+    committing = False
+
+    def noted(tx: Transaction) -> T:
+        nonlocal committing
+        committing = False
+        answer = verb(tx)
+        committing = True
+        return answer
+
+    try:
+        return store.do(noted, patience=patience, own_patience=OWN_PATIENCE)
+    finally:
+        for one in pending:
+            one.sent = one.sent or committing
 
 
 def submit_runs(
@@ -35,57 +116,105 @@ def submit_runs(
     `first` says that these ids have never been sent before, so that no reply to them can have been lost; `whole` that
     none is wanted if one is refused.
     """
-    plain = not any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions)
-    queues = {s.queue for s in submissions}
-    if first and plain and tx.owned and not capacity_expected(tx, queues):
-        tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=0)
-        place_runs(tx, submissions, bounded={})
-        audit.submitted(tx, submissions)
-        return [s.run_id for s in submissions]
-    answers: dict[int, str | HoldfastError] = {}
-    unknown = _unknown_needs(tx, submissions)
-    accepted = [s for s in submissions if not unknown & s.needs]
-    asking = [s for s in accepted if s.build is None]
-    admission = judge_admission(tx, asking, repeated=lambda: _repeated(tx, asking))
-    if whole and (admission.refused or len(accepted) < len(submissions)):
-        accepted = asking = []
-    # What is there already by its idempotency key makes no run, so it must not stand for one.
-    both = [s for s in asking if s.unique and s.idempotency_key]
-    there = _repeated(tx, both) if both else set()
-    settle_admission(tx, [s for s in asking if s.run_id not in there], admission)
-    accepted = [s for s in accepted if admission.admits(s.run_id)]
-    found, new = _settle(tx, accepted, first=first)
-    builds = {s.run_id: found[s.build].run_id if s.build in found else s.run_id for s in accepted if s.build}
-    accepted = [settled(s, found) for s in accepted if s.build is None]
-    rows = [stored(s, tx.created_at) for s in sorted(accepted, key=lambda s: s.run_id)]
-    counted = int(admission.counted)
-    inserted = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=counted)} if rows else set()
-    if not new <= inserted:
+    if first and _is_plain(tx, submissions):
+        return _submit_plain(tx, submissions)
+    answers: Answers = {}
+    known = _validate(tx, submissions, answers)
+    admission, admitted = _admit(tx, known, answers, refuse_all=whole and len(known) < len(submissions), whole=whole)
+    builds, runs, new = _resolve_builds(tx, admitted, answers, first=first)
+    inserted = _insert(tx, runs, answers, counted=admission.counted)
+    if not new <= {run.run_id for run in inserted}:
         # Someone came before us and has just committed: what we refuse must leave no build. Again, and we see it.
         raise Conflict("a run that needs builds has just been submitted by someone else")
-    family = [member for s in accepted if s.run_id in inserted for member in s.family]
+    family = [member for run in inserted for member in run.family]
     if family:
         tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in family], counted=1)
-    placed = [*family, *(s for s in accepted if s.run_id in inserted)]
-    place_runs(tx, placed, bounded=None if family else admission.bounded)
-    made = {found[s.build].run_id for s in submissions if s.build in found}
-    audit.submitted(tx, [s for s in submissions if s.run_id in inserted | made])
-    existing = _existing(tx, [s for s in accepted if s.run_id not in inserted])
-    for index, submission in enumerate(submissions):
-        if submission.run_id in inserted:
-            answers[index] = submission.run_id
-        elif full := admission.refused.get(admission.same.get(submission.run_id, submission.run_id)):
-            answers[index] = full
-        elif missing := unknown & submission.needs:
-            answers[index] = UnknownNeed(f"there is no run {', '.join(sorted(missing))} to wait for{_unseen(tx)}")
-        elif submission.run_id in builds:
-            answers[index] = builds[submission.run_id]
-        elif submission.run_id in existing:
-            answers[index] = existing[submission.run_id]
-        else:
-            stands = admission.same.get(submission.run_id, submission.run_id)
-            answers[index] = admission.given.get(stands, stands)
-    return [answers[index] for index in range(len(submissions))]
+    place_runs(tx, [*family, *inserted], bounded=None if family else admission.bounded)
+    written = {run.run_id for run in inserted} | {build.run_id for build in builds.values()}
+    audit.submitted(tx, [s for s in submissions if s.run_id in written])
+    return [answers.get(s.run_id, s.run_id) for s in submissions]
+
+
+def _is_plain(tx: Transaction, submissions: Sequence[Submission]) -> bool:
+    """Whether nothing can refuse or replace any of them, so that they are inserted without a look."""
+    if any(s.after or s.wishes or s.build or s.idempotency_key or s.unique for s in submissions):
+        return False
+    return tx.owned and not capacity_expected(tx, {s.queue for s in submissions})
+
+
+def _submit_plain(tx: Transaction, submissions: Sequence[Submission]) -> list[str | HoldfastError]:
+    tx.put("insert_runs", rows=[stored(s, tx.created_at) for s in submissions], counted=0)
+    place_runs(tx, submissions, bounded={})
+    audit.submitted(tx, submissions)
+    return [s.run_id for s in submissions]
+
+
+def _validate(tx: Transaction, submissions: Sequence[Submission], answers: Answers) -> list[Submission]:
+    """Those whose dependencies all exist."""
+    needed = {needed for submission in submissions for needed in submission.needs}
+    unknown = needed - {row["id"] for row in tx.all("share_runs", ids=sorted(needed))} if needed else set()
+    for submission in submissions:
+        if missing := unknown & submission.needs:
+            answers[submission.run_id] = UnknownNeed(
+                f"there is no run {', '.join(sorted(missing))} to wait for{_unseen(tx)}"
+            )
+    return [s for s in submissions if s.run_id not in answers]
+
+
+def _admit(
+    tx: Transaction, submissions: Sequence[Submission], answers: Answers, *, whole: bool, refuse_all: bool
+) -> tuple[Admission, list[Submission]]:
+    """Those that a bounded queue has room for and that no other run stands for. Builds are always admitted."""
+    asking = [s for s in submissions if s.build is None]
+    admission = judge_admission(tx, asking, repeated=lambda: _repeated(tx, asking))
+    if refuse_all or (whole and admission.refused):
+        submissions, left = [], []
+    else:
+        # A run that is there already by its idempotency key makes no new run, so it must not stand for one.
+        both = [s for s in asking if s.unique and s.idempotency_key]
+        there = _repeated(tx, both) if both else set()
+        left = [s for s in asking if s.run_id not in there]
+    settle_admission(tx, left, admission)
+    for submission in asking:
+        stands = admission.same.get(submission.run_id, submission.run_id)
+        if (refused := admission.refused.get(stands)) is not None:
+            answers[submission.run_id] = refused
+        elif not admission.admits(submission.run_id):
+            answers[submission.run_id] = admission.given.get(stands, stands)
+    return admission, [s for s in submissions if admission.admits(s.run_id)]
+
+
+def _resolve_builds(
+    tx: Transaction, submissions: Sequence[Submission], answers: Answers, *, first: bool
+) -> tuple[dict[Wish, BuildMatch], list[Submission], set[str]]:
+    """Get or create the builds that these ask for: the builds, the submissions that wait for their runs instead, and
+    those for which a build was got, which must prove to be new.
+
+    In a caller's transaction an orchestrator does it later.
+    """
+    found: dict[Wish, BuildMatch] = {}
+    new: list[Submission] = []
+    wishing = [s for s in submissions if s.wishes or s.build]
+    if wishing and tx.owned:
+        doubtful = [s for s in wishing if s.idempotency_key is not None or not first]
+        repeated = _repeated(tx, doubtful) | _later(submissions) if doubtful else set()
+        new = [s for s in wishing if s.run_id not in repeated]
+        offered = {s.build: s.run_id for s in new if s.build}
+        # A build that several ask for belongs to the trace of the first.
+        traces = {wish: s.trace for s in reversed(new) for wish in (*s.wishes, *((s.build,) if s.build else ()))}
+        wishes = [*(wish for s in new for wish in s.wishes), *offered]
+        found = get_or_create(tx, wishes, make=partial(submit_builds, traces=traces), offered=offered)
+    answers |= {s.run_id: found[s.build].run_id for s in submissions if s.build in found}
+    runs = [settled(s, found) for s in submissions if s.build is None]
+    return found, runs, {s.run_id for s in new if not s.build}
+
+
+def _insert(tx: Transaction, submissions: Sequence[Submission], answers: Answers, *, counted: bool) -> list[Submission]:
+    """Insert those that are not there yet, by id or idempotency key."""
+    rows = [stored(s, tx.created_at) for s in sorted(submissions, key=lambda s: s.run_id)]
+    new = {row["id"] for row in tx.all("insert_runs", rows=rows, counted=int(counted))} if rows else set()
+    answers |= _existing(tx, [s for s in submissions if s.run_id not in new])
+    return [s for s in submissions if s.run_id in new]
 
 
 def place_runs(tx: Transaction, submissions: Sequence[Submission], *, bounded: Mapping[str, int] | None = None) -> None:
@@ -116,29 +245,6 @@ def place_runs(tx: Transaction, submissions: Sequence[Submission], *, bounded: M
     may_start = {s.run_id for s in free if s.key is None} | take_key_locks(tx, wanted)
     ready.put(tx, [s.ticket for s in submissions if s.run_id in may_start])
     add_waiting(tx, [_wait(s, tx.now) for s in submissions if s.run_id not in may_start])
-
-
-def _settle(
-    tx: Transaction, submissions: Sequence[Submission], *, first: bool
-) -> tuple[dict[Wish, BuildMatch], set[str]]:
-    """Get or create the builds of new submissions; and those for which that was done, which must prove to be new.
-
-    In a caller's transaction an orchestrator does it later.
-    """
-    wishing = [s for s in submissions if s.wishes or s.build]
-    if not wishing or not tx.owned:
-        return {}, set()
-    doubtful = [s for s in wishing if s.idempotency_key is not None or not first]
-    repeated = _repeated(tx, doubtful) | _later(submissions) if doubtful else set()
-    new = [s for s in wishing if s.run_id not in repeated]
-    offered = {s.build: s.run_id for s in new if s.build}
-    # A build that several ask for belongs to the trace of the first.
-    traces = {wish: s.trace for s in reversed(new) for wish in (*s.wishes, *((s.build,) if s.build else ()))}
-    wishes = [*(wish for s in new for wish in s.wishes), *offered]
-    found = get_or_create(
-        tx, wishes, make=lambda tx, makings: submit_builds(tx, makings, traces=traces), offered=offered
-    )
-    return found, {s.run_id for s in new if not s.build}
 
 
 def submit_builds(
@@ -192,13 +298,6 @@ def _later(submissions: Sequence[Submission]) -> set[str]:
     first: dict[tuple[str, str], str] = {}
     keyed = sorted((s.run_id, (s.job, s.idempotency_key)) for s in submissions if s.idempotency_key)
     return {run_id for run_id, key in keyed if first.setdefault(key, run_id) != run_id}
-
-
-def _unknown_needs(tx: Transaction, submissions: Sequence[Submission]) -> set[str]:
-    needed = {needed for submission in submissions for needed in submission.needs}
-    if not needed:
-        return set()
-    return needed - {row["id"] for row in tx.all("share_runs", ids=sorted(needed))}
 
 
 def _unseen(tx: Transaction) -> str:

@@ -5,37 +5,34 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from holdfast.runs import audit
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import Unreadable, WorkerExists, WorkerNotFound
 from holdfast.support.validation import check_limit
 from holdfast.values.workers import Task, WorkerInfo
 
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-
 
 class Workers:
     """The live workers of one Holdfast, in whatever process."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     def list(self) -> builtins.list[WorkerInfo]:
         """Every worker that has been heard within its lease, the longest alive first."""
-        return self._hf.read(live)
+        return self._runtime.read(live)
 
     def get(self, worker_id: str) -> WorkerInfo:
         """One live worker, or WorkerNotFound."""
-        return self._hf.read(lambda tx: get(tx, worker_id))
+        return self._runtime.read(lambda tx: get(tx, worker_id))
 
     def tasks(self, *, limit: int = 1000) -> builtins.list[Task]:
         """What runs now, worker by worker."""
         check_limit(limit)
-        return self._hf.read(lambda tx: tasks(tx, limit=limit))
+        return self._runtime.read(lambda tx: tasks(tx, limit=limit))
 
     def drain(self, worker_id: str, *, by: str | None = None) -> WorkerInfo:
         """Ask a live worker to claim no more, finish what it has, and end; WorkerNotFound if it is not alive."""
@@ -45,7 +42,7 @@ class Workers:
             audit.record(tx, by, "drain", worker=worker_id)
             return worker
 
-        return self._hf.do(drain)
+        return self._runtime.do(drain)
 
 
 def register(tx: Transaction, worker: WorkerInfo, *, silent: WorkerInfo | None = None) -> WorkerInfo | None:

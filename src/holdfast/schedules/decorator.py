@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from holdfast.jobs.context import Context
+from holdfast.jobs.decorator import Decorator
 from holdfast.jobs.job import Isolation, Job
+from holdfast.jobs.submitter import Submitter
 from holdfast.schedules import definitions
 from holdfast.schedules.definitions import CatchUp, Overlap, Schedule
 from holdfast.schedules.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger
@@ -16,9 +18,6 @@ from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.values.policies import MAX_KEY_LIMIT
 from holdfast.values.retries import Retry
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 MAX_JOB = 128  # characters of `job_name` in the view of slots
 
@@ -29,8 +28,8 @@ R = TypeVar("R")
 class Scheduling:
     """`@hf.schedule(…)`: a function, or a job of this Holdfast, gets its times."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, submitter: Submitter, declared: dict[str, Schedule], job: Callable[..., Decorator]) -> None:
+        self._submitter, self._declared, self._job = submitter, declared, job
 
     def __call__(
         self,
@@ -83,7 +82,7 @@ class Scheduling:
         given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
 
         def register(fn: Callable[..., Any] | Job[..., Any]) -> Job[..., Any]:
-            job = self._attach(fn, given) if isinstance(fn, Job) else self._hf.job(**given)(fn)
+            job = self._attach(fn, given) if isinstance(fn, Job) else self._job(**given)(fn)
             policy = job.options.policy.override(
                 max_attempts=1,
                 on_crash="fail",
@@ -113,13 +112,13 @@ class Scheduling:
                 policy=policy,
             )
             _check_arguments(job, schedule)
-            self._hf.scheduled[job.name] = schedule
+            self._declared[job.name] = schedule
             return job
 
         return ScheduleDecorator(register)
 
     def _attach(self, job: Job[..., Any], given: dict[str, Any]) -> Job[..., Any]:
-        if job.hf is not self._hf:
+        if job.submitter is not self._submitter:
             raise InvalidPolicy(f"job {job.name} belongs to another Holdfast")
         if given:
             raise InvalidPolicy(f"job {job.name}: say {', '.join(given)} where the job is defined")
@@ -128,7 +127,7 @@ class Scheduling:
             raise InvalidPolicy(
                 f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
             )
-        if job.name in self._hf.scheduled:
+        if job.name in self._declared:
             raise InvalidPolicy(f"job {job.name} has a schedule already; a second one needs a job of its own")
         if job.options.key is not None:
             raise InvalidPolicy(f"job {job.name} has a key of its own; the runs of a schedule have the schedule's")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.jobs.job import Job
 from holdfast.runs import audit, workers
 from holdfast.runs.handle import Run
+from holdfast.runtime import Runtime
 from holdfast.schedules import definitions, slots, triggers
 from holdfast.schedules.definitions import Schedule
 from holdfast.store.transaction import Transaction
@@ -18,18 +19,14 @@ from holdfast.support.validation import did_you_mean, job_name
 from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.workers import WorkerInfo
 
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-
-
 AHEAD = 100  # of the slots that were triggered before their time, no more are looked at
 
 
 class Schedules:
     """What the database knows of schedules, and what the code here does."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime, declared: Mapping[str, Schedule], handle: Callable[[str], Run[Any]]) -> None:
+        self._runtime, self._declared, self._handle = runtime, declared, handle
 
     def list(self) -> Sequence[ScheduleInfo]:
         """Every schedule that a worker has ever written down, and those of the code that is here."""
@@ -37,15 +34,15 @@ class Schedules:
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
             alive = workers.live(tx)
             found = {standing.name: self._info(tx, standing, alive) for standing in definitions.list_all(tx)}
-            new = {name: self._new(tx, schedule) for name, schedule in self._hf.scheduled.items() if name not in found}
+            new = {name: self._new(tx, schedule) for name, schedule in self._declared.items() if name not in found}
             return [info for _, info in sorted((found | new).items())]
 
-        return self._hf.read(read)
+        return self._runtime.read(read)
 
     def get(self, schedule: Job[..., Any] | str) -> ScheduleInfo:
         """One schedule as it stands, or ScheduleNotFound."""
         name = job_name(schedule)
-        return self._hf.read(lambda tx: self._get(tx, name))
+        return self._runtime.read(lambda tx: self._get(tx, name))
 
     def slots(self, schedule: Job[..., Any] | str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
         """The last slots and what became of them, then the next ones; in order of time."""
@@ -57,7 +54,7 @@ class Schedules:
             upcoming = [Slot(schedule=name, scheduled_for=at, outcome="upcoming") for at in coming]
             return sorted(done + upcoming, key=lambda slot: slot.scheduled_for)
 
-        return self._hf.read(read)
+        return self._runtime.read(read)
 
     def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime, by: str | None = None) -> Run[Any]:
         """Claim a slot by hand. It passes the same claim as the scheduler's: SlotTaken if the slot has been decided,
@@ -70,7 +67,7 @@ class Schedules:
             audit.record(tx, by, "trigger", run_id=run_id, schedule=name, slot=scheduled_for.isoformat())
             return run_id
 
-        return self._hf.get(self._hf.do(trigger))
+        return self._handle(self._runtime.do(trigger))
 
     def pause(self, schedule: Job[..., Any] | str, *, note: str | None = None, by: str | None = None) -> None:
         """Let no slot start until `resume`; what runs goes on."""
@@ -81,7 +78,7 @@ class Schedules:
             definitions.pause(tx, name, note=note)
             audit.record(tx, by, "pause", schedule=name, note=note)
 
-        self._hf.do(pause)
+        self._runtime.do(pause)
 
     def resume(self, schedule: Job[..., Any] | str, *, by: str | None = None) -> None:
         """Go on; the slots of the pause are late ones, and coalesce, misfire_grace and catch_up decide about them."""
@@ -91,12 +88,12 @@ class Schedules:
             definitions.resume(tx, name)
             audit.record(tx, by, "resume", schedule=name)
 
-        self._hf.do(resume)
+        self._runtime.do(resume)
 
     def _write_down(self, tx: Transaction, name: str) -> None:
         """A schedule of our code may be spoken of before a worker has started."""
-        if name in self._hf.scheduled:
-            definitions.add(tx, self._hf.scheduled[name])
+        if name in self._declared:
+            definitions.add(tx, self._declared[name])
 
     def _get(self, tx: Transaction, name: str) -> ScheduleInfo:
         standing = self._standing(tx, name)
@@ -107,11 +104,11 @@ class Schedules:
         try:
             return self._here(definitions.get(tx, name))
         except ScheduleNotFound:
-            if name not in self._hf.scheduled:
-                if likely := did_you_mean(name, self._hf.scheduled):
+            if name not in self._declared:
+                if likely := did_you_mean(name, self._declared):
                     raise ScheduleNotFound(f"there is no schedule {name}{likely}") from None
                 raise
-            return self._hf.scheduled[name]
+            return self._declared[name]
 
     def _coming(self, tx: Transaction, of: definitions.ScheduleStatus | Schedule, count: int) -> Sequence[datetime]:
         """The next slots that no one has taken yet: one that was triggered by hand does not come again."""
@@ -160,5 +157,5 @@ class Schedules:
 
     def _here(self, standing: definitions.ScheduleStatus) -> definitions.ScheduleStatus:
         """With the code's own trigger, where the code is here and says the same."""
-        known = self._hf.scheduled.get(standing.name)
+        known = self._declared.get(standing.name)
         return replace(standing, schedule=known) if known and known.to_json() == standing.spec else standing

@@ -9,12 +9,11 @@ from datetime import timedelta
 
 from holdfast.runs import workers
 from holdfast.statistics import rollups
-from holdfast.statistics.histograms import Histogram
-from holdfast.statistics.rollups import Count
 from holdfast.store import counters
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support.ids import Ids
-from holdfast.values.statistics import Counter, Depth, Figures, JobTotals, Overview, Pace, QueueFigures, Times
+from holdfast.values.histograms import Histogram
+from holdfast.values.statistics import Count, Counter, Depth, Figures, JobTotals, Overview, Pace, QueueFigures, Times
 
 MOST = 10_000  # runs of a queue and place that are counted; beyond it there are "more"
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from holdfast.statistics import histograms
-from holdfast.statistics.histograms import Histogram
 from holdfast.store.transaction import Row, Transaction
+from holdfast.values import histograms
+from holdfast.values.statistics import Count
 
 MARK = "tallies"
 LAG = timedelta(seconds=15)
@@ -45,25 +45,6 @@ class Group(NamedTuple):
     queue: str
     since_at: datetime
     state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many ended, and how long they waited and ran."""
-
-    runs: int = 0
-    waited: Histogram = field(default_factory=Histogram)
-    ran: Histogram = field(default_factory=Histogram)
-
-    def __add__(self, other: Count) -> Count:
-        return Count(self.runs + other.runs, self.waited + other.waited, self.ran + other.ran)
-
-    @classmethod
-    def of(cls, row: Row) -> Count:
-        return cls(row["runs"], Histogram.from_json(row["waited"]), Histogram.from_json(row["ran"]))
-
-    def row(self) -> Row:
-        return {"runs": self.runs, "waited": self.waited.to_json(), "ran": self.ran.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from holdfast.jobs.job import Job
+from holdfast.runtime import Runtime
 from holdfast.statistics import failures, gauges, overview, rollups, series
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError
 from holdfast.support.validation import check_limit, job_name
 from holdfast.values.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, QueueFigures, Sample, Series
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 T = TypeVar("T")
 
@@ -25,8 +23,8 @@ TICKS, LEAST = 5, 5.0
 class Statistics:
     """What one Holdfast's database says of its work. Every answer costs the same, however much has ended."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime, polls: Mapping[str, float]) -> None:
+        self._runtime, self._polls = runtime, polls
 
     def overview(self) -> Overview:
         """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
@@ -69,13 +67,13 @@ class Statistics:
     def troubles(self) -> list[str]:
         """Why this process can't do its work, if so: the database does not answer, or a worker of it does not look."""
         try:
-            self._hf.read(rollups.mark)
+            self._runtime.read(rollups.mark)
         except HoldfastError as error:
             return [f"the database does not answer ({error.code})"]
-        now, patience = self._hf.clock.elapsed(), max(TICKS * self._hf.settings.tick.total_seconds(), LEAST)
+        now, patience = self._runtime.clock.elapsed(), max(TICKS * self._runtime.settings.tick.total_seconds(), LEAST)
         return [
             f"worker {name} has not looked for work for {now - polled:.1f} s"
-            for name, polled in sorted(self._hf.polls.items())
+            for name, polled in sorted(self._polls.items())
             if now - polled > patience
         ]
 
@@ -90,4 +88,4 @@ class Statistics:
             tx.one("read_by_index")
             return verb(tx)
 
-        return self._hf.read(by_index)
+        return self._runtime.read(by_index)

@@ -16,12 +16,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support.atfork import on_fork
-from holdfast.support.clock import Clock
+
+if TYPE_CHECKING:
+    from holdfast.store.store import Store
 
 NAMES = (
     "lease_lost",
@@ -38,11 +39,11 @@ Key: TypeAlias = tuple[str, str]
 """A counter's name, and what it is about (empty if there is only one)."""
 
 
-class Counting:
+class Counters:
     """What one process has counted and not yet written. Safe to use from any thread."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, store: Store) -> None:
+        self._store, self._clock = store, store.clock
         self._start()
         on_fork(self._start)
 
@@ -60,7 +61,7 @@ class Counting:
         with self._lock:
             self._pending.update(counted)
 
-    def flush(self, store: Store, *, at_once: bool = False) -> None:
+    def flush(self, *, at_once: bool = False) -> None:
         """Write what is pending; unless `at_once`, no sooner than a second after the last time. What can't be written
         stays for the next time, and is no fault of whoever came by."""
         if not self._pending or not (at_once or self._clock.elapsed() - self._written >= EVERY):
@@ -71,7 +72,7 @@ class Counting:
         if not taken:
             return  # another thread came first
         try:
-            store.do(lambda tx: write(tx, taken))
+            self._store.do(lambda tx: write(tx, taken))
         except Exception:
             self.add_back(taken)
 

@@ -17,8 +17,8 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Listener:
-    def __init__(self, store: Store, wakeups: Notifier, *, listen: bool) -> None:
-        self._store, self._wakeups, self._listen = store, wakeups, listen
+    def __init__(self, store: Store, notifier: Notifier, *, listen: bool) -> None:
+        self._store, self._notifier, self._listen = store, notifier, listen
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-ear", daemon=True)
 
@@ -42,7 +42,7 @@ class Listener:
             try:
                 for names in self._store.listen(self._stopping):
                     wait = 0.5
-                    self._wakeups.heard(names)
+                    self._notifier.heard(names)
                 return
             except HoldfastError as error:
                 log.info("not listening for wake-ups (%s); the tick serves until then", error)

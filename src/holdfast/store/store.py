@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.store.counters import Counters
 from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
 from holdfast.store.pool import Pool
@@ -52,7 +53,7 @@ class Store:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self._max_connections, self._busy_timeout = max_connections, busy_timeout
         self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
-        self.on_counted: Callable[[list[tuple[str, str]]], None] = lambda counted: None
+        self.counters = Counters(self)
         self.check: Callable[[], None] = lambda: None
         """Raises if this database must not be used now."""
         self.keeps_idle = True
@@ -126,7 +127,7 @@ class Store:
             yield tx
         self.commits += tx.wrote
         if tx.counted:
-            self.on_counted(tx.counted)
+            self.counters.add_all(tx.counted)
         if tx.rung or tx.ended:
             self.on_commit(tx.rung, tx.ended)
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from holdfast.engine import Holdfast
+from holdfast.app import Holdfast
 from holdfast.store.dialects.base import Session
 from holdfast.support.errors import StoreBusy, StoreUnavailable
 

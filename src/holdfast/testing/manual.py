@@ -23,14 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import __version__
+from holdfast.app import Holdfast
 from holdfast.artifacts import artifacts
-from holdfast.engine import Holdfast
 from holdfast.jobs import children
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
 from holdfast.orchestrator.rollup import RollupTask
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.pipelines import stages
+from holdfast.pipelines.plan import renumber
 from holdfast.runs import results, steps, workers
 from holdfast.runs.claim import Claim, claim_runs
 from holdfast.runs.events import record
@@ -257,7 +258,7 @@ class _Desk:
         return self._hf.read(lambda tx: stages.answer(tx, self._claim, what, names=names))
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        return self._hf.do(lambda tx: children.submit(tx, self._lease, submission, name=name))
+        return self._hf.do(lambda tx: children.submit(tx, self._lease, submission, name=name, renumber=renumber))
 
     def remember(self, step: Step) -> None:
         numbered = replace(step, number=next(self._numbers))
@@ -280,14 +281,14 @@ class _Desk:
         caller_transaction.within(self._hf.store, connection, write)
 
     def recall(self, name: str) -> Artifact | None:
-        return artifacts.recall(self._hf.store, self._hf.depot, self._claim, name)
+        return artifacts.recall(self._hf.store, self._hf._artifact_store, self._claim, name)
 
     def scratch(self) -> tuple[str, Path]:
-        return artifacts.scratch(self._hf.depot, self._lease)
+        return artifacts.scratch(self._hf._artifact_store, self._lease)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
         hf, limit = self._hf, self._hf.settings.max_artifact_bytes
-        return artifacts.keep(hf.store, hf.depot, self._claim, name, content, part=part, max_bytes=limit)
+        return artifacts.keep(hf.store, hf._artifact_store, self._claim, name, content, part=part, max_bytes=limit)
 
     def _guarded(self, write: Callable[[Transaction], None]) -> None:
         def guarded(tx: Transaction) -> None:

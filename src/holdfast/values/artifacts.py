@@ -6,10 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-from holdfast.artifacts.backends.base import ArtifactStore, Measured
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.backends.base import ArtifactStore
+
+BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +66,12 @@ class Artifact:
         if found is None:
             raise ArtifactNotFound(f"{self.address} is recorded, but it is not in {self._where().url}")
         if found == self.size:
+            digest = hashlib.sha256()
             with self._where().open(self.address) as file:
-                content = Measured(file, name=self.name, max_bytes=self.size)
-                if sum(len(block) for block in content) == self.size and content.sha256 == self.sha256:
-                    return
+                while block := file.read(BLOCK):
+                    digest.update(block)
+            if digest.hexdigest() == self.sha256:
+                return
         raise ArtifactCorrupt(f"{self.address} is not as it was written; make it again")
 
     def _where(self) -> ArtifactStore:

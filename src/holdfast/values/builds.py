@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from holdfast.store.transaction import Row
 from holdfast.support import json_text
 from holdfast.values.policies import Policy, load_policy
 
@@ -65,7 +66,7 @@ class Wish:
         return json_text.compact(told | {"policy": self.policy.to_json()})
 
     @classmethod
-    def of(cls, row: Row) -> Wish:
+    def of(cls, row: Mapping[str, Any]) -> Wish:
         told = json_text.load(row["submission"])
         return cls(
             job=row["job"],

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from holdfast.statistics.rollups import Count
+from holdfast.values.histograms import Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many ended, and how long they waited and ran."""
+
+    runs: int = 0
+    waited: Histogram = field(default_factory=Histogram)
+    ran: Histogram = field(default_factory=Histogram)
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.runs + other.runs, self.waited + other.waited, self.ran + other.ran)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Count:
+        return cls(row["runs"], Histogram.from_json(row["waited"]), Histogram.from_json(row["ran"]))
+
+    def row(self) -> dict[str, Any]:
+        return {"runs": self.runs, "waited": self.waited.to_json(), "ran": self.ran.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 
-from holdfast.engine import Holdfast
-from holdfast.statistics.histograms import BOUNDS, Histogram
+from holdfast.values.histograms import BOUNDS, Histogram
 from holdfast.values.statistics import Figures
 from holdfast.web.routes import is_open
 
 if TYPE_CHECKING:
+    from holdfast.app import Holdfast
     from holdfast.web.site import Site
 
 EDGES = range(0, len(BOUNDS), 4)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
-from holdfast.engine import Holdfast
 from holdfast.web import api, dashboard, routes, static_files
 from holdfast.web.api import openapi
 from holdfast.web.auth import sign_in as signing_in
@@ -21,6 +20,9 @@ from holdfast.web.problems import MEDIA_TYPE
 from holdfast.web.rendering import Pages
 from holdfast.web.static_files import Statics
 from holdfast.web.uploads import Uploads
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 HERE = Path(__file__).parent
 F = TypeVar("F", bound=Callable[[], object])

@@ -6,16 +6,19 @@ import logging
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from queue import SimpleQueue
 
-from holdfast.engine import Holdfast
 from holdfast.pipelines.pipeline import Pipeline
 from holdfast.pipelines.stage_jobs import Collector
 from holdfast.runs import workers
 from holdfast.runs.outcomes import Cancelled, Failed, Outcome, Release, RetryLater, Succeeded, TimedOut
+from holdfast.runs.snapshot import get_snapshot
+from holdfast.runtime import Runtime
 from holdfast.support import django_bridge
 from holdfast.values.runs import last_line
 from holdfast.values.workers import why_unserved
+from holdfast.worker.declared import FailureHook
 from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")
@@ -25,13 +28,15 @@ FEW = 3  # jobs of a queue that are named
 
 
 class FailureHooks:
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    """Calls the application's functions for runs that failed, in a thread of their own."""
+
+    def __init__(self, runtime: Runtime, hooks: Sequence[FailureHook]) -> None:
+        self._runtime, self._hooks = runtime, hooks
         self._failed: SimpleQueue[str | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def ended(self, running: RunInFlight, outcome: Outcome) -> None:
-        if self._hf.failure_hooks and isinstance(outcome, Failed | TimedOut):
+        if self._hooks and isinstance(outcome, Failed | TimedOut):
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-hooks", daemon=True)
                 self._thread.start()
@@ -45,9 +50,9 @@ class FailureHooks:
     def _serve(self) -> None:
         while (run_id := self._failed.get()) is not None:
             django_bridge.close_old_connections()
-            for hook in self._hf.failure_hooks:
+            for hook in self._hooks:
                 try:
-                    hook(self._hf.snapshot(run_id))
+                    hook(self._runtime.read(partial(get_snapshot, run_id=run_id)))
                 except Exception:
                     log.exception("a failure hook failed for run %s", run_id)
             django_bridge.close_old_connections()
@@ -73,17 +78,17 @@ def ended(running: RunInFlight, outcome: Outcome) -> None:
             log.debug("%s %s", _attempt(running), _quietly(outcome))
 
 
-def unserved(hf: Holdfast, queues: Sequence[str]) -> None:
+def unserved(runtime: Runtime, queues: Sequence[str]) -> None:
     """Warn of the queues that this application's jobs go to and no live worker serves; we serve these `queues`."""
     others: list[tuple[str, str]] = []
-    for name in hf.jobs:
-        job = hf.jobs[name]
+    for name in runtime.jobs:
+        job = runtime.jobs[name]
         # A collector goes where its stage does; a pipeline that names no queue goes where its last stage does.
         if isinstance(job, Collector) or (isinstance(job, Pipeline) and job.options.queue == "default"):
             continue
         if job.options.queue not in queues:
             others.append((job.options.queue, name))
-    alive = hf.read(workers.live) if others else []
+    alive = runtime.read(workers.live) if others else []
     waiting: dict[str, list[str]] = {}
     for queue, name in others:
         if why_unserved(alive, queue, job=name) is not None:

@@ -76,7 +76,7 @@ class RunContext(Context):
 
     def _value(self, ended: Result) -> Any:
         """What a run came to, as its job's annotation says where that job is known here."""
-        job = None if ended.job is None else self._job.hf.jobs.get(ended.job)
+        job = None if ended.job is None else self._job.runtime.jobs.get(ended.job)
         return ended.value if job is None or ended.result is None else job.arguments.decode_result(ended.result)
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
@@ -87,7 +87,7 @@ class RunContext(Context):
         self.check()
         name, options = children.named(job, self._numbers)
         now = self._desk.now()
-        submission = job.submission(job.hf.ids.new(now), options, args, kwargs, now=now)
+        submission = job.submission(job.runtime.ids.new(now), options, args, kwargs, now=now)
         return Child(self._desk.submit_child(submission, name), name, job, submission.key)
 
     def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.engine import Holdfast
+from holdfast.artifacts.backends.base import ArtifactStore
 from holdfast.runs.outcomes import Cancelled, Failed, Outcome, Release, Succeeded, TimedOut, WaitForChildren
+from holdfast.runtime import Runtime
 from holdfast.values.rates import rate_in_words
 from holdfast.worker import tracing
 from holdfast.worker.context import RunContext, retry_of
@@ -33,22 +34,24 @@ Settle = Callable[[RunInFlight, Outcome | None], None]
 class Starter:
     def __init__(
         self,
-        hf: Holdfast,
+        runtime: Runtime,
         chronicle: EventBuffer,
         writer: StepWriter,
         *,
         settle: Settle,
         on_change: Callable[[], None],
         hand: InFlight,
+        artifact_store: Callable[[], ArtifactStore],
     ) -> None:
         """`on_change` is called when async runs can be started again."""
-        self._hf, self._chronicle, self._writer, self._settle, self._hand = hf, chronicle, writer, settle, hand
-        self._judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
+        self._runtime, self._chronicle, self._writer = runtime, chronicle, writer
+        self._settle, self._hand, self._artifact_store = settle, hand, artifact_store
+        self._judge = Judge(runtime.redactor, runtime.ids, max_result_bytes=runtime.settings.max_result_bytes)
         self._threads = Threads("holdfast-run")
         self.loops = Loops(
             "holdfast-loop",
-            hf.clock,
-            give_up_after=hf.settings.lease,
+            runtime.clock,
+            give_up_after=runtime.settings.lease,
             on_block=self._blocked,
             on_change=on_change,
         )
@@ -66,7 +69,7 @@ class Starter:
 
     def close(self) -> None:
         self._threads.close()
-        self.loops.close(wait=self._hf.settings.kill_grace.total_seconds())
+        self.loops.close(wait=self._runtime.settings.kill_grace.total_seconds())
 
     def _in_thread(self, running: RunInFlight) -> None:
         desk, context = self._context(running)
@@ -81,7 +84,7 @@ class Starter:
             try:
                 if running.ended:
                     return  # stopped before a thread was free
-                with tracing.attempt(running.claim, self._hf.redactor) as span:
+                with tracing.attempt(running.claim, self._runtime.redactor) as span:
                     outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
                     tracing.ended(span, outcome)
             finally:
@@ -106,7 +109,7 @@ class Starter:
             # Cancelling ends the job's function, not this one: whatever it came to is settled.
             running.executing = True
             try:
-                with tracing.attempt(running.claim, self._hf.redactor) as span:
+                with tracing.attempt(running.claim, self._runtime.redactor) as span:
                     outcome = await gate.through(aexecute(running.job, running.claim, context, self._judge))
                     loop.excuse(running)
                     told = self._or_told(running, outcome)
@@ -126,7 +129,7 @@ class Starter:
             desk.interrupted()
             gate.shut = True
             loop.call(cancel)
-            lingering = threading.Timer(self._hf.settings.kill_grace.total_seconds(), linger)
+            lingering = threading.Timer(self._runtime.settings.kill_grace.total_seconds(), linger)
             lingering.daemon = True
             lingering.start()
 
@@ -148,10 +151,10 @@ class Starter:
         from holdfast.worker.isolation.launch import Child
 
         desk, _ = self._context(running)
-        child = Child(self._hf, running, desk, self._judge, self._hand.guardian.board)
+        child = Child(self._runtime, running, desk, self._judge, self._hand.guardian.board)
 
         def work() -> None:
-            with tracing.attempt(running.claim, self._hf.redactor) as span:
+            with tracing.attempt(running.claim, self._runtime.redactor) as span:
                 outcome = self._or_told(running, *child.run())
                 tracing.ended(span, outcome)
             self._settle(running, outcome)
@@ -161,7 +164,7 @@ class Starter:
         self._threads.run(work)
 
     def _context(self, running: RunInFlight) -> tuple[LocalRunServices, RunContext]:
-        desk = LocalRunServices(self._hf, running, self._chronicle, self._writer)
+        desk = LocalRunServices(self._runtime, running, self._chronicle, self._writer, self._artifact_store)
         claim = running.claim
         retry = retry_of(running.job, claim)
         first = claim.lease.attempt == 1
@@ -170,7 +173,7 @@ class Starter:
             desk,
             job=running.job,
             retry=retry,
-            max_result_bytes=self._hf.settings.max_result_bytes,
+            max_result_bytes=self._runtime.settings.max_result_bytes,
             first=first,
         )
         return desk, context
@@ -178,8 +181,8 @@ class Starter:
     def _blocked(self, standstill: Standstill) -> None:
         log.warning("%s; other async runs of this worker wait for it", standstill)
         if standstill.blocker is not None:
-            data = self._hf.redactor.data({"where": standstill.where, "stack": standstill.stack})
-            self._chronicle.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._hf.clock.now())
+            data = self._runtime.redactor.data({"where": standstill.where, "stack": standstill.stack})
+            self._chronicle.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
 
     def _or_told(self, running: RunInFlight, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
         """What the work itself came to, unless it was stopped from outside and has no result."""
@@ -203,7 +206,7 @@ class Starter:
             case "cancel":
                 return Cancelled(f"{running.reason}; {what}")
             case "shutdown" if claim.policy.on_shutdown == "fail":
-                grace = rate_in_words(self._hf.settings.shutdown_grace)
+                grace = rate_in_words(self._runtime.settings.shutdown_grace)
                 error = f"{running.reason}, and the run did not finish within its shutdown grace ({grace}); {what}"
                 return Failed("PROCESS_TERMINATED", error)
             case "shutdown" | "blocked":

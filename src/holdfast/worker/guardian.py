@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-from holdfast.engine import Holdfast
+from holdfast.runtime import Runtime
 from holdfast.support.clock import SystemClock
 from holdfast.worker import guardian_process
 from holdfast.worker.shared_memory import AWAKE_AT, EXECUTING, RENEWED_UNTIL, SAFE_UNTIL, STOPPING, SharedMemory
@@ -30,13 +30,15 @@ class Guardian:
         self._control: socket.socket | None = None
 
     @classmethod
-    def of(cls, hf: Holdfast, *, holder: str, may_kill: bool) -> Guardian:
+    def of(cls, runtime: Runtime, *, holder: str, may_kill: bool) -> Guardian:
         """One for this worker, unless it is switched off or time is not the system's own."""
-        if not hf.settings.guardian or type(hf.clock) is not SystemClock:
+        if not runtime.settings.guardian or type(runtime.clock) is not SystemClock:
             return cls()
-        guardian = cls(SharedMemory.create(_instructions(hf, holder=holder, may_kill=may_kill)))
-        guardian.awake(hf.clock.elapsed())
-        guardian.safe_until(hf.clock.elapsed() + (hf.settings.lease + hf.settings.proof_for).total_seconds())
+        guardian = cls(SharedMemory.create(_instructions(runtime, holder=holder, may_kill=may_kill)))
+        guardian.awake(runtime.clock.elapsed())
+        guardian.safe_until(
+            runtime.clock.elapsed() + (runtime.settings.lease + runtime.settings.proof_for).total_seconds()
+        )
         guardian.require()
         return guardian
 
@@ -110,13 +112,13 @@ class Guardian:
             theirs.close()
 
 
-def _instructions(hf: Holdfast, *, holder: str, may_kill: bool) -> dict[str, Any]:
-    settings = hf.settings.model_dump(mode="json", exclude={"token"})
+def _instructions(runtime: Runtime, *, holder: str, may_kill: bool) -> dict[str, Any]:
+    settings = runtime.settings.model_dump(mode="json", exclude={"token"})
     return {
         "pid": os.getpid(),
         "holder": holder,
-        "lease": hf.settings.lease.total_seconds(),
+        "lease": runtime.settings.lease.total_seconds(),
         "may_kill": may_kill,
-        "settings": settings | {"url": hf.store.dialect.url},
+        "settings": settings | {"url": runtime.store.dialect.url},
         "sys_path": sys.path,
     }

@@ -14,13 +14,14 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from holdfast.engine import Holdfast
 from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator import promote
 from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.outcomes import Failed, Outcome, Release, Succeeded
+from holdfast.runs.snapshot import get_snapshot
+from holdfast.runtime import Runtime
 from holdfast.store.dialects.base import Unstorable
 from holdfast.store.notifier import Signal
 from holdfast.store.transaction import Transaction
@@ -28,6 +29,7 @@ from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, 
 from holdfast.worker import attempt_log, completer
 from holdfast.worker.attempt_log import FailureHooks
 from holdfast.worker.deadlines import Deadlines
+from holdfast.worker.declared import Declared
 from holdfast.worker.dispatch import Starter
 from holdfast.worker.event_buffer import EventBuffer, Told
 from holdfast.worker.heartbeat import Heartbeat
@@ -48,11 +50,12 @@ class Cycle:
 
     def __init__(
         self,
-        hf: Holdfast,
+        runtime: Runtime,
         hand: InFlight,
         heartbeat: Heartbeat,
         watch: Deadlines,
         chronicle: EventBuffer,
+        declared: Declared,
         *,
         holder: str,
         queues: Sequence[str],
@@ -64,18 +67,24 @@ class Cycle:
 
         The worker changes `queues` and `jobs` in place when more are declared.
         """
-        self.hf, self.hand, self.id, self.queues, self.concurrency = hf, hand, holder, queues, concurrency
+        self.runtime, self.hand, self.id, self.queues, self.concurrency = runtime, hand, holder, queues, concurrency
         self.bell = Signal()
         self.chronicle = chronicle
         self.claimed = 0
         self.handed_back = 0
         self._heartbeat, self._watch, self._named = heartbeat, watch, named
         self._jobs = jobs
-        self._per_worker: Mapping[str, int] = hf.per_worker
+        self._per_worker: Mapping[str, int] = declared.per_worker
         self._steered_at = 0.0
-        self._hooks = FailureHooks(hf)
+        self._hooks = FailureHooks(runtime, declared.failure_hooks)
         self._starter = Starter(
-            hf, self.chronicle, StepWriter(hf, holder), settle=self.settle, on_change=self.look, hand=hand
+            runtime,
+            self.chronicle,
+            StepWriter(runtime, holder),
+            settle=self.settle,
+            on_change=self.look,
+            hand=hand,
+            artifact_store=declared.artifact_store,
         )
         watch.loops = self._starter.loops
         self._settled: deque[tuple[RunInFlight, Outcome]] = deque()
@@ -114,7 +123,7 @@ class Cycle:
 
     def _given_up(self, running: RunInFlight) -> None:
         """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
-        self.hf.counting.add("lease_lost")
+        self.runtime.store.counters.add("lease_lost")
         self._lost.add((running.lease.run_id, running.lease.attempt))
         self.hand.give_up(running)
 
@@ -135,7 +144,7 @@ class Cycle:
         # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
         claiming = free > 0 and (self._hungry or self._hands_on()) and self._heartbeat.fresh()
         if not self._settled and not claiming and not self.chronicle:
-            self.bell.wait(self.hf.settings.tick.total_seconds())
+            self.bell.wait(self.runtime.settings.tick.total_seconds())
             return
         if self._backlog:
             self._linger()
@@ -168,11 +177,11 @@ class Cycle:
         room = self._room({running for running, _ in done}) if self._per_worker else {}
         if claim:
             self._hungry = False  # before looking: a ring from now on is for the next turn
-        asked = self.hf.clock.elapsed()
+        asked = self.runtime.clock.elapsed()
 
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
             nonlocal asked
-            asked = began(tx, self.hf.clock)
+            asked = began(tx, self.runtime.clock)
             self.chronicle.write(tx, told)
             pairs = [(running.lease, outcome) for running, outcome in done]
             lost = finish_runs(tx, pairs, holder=self.id) if pairs else set()
@@ -180,7 +189,7 @@ class Cycle:
             return lost, [] if self._closed else self._claim(tx, limit, room)
 
         try:
-            lost, claims = self.hf.do(write)
+            lost, claims = self.runtime.do(write)
         except (StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists) as error:
             self._settled.extendleft(reversed(done))
             self.chronicle.put_back(told)
@@ -192,7 +201,9 @@ class Cycle:
             self._hungry = True
             self._tell_alone(told)
             self._finish_alone(done)
-            self._pause.wait(self.hf.settings.tick.total_seconds())  # what stopped the claim may stop the next one too
+            self._pause.wait(
+                self.runtime.settings.tick.total_seconds()
+            )  # what stopped the claim may stop the next one too
             return
         self.chronicle.written(told)
         self._finished_runs(done, lost)
@@ -223,25 +234,25 @@ class Cycle:
             jobs=jobs,
             holder=self.id,
             limit=limit,
-            lease_for=self.hf.settings.lease,
-            kill_grace=self.hf.settings.kill_grace,
+            lease_for=self.runtime.settings.lease,
+            kill_grace=self.runtime.settings.kill_grace,
             oldest_first=self._cycles % OLDEST_EVERY == 0,
             room=room,
-            floors=self._floors.at(self.hf.clock.elapsed()),
+            floors=self._floors.at(self.runtime.clock.elapsed()),
         )
 
     def _startable(self) -> Sequence[str]:
         """Our jobs; while the event loop is blocked, without those that would wait for it."""
         if not self._starter.loops.blocked:
             return self._jobs
-        return [name for name in self._jobs if self.hf.jobs[name].isolation != "async"]
+        return [name for name in self._jobs if self.runtime.jobs[name].isolation != "async"]
 
     def _served(self) -> Sequence[str]:
         """Our queues; before them, once a tick or when it was rung for, the one that operators' bulks go to."""
-        elapsed = self.hf.clock.elapsed()
+        elapsed = self.runtime.clock.elapsed()
         if OPERATIONS in self.queues or elapsed < self._steered_at:
             return self.queues
-        self._steered_at = elapsed + self.hf.settings.tick.total_seconds()
+        self._steered_at = elapsed + self.runtime.settings.tick.total_seconds()
         return [OPERATIONS, *self.queues]
 
     def _finish_alone(self, done: Sequence[tuple[RunInFlight, Outcome]]) -> None:
@@ -251,7 +262,7 @@ class Cycle:
             part = parts.popleft()
             pairs = [(running.lease, outcome) for running, outcome in part]
             try:
-                lost = self.hf.do(lambda tx, pairs=pairs: finish_runs(tx, pairs, holder=self.id))  # type: ignore[misc]
+                lost = self.runtime.do(lambda tx, pairs=pairs: finish_runs(tx, pairs, holder=self.id))  # type: ignore[misc]
             except (StoreBusy, StoreUnavailable):
                 self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
                 raise
@@ -276,7 +287,7 @@ class Cycle:
 
     def _tell_alone(self, told: Told) -> None:
         try:
-            self.hf.do(lambda tx: self.chronicle.write(tx, told))
+            self.runtime.do(lambda tx: self.chronicle.write(tx, told))
         except (StoreBusy, StoreUnavailable):
             self.chronicle.put_back(told)
         except Exception:
@@ -286,11 +297,11 @@ class Cycle:
             self.chronicle.written(told)
 
     def _begin(self, claim: Claim, asked: float) -> None:
-        settings, clock = self.hf.settings, self.hf.clock
+        settings, clock = self.runtime.settings, self.runtime.clock
         timeout, deadline_at = claim.policy.timeout, claim.lease.deadline_at
         running = RunInFlight(
             claim=claim,
-            job=self.hf.jobs[claim.lease.ticket.job],
+            job=self.runtime.jobs[claim.lease.ticket.job],
             lease_until=asked + settings.lease.total_seconds(),
             # From the start that is written down: the commit's own time counts.
             deadline=None if deadline_at is None else clock.elapsed() + (deadline_at - clock.now()).total_seconds(),
@@ -319,7 +330,7 @@ class Cycle:
                 outcome = own
             elif running.lease.run_id in lost:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
-                self.hf.counting.add("lease_lost")
+                self.runtime.store.counters.add("lease_lost")
                 continue
             if isinstance(outcome, Release) and running.stopped == "shutdown":
                 self.handed_back += 1
@@ -330,7 +341,7 @@ class Cycle:
         """How a run ended that wrote its end itself, in a transaction of its own."""
         if not running.finishing:
             return None
-        found = self.hf.snapshot(running.lease.run_id)
+        found = self.runtime.read(lambda tx: get_snapshot(tx, running.lease.run_id))
         ours = (found.state, found.attempt, found.holder) == ("succeeded", running.lease.attempt, self.id)
         return Succeeded(found.result or "null") if ours else None
 
@@ -338,12 +349,12 @@ class Cycle:
         """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
-            self.chronicle.contended(error, at=self.hf.clock.now())
-        jitter = 0.5 + self.hf.ids.fraction()
-        self._pause.wait(self.hf.settings.tick.total_seconds() * jitter)
+            self.chronicle.contended(error, at=self.runtime.clock.now())
+        jitter = 0.5 + self.runtime.ids.fraction()
+        self._pause.wait(self.runtime.settings.tick.total_seconds() * jitter)
 
     def _hand_back_unknown(self) -> None:
-        if count := self.hf.do(lambda tx: completer.release_unknown(tx, self.hand, self._lost, holder=self.id)):
+        if count := self.runtime.do(lambda tx: completer.release_unknown(tx, self.hand, self._lost, holder=self.id)):
             log.warning("%d runs whose claim was not answered were handed back", count)
         self._doubt = False
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.engine import Holdfast
 from holdfast.runs import ready
 from holdfast.runs.claim import Claim
 from holdfast.runs.poll import Pulse, beat_and_pulse, read_pulse
 from holdfast.runs.ready import Position
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight
@@ -17,7 +17,7 @@ from holdfast.worker.in_flight import InFlight
 class Poll:
     def __init__(
         self,
-        hf: Holdfast,
+        runtime: Runtime,
         hand: InFlight,
         heartbeat: Heartbeat,
         *,
@@ -25,20 +25,21 @@ class Poll:
         jobs: Sequence[str],
         holder: str,
         register: Callable[[], None],
+        polls: dict[str, float],
     ) -> None:
-        self._hf, self._hand, self._heartbeat, self._register = hf, hand, heartbeat, register
-        self._queues, self._jobs, self._holder = queues, jobs, holder
+        self._runtime, self._hand, self._heartbeat, self._register = runtime, hand, heartbeat, register
+        self._queues, self._jobs, self._holder, self._polls = queues, jobs, holder, polls
 
     def __call__(self) -> Pulse:
-        asked = self._hf.clock.elapsed()
+        asked = self._runtime.clock.elapsed()
         # With work in hand the heartbeat speaks for us.
-        due = asked - self._heartbeat.beaten_at >= self._hf.settings.renew_every.total_seconds()
-        pulse = self._beat(asked) if due and not self._hand else self._hf.store.once(self._pulse, write=False)
+        due = asked - self._heartbeat.beaten_at >= self._runtime.settings.renew_every.total_seconds()
+        pulse = self._beat(asked) if due and not self._hand else self._runtime.store.once(self._pulse, write=False)
         if pulse.clock_at is not None:
-            self._hf.clock.follow(pulse.clock_at, asked=asked, answered=self._hf.clock.elapsed())
+            self._runtime.clock.follow(pulse.clock_at, asked=asked, answered=self._runtime.clock.elapsed())
         else:
-            self._hf.store.follow_clock()
-        self._hf.polls[self._holder] = self._hf.clock.elapsed()
+            self._runtime.store.follow_clock()
+        self._polls[self._holder] = self._runtime.clock.elapsed()
         return pulse
 
     def _pulse(self, tx: Transaction) -> Pulse:
@@ -46,13 +47,13 @@ class Poll:
 
     def _beat(self, asked: float) -> Pulse:
         def beat(tx: Transaction) -> Pulse | None:
-            lease = self._hf.settings.lease
+            lease = self._runtime.settings.lease
             return beat_and_pulse(tx, queues=self._queues, jobs=self._jobs, holder=self._holder, lease_for=lease)
 
-        pulse = self._hf.store.once(beat, write=True)
+        pulse = self._runtime.store.once(beat, write=True)
         if pulse is None:
             self._register()  # someone took us for dead; one whose name is taken is refused here
-            return self._hf.store.once(self._pulse, write=False)
+            return self._runtime.store.once(self._pulse, write=False)
         self._heartbeat.heard(asked)
         return pulse
 

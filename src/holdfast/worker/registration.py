@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import __version__
-from holdfast.engine import Holdfast
 from holdfast.orchestrator import recover
 from holdfast.orchestrator.recover import STARTUP
 from holdfast.runs import workers
+from holdfast.runtime import Runtime
 from holdfast.schedules import definitions, slots
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import WorkerExists
@@ -38,16 +38,16 @@ class Lock:
             self._file.close()
 
 
-def take(hf: Holdfast, worker: Worker) -> Lock:
+def take(runtime: Runtime, worker: Worker) -> Lock:
     """Register the worker; WorkerExists names the live one that stands in the way."""
-    solo = hf.settings.solo
-    file = _lock_file(hf) if solo else None
+    solo = runtime.settings.solo
+    file = _lock_file(runtime) if solo else None
     try:
-        register(hf, worker, take_over=file is not None)
+        register(runtime, worker, take_over=file is not None)
         if solo:
-            _end_orphans(hf, worker)
+            _end_orphans(runtime, worker)
         elif worker.exclusive is not None:
-            _end_predecessors(hf, worker)
+            _end_predecessors(runtime, worker)
     except BaseException:
         if file is not None:
             file.close()
@@ -55,9 +55,9 @@ def take(hf: Holdfast, worker: Worker) -> Lock:
     return Lock(file)
 
 
-def _lock_file(hf: Holdfast) -> Any:
+def _lock_file(runtime: Runtime) -> Any:
     """The operating system's lock on a file beside the database; gone with its process, however that ends."""
-    path: Path | None = getattr(hf.store.dialect, "path", None)
+    path: Path | None = getattr(runtime.store.dialect, "path", None)
     if path is None:
         return None
     import fcntl
@@ -76,13 +76,13 @@ def _lock_file(hf: Holdfast) -> Any:
     return file
 
 
-def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
+def register(runtime: Runtime, worker: Worker, *, take_over: bool = False) -> None:
     """Write the worker's row. If another has its exclusive name, wait one lease at most; if that one lives, name it.
 
     A row that has run out may be that of a living worker, which could not write for a while. So a name is taken over
     only after nothing was heard of its worker for half a lease.
     """
-    exclusive = "solo" if hf.settings.solo else worker.exclusive
+    exclusive = "solo" if runtime.settings.solo else worker.exclusive
     first_seen: dict[str, tuple[datetime, float]] = {}
     silent: WorkerInfo | None = None
     pause = threading.Event()
@@ -99,45 +99,45 @@ def register(hf: Holdfast, worker: Worker, *, take_over: bool = False) -> None:
                 pid=os.getpid(),
                 version=__version__,
                 queues=worker.served,
-                jobs=hf.jobs.served(),
-                schedules=_definitions(hf) if worker.schedules else {},
+                jobs=runtime.jobs.served(),
+                schedules=_definitions(worker) if worker.schedules else {},
                 concurrency=worker.concurrency,
                 exclusive=exclusive,
                 started_at=now,
                 seen_at=now,
-                expires_at=now + hf.settings.lease,
+                expires_at=now + runtime.settings.lease,
                 stopping=False,
             ),
             silent=silent,
         )
 
     while True:
-        other = hf.do(attempt)
+        other = runtime.do(attempt)
         if other is None:
             return
-        seen_at, since = first_seen.setdefault(other.id, (other.seen_at, hf.clock.elapsed()))
+        seen_at, since = first_seen.setdefault(other.id, (other.seen_at, runtime.clock.elapsed()))
         if seen_at != other.seen_at:
             raise WorkerExists(
                 f"worker {other.id} (host {other.host}, pid {other.pid}) is alive and has the name {exclusive!r}"
             )
-        silent = other if hf.clock.elapsed() - since >= hf.settings.takeover_wait.total_seconds() else None
+        silent = other if runtime.clock.elapsed() - since >= runtime.settings.takeover_wait.total_seconds() else None
         log.info("waiting for %s, which has the name %r, to be heard or to run out", other.id, exclusive)
-        pause.wait(hf.settings.tick.total_seconds() / 2)
+        pause.wait(runtime.settings.tick.total_seconds() / 2)
 
 
-def update(hf: Holdfast, worker: Worker) -> None:
+def update(runtime: Runtime, worker: Worker) -> None:
     """Write down what the worker serves now."""
-    digests = _definitions(hf) if worker.schedules else {}
-    jobs = {name: digests.get(name) for name in hf.jobs.served()}
-    hf.do(lambda tx: workers.serve(tx, worker.id, queues=worker.served, jobs=jobs))
+    digests = _definitions(worker) if worker.schedules else {}
+    jobs = {name: digests.get(name) for name in runtime.jobs.served()}
+    runtime.do(lambda tx: workers.serve(tx, worker.id, queues=worker.served, jobs=jobs))
 
 
-def _definitions(hf: Holdfast) -> dict[str, str]:
+def _definitions(worker: Worker) -> dict[str, str]:
     """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
-    return {name: definitions.digest(schedule.to_json()) for name, schedule in hf.scheduled.items()}
+    return {name: definitions.digest(schedule.to_json()) for name, schedule in worker.declared.schedules.items()}
 
 
-def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
+def _end_predecessors(runtime: Runtime, worker: Worker) -> None:
     """What earlier workers of our name left running ends before we start anything, once its lease has run out and was
     not renewed for a while.
 
@@ -146,19 +146,19 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
     """
     name = Ids.name_of(worker.id)
     pause = threading.Event()
-    give_up_at = hf.clock.elapsed() + 3 * hf.settings.lease.total_seconds()
+    give_up_at = runtime.clock.elapsed() + 3 * runtime.settings.lease.total_seconds()
     total = 0
 
     def end(tx: Transaction) -> tuple[list[recover.Takeover], list[str], bool]:
         # This may take longer than a lease, and our heartbeat has not begun.
-        workers.beat(tx, worker.id, lease_for=hf.settings.lease, stopping=False)
+        workers.beat(tx, worker.id, lease_for=runtime.settings.lease, stopping=False)
         known = {one.id for one in workers.live(tx)}
 
         def left_behind(holder: str) -> bool:
             ours = Ids.name_of(holder) == name
             return holder != worker.id and (ours or (worker.unknown == "fail" and holder not in known))
 
-        rows = recover.overdue(tx, wait=hf.settings.takeover_wait, limit=1000)
+        rows = recover.overdue(tx, wait=runtime.settings.takeover_wait, limit=1000)
         ended = recover.take_away(tx, [row for row in rows if left_behind(row["holder"])], because=STARTUP)
         unstarted = slots.abandon(tx, left_behind, because=STARTUP)
         _count(tx, len(ended) + len(unstarted))
@@ -166,17 +166,17 @@ def _end_predecessors(hf: Holdfast, worker: Worker) -> None:
         return ended, unstarted, more
 
     while True:
-        ended, unstarted, more = hf.do(end)
+        ended, unstarted, more = runtime.do(end)
         total += _told(ended) + _told_unstarted(unstarted)
-        if not more or hf.clock.elapsed() > give_up_at:
+        if not more or runtime.clock.elapsed() > give_up_at:
             break
         if not ended:
-            pause.wait(hf.settings.tick.total_seconds() / 2)
+            pause.wait(runtime.settings.tick.total_seconds() / 2)
     if total:
         log.warning("%s: %d runs that an earlier worker left behind were recovered", STARTUP, total)
 
 
-def _end_orphans(hf: Holdfast, worker: Worker) -> None:
+def _end_orphans(runtime: Runtime, worker: Worker) -> None:
     """We are alone, so whatever still runs, and every claimed slot, was left behind by a process that is gone."""
 
     def end(tx: Transaction) -> list[recover.Takeover]:
@@ -191,8 +191,8 @@ def _end_orphans(hf: Holdfast, worker: Worker) -> None:
         _count(tx, len(unstarted))
         return unstarted
 
-    total = _told_unstarted(hf.do(abandon))
-    while ended := hf.do(end):
+    total = _told_unstarted(runtime.do(abandon))
+    while ended := runtime.do(end):
         total += _told(ended)
     if total:
         log.warning("%d runs that a lost process left behind were recovered", total)

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from holdfast.artifacts import artifacts
-from holdfast.engine import Holdfast
+from holdfast.artifacts.backends.base import ArtifactStore
 from holdfast.jobs import children
 from holdfast.pipelines import stages
+from holdfast.pipelines.plan import renumber
 from holdfast.runs import results, steps
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.lease import Lease, guard_leases
 from holdfast.runs.outcomes import Succeeded
 from holdfast.runs.submission import Submission
+from holdfast.runtime import Runtime
 from holdfast.store import caller_transaction
 from holdfast.store.group_commit import GroupCommit
 from holdfast.store.isolation import require_latest
@@ -84,8 +86,8 @@ Remembered: TypeAlias = tuple[Lease, Step, Iterator[int]]
 class StepWriter:
     """Steps of many runs, remembered in one commit; each through its own fence."""
 
-    def __init__(self, hf: Holdfast, holder: str) -> None:
-        self._hf, self._holder = hf, holder
+    def __init__(self, runtime: Runtime, holder: str) -> None:
+        self._runtime, self._holder = runtime, holder
         self._gather: GroupCommit[Remembered, None] = GroupCommit(self._write)
 
     def remember(self, lease: Lease, step: Step, numbers: Iterator[int]) -> None:
@@ -108,7 +110,7 @@ class StepWriter:
             ]
 
         try:
-            return self._hf.do(write)
+            return self._runtime.do(write)
         except StoreBusy as error:
             return [error] * len(batch)  # each waits for itself; to split the batch would only take longer
 
@@ -116,8 +118,16 @@ class StepWriter:
 class LocalRunServices:
     """The desk of one run in this process. A locked database is waited for as long as the run may go on."""
 
-    def __init__(self, hf: Holdfast, running: RunInFlight, chronicle: EventBuffer, writer: StepWriter) -> None:
-        self._hf, self._running, self._chronicle, self._writer = hf, running, chronicle, writer
+    def __init__(
+        self,
+        runtime: Runtime,
+        running: RunInFlight,
+        chronicle: EventBuffer,
+        writer: StepWriter,
+        artifact_store: Callable[[], ArtifactStore],
+    ) -> None:
+        self._runtime, self._running, self._chronicle, self._writer = runtime, running, chronicle, writer
+        self._artifact_store = artifact_store
         self._told: threading.Event | None = None
         self._numbers = itertools.count(1)
 
@@ -126,10 +136,10 @@ class LocalRunServices:
             self._told.set()
 
     def now(self) -> datetime:
-        return self._hf.clock.now()
+        return self._runtime.clock.now()
 
     def fraction(self) -> float:
-        return self._hf.ids.fraction()
+        return self._runtime.ids.fraction()
 
     def stopped(self) -> str | None:
         if self._running.stopped is None and self._running.ended:
@@ -151,12 +161,12 @@ class LocalRunServices:
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         # The work has not begun: a database that is away is no fault of it, either.
         return self._waiting(
-            lambda: self._hf.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names)),
+            lambda: self._runtime.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names)),
             or_away=True,
         )
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        return self.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name))
+        return self.do(lambda tx: children.submit(tx, self._running.lease, submission, name=name, renumber=renumber))
 
     def remember(self, step: Step) -> None:
         self._waiting(lambda: self._writer.remember(self._running.lease, step, self._numbers))
@@ -165,8 +175,8 @@ class LocalRunServices:
         return self.do(lambda tx: steps.forget(tx, self._running.lease, name))
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        data = self._hf.redactor.data(data)
-        self._chronicle.tell(self._running.lease, kind, data, at=at or self._hf.clock.now())
+        data = self._runtime.redactor.data(data)
+        self._chronicle.tell(self._running.lease, kind, data, at=at or self._runtime.clock.now())
 
     def finish(self, result: str, connection: Any) -> None:
         lease = self._running.lease
@@ -181,30 +191,30 @@ class LocalRunServices:
 
         while True:
             try:
-                return caller_transaction.within(self._hf.store, connection, write)
+                return caller_transaction.within(self._runtime.store, connection, write)
             except StoreBusy:
                 # In a transaction that is open, what was read may be outdated by the time the lock is free.
                 if caller_transaction.in_transaction(connection) or self.stopped() is not None:
                     raise
-                self.wait(self._hf.settings.tick.total_seconds())
+                self.wait(self._runtime.settings.tick.total_seconds())
 
     def recall(self, name: str) -> Artifact | None:
-        return artifacts.recall(self, self._hf.depot, self._running.claim, name)
+        return artifacts.recall(self, self._artifact_store(), self._running.claim, name)
 
     def scratch(self) -> tuple[str, Path]:
-        return artifacts.scratch(self._hf.depot, self._running.lease)
+        return artifacts.scratch(self._artifact_store(), self._running.lease)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
-        hf, limit = self._hf, self._hf.settings.max_artifact_bytes
-        return artifacts.keep(self, hf.depot, self._running.claim, name, content, part=part, max_bytes=limit)
+        limit, claim = self._runtime.settings.max_artifact_bytes, self._running.claim
+        return artifacts.keep(self, self._artifact_store(), claim, name, content, part=part, max_bytes=limit)
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
         """Write in a transaction of its own."""
-        return self._waiting(lambda: self._hf.do(verb))
+        return self._waiting(lambda: self._runtime.do(verb))
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
         """Read in a transaction of its own."""
-        return self._waiting(lambda: self._hf.read(verb))
+        return self._waiting(lambda: self._runtime.read(verb))
 
     def _waiting(self, ask: Callable[[], T], *, or_away: bool = False) -> T:
         """Ask until the database is no longer locked (or away), or the run is told to stop."""
@@ -215,4 +225,4 @@ class LocalRunServices:
                 waits = or_away or isinstance(error, StoreBusy)
                 if not waits or self.stopped() is not None:
                     raise
-                self.wait(self._hf.settings.tick.total_seconds())
+                self.wait(self._runtime.settings.tick.total_seconds())

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Literal, get_args
 
 from holdfast.builds.decorator import BuildJob
-from holdfast.engine import Holdfast
 from holdfast.jobs.importing import refuse_import
 from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator.loop import Orchestrator
@@ -28,6 +27,7 @@ from holdfast.orchestrator.sample import GaugeTask
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.runs import workers
 from holdfast.runs.poll import Pulse
+from holdfast.runtime import Runtime
 from holdfast.store import outages
 from holdfast.store.notifier import Listener
 from holdfast.store.transaction import Transaction
@@ -35,6 +35,7 @@ from holdfast.support.errors import HoldfastError, InvalidPolicy, StoreBusy, Sto
 from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.worker import attempt_log, registration
 from holdfast.worker.deadlines import Deadlines
+from holdfast.worker.declared import Declared
 from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.guardian import Guardian
 from holdfast.worker.heartbeat import Heartbeat
@@ -66,7 +67,8 @@ class Worker:
 
     def __init__(
         self,
-        hf: Holdfast,
+        runtime: Runtime,
+        declared: Declared,
         *,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
@@ -76,21 +78,22 @@ class Worker:
         role: Role = "both",
         schedules: bool | None = None,
     ) -> None:
-        self.hf, self.exclusive, self.unknown, self.drain, self.role = hf, exclusive, unknown, drain, role
+        self.runtime, self.declared = runtime, declared
+        self.exclusive, self.unknown, self.drain, self.role = exclusive, unknown, drain, role
         self.drained = False
         self.claims, self.orchestrates = role != "orchestrator", role != "worker"
-        self.schedules = self.orchestrates and (hf.settings.schedules if schedules is None else schedules)
+        self.schedules = self.orchestrates and (runtime.settings.schedules if schedules is None else schedules)
         _check_role(self, queues, concurrency)
         self._follows_queues = self.claims and queues is None
-        self.queues = [] if not self.claims else _queues(hf) if queues is None else _named(queues)
+        self.queues = [] if not self.claims else _queues(runtime) if queues is None else _named(queues)
         self.served = _served(self.queues) if self.claims else []
         """What operators ask for in bulk goes to a queue that every worker serves, before its own."""
-        self.jobs = hf.jobs.served()
-        self._declared = _declared(hf)
+        self.jobs = runtime.jobs.served()
+        self._known = self._declarations()
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
-        self.concurrency = (concurrency or hf.settings.concurrency) if self.claims else 0
-        self.id = hf.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
+        self.concurrency = (concurrency or runtime.settings.concurrency) if self.claims else 0
+        self.id = runtime.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
         self.hand = InFlight()
         self.restart: Callable[[], None] | None = None
         """How to end this process at once and start it again. Set only where the process is the worker's own; then it
@@ -106,76 +109,82 @@ class Worker:
         `wait` is how long to wait for a database that restarts or is not up yet.
         """
         refuse_import("starts a worker")
-        hf = self.hf
-        outages.outlast(self._register, wait=as_duration(wait), clock=hf.clock)
-        store = hf.store
+        runtime, declared = self.runtime, self.declared
+        outages.outlast(self._register, wait=as_duration(wait), clock=runtime.clock)
+        store = runtime.store
         store.warn()
         chronicle = EventBuffer(self.id)
         self._heartbeat = Heartbeat(
             store,
             self.hand,
-            hf.settings,
-            hf.clock,
+            runtime.settings,
+            runtime.clock,
             holder=self.id,
-            on_busy=partial(_contended, hf, chronicle),
+            on_busy=partial(_contended, runtime, chronicle),
             on_taken=self._taken,
         )
         if self.claims:
-            self.hand.guardian = Guardian.of(hf, holder=self.id, may_kill=self.restart is not None)
+            self.hand.guardian = Guardian.of(runtime, holder=self.id, may_kill=self.restart is not None)
         self._watch = Deadlines(
             self.hand,
-            hf.clock,
-            lease=hf.settings.lease,
+            runtime.clock,
+            lease=runtime.settings.lease,
             on_standstill=self._heartbeat.hurry,
             on_unsafe=self._unsafe,
         )
         self._cycle = Cycle(
-            hf,
+            runtime,
             self.hand,
             self._heartbeat,
             self._watch,
             chronicle,
+            declared,
             holder=self.id,
             queues=self.queues,
             jobs=self.jobs,
             concurrency=self.concurrency,
-            named=self.exclusive is not None or hf.settings.solo,
+            named=self.exclusive is not None or runtime.settings.solo,
         )
-        self._timetable = Scheduler(store, hf.scheduled if self.schedules else {}, holder=self.id, guard=self._guard)
+        self._timetable = Scheduler(
+            store, declared.schedules if self.schedules else {}, holder=self.id, guard=self._guard
+        )
         # At a moment of the hour that differs from worker to worker.
-        self._retainer = Pruner(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
-        self._tallier = RollupTask(store, hf.clock)
-        self._sampler = GaugeTask(store, hf.clock)
+        self._retainer = Pruner(
+            runtime.store, runtime.settings, runtime.clock, depot=declared.artifact_store, seed=self.id
+        )
+        self._tallier = RollupTask(store, runtime.clock)
+        self._sampler = GaugeTask(store, runtime.clock)
         self._orchestrator = Orchestrator(
             store,
-            hf.settings,
-            hf.clock,
+            runtime.settings,
+            runtime.clock,
             look=Poll(
-                hf,
+                runtime,
                 self.hand,
                 self._heartbeat,
                 queues=self.served,
                 jobs=self.jobs,
                 holder=self.id,
-                register=lambda: registration.register(hf, self),
+                register=lambda: registration.register(runtime, self),
+                polls=declared.polls,
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
-            on_busy=partial(_contended, hf, chronicle),
+            on_busy=partial(_contended, runtime, chronicle),
             chore=self._chore,
             timetable=self._timetable,
             moves=self.orchestrates,
         )
-        self._ear = Listener(store, hf.wakeups, listen=hf.settings.listen)
+        self._ear = Listener(store, runtime.notifier, listen=runtime.settings.listen)
         self._run_log = RunLog(
             lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
-            level=getattr(logging, hf.settings.log_level.upper()),
+            level=getattr(logging, runtime.settings.log_level.upper()),
         )
         logging.getLogger().addHandler(self._run_log)
         # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
-        self._leave = hf.wakeups.listen(self._heard)
-        hf.polls[self.id] = hf.clock.elapsed()
+        self._leave = runtime.notifier.listen(self._heard)
+        declared.polls[self.id] = runtime.clock.elapsed()
         self._orchestrating = threading.Thread(
             target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
         )
@@ -187,10 +196,10 @@ class Worker:
         self._thread.start()
 
     def _register(self) -> None:
-        lock = registration.take(self.hf, self)
+        lock = registration.take(self.runtime, self)
         try:
             if self.claims:
-                attempt_log.unserved(self.hf, self.queues)
+                attempt_log.unserved(self.runtime, self.queues)
         except BaseException:
             lock.release()
             raise
@@ -199,7 +208,7 @@ class Worker:
     def stop(self, *, grace: timedelta | None = None) -> Ended:
         """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
         self.request_stop()
-        if not self._drained(grace if grace is not None else self.hf.settings.shutdown_grace):
+        if not self._drained(grace if grace is not None else self.runtime.settings.shutdown_grace):
             self._cycle.hand_back()
         return self.join()
 
@@ -236,10 +245,10 @@ class Worker:
         self.stop()
 
     def _run(self) -> None:
-        with self.hf.store.reserved():
+        with self.runtime.store.reserved():
             try:
                 while not self._finished():
-                    self.hf.store.require_safe()
+                    self.runtime.store.require_safe()
                     self._cycle.turn()
             except BaseException as error:
                 # Our own errors say what to do in a line; of anything else we want to know where it came from.
@@ -250,7 +259,7 @@ class Worker:
 
     def _guard(self, tx: Transaction) -> None:
         """One of a name that lost it schedules nothing."""
-        if self.exclusive is not None or self.hf.settings.solo:
+        if self.exclusive is not None or self.runtime.settings.solo:
             workers.require(tx, self.id)
 
     def _finished(self) -> bool:
@@ -270,7 +279,7 @@ class Worker:
     def _chore(self) -> None:
         """What is done between two ticks."""
         self._follow_declarations()
-        self.hf.counting.flush(self.hf.store)
+        self.runtime.store.counters.flush()
         if not self.orchestrates:
             return
         self._retainer.tick()
@@ -279,16 +288,20 @@ class Worker:
 
     def _follow_declarations(self) -> None:
         """Serve what was declared since we last looked, as in a notebook: jobs, builds and their queues, schedules."""
-        hf, declared = self.hf, _declared(self.hf)
-        if declared == self._declared:
+        runtime, known = self.runtime, self._declarations()
+        if known == self._known:
             return
-        self.jobs[:] = hf.jobs.served()
+        self.jobs[:] = runtime.jobs.served()
         if self._follows_queues:
-            self.queues[:] = _queues(hf)
+            self.queues[:] = _queues(runtime)
             self.served[:] = _served(self.queues)
-        registration.update(hf, self)
-        self._declared = declared
+        registration.update(runtime, self)
+        self._known = known
         self._cycle.look()
+
+    def _declarations(self) -> tuple[int, int]:
+        """Another value whenever a job, a build, a pipeline or a schedule was declared."""
+        return self.runtime.jobs.declared, len(self.declared.schedules)
 
     def _on_pulse(self, pulse: Pulse) -> None:
         if pulse.ready:
@@ -301,7 +314,7 @@ class Worker:
             self.request_stop()
 
     def _cancel_requested(self) -> None:
-        for row in self.hf.read(lambda tx: tx.all("find_cancels", holder=self.id)):
+        for row in self.runtime.read(lambda tx: tx.all("find_cancels", holder=self.id)):
             running = self.hand.get(row["run_id"], row["attempt"])
             if running is not None:
                 running.stop("cancel", row["cancel_reason"] or "cancelled")
@@ -323,8 +336,8 @@ class Worker:
     def _nothing_left(self) -> bool:
         """For `drain`: nothing is ready, due or on its way for us."""
         try:
-            left = self.hf.read(
-                lambda tx: tx.one("anything_left", queues=self.served, jobs=self.hf.jobs.served(), now=tx.now)
+            left = self.runtime.read(
+                lambda tx: tx.one("anything_left", queues=self.served, jobs=self.runtime.jobs.served(), now=tx.now)
             )
         except (StoreBusy, StoreUnavailable) as error:
             self._cycle.trouble(error)
@@ -332,8 +345,8 @@ class Worker:
         return left is None
 
     def _drained(self, grace: timedelta) -> bool:
-        give_up_at = self.hf.clock.elapsed() + grace.total_seconds()
-        while self.alive and self.hf.clock.elapsed() < give_up_at:
+        give_up_at = self.runtime.clock.elapsed() + grace.total_seconds()
+        while self.alive and self.runtime.clock.elapsed() < give_up_at:
             assert self._thread is not None
             self._thread.join(min(0.05, grace.total_seconds()))
         return not self.alive
@@ -352,24 +365,24 @@ class Worker:
         self._watch.stop()
         self.hand.guardian.close()
         self._cycle.close()
-        self.hf.polls.pop(self.id, None)
-        self.hf.counting.flush(self.hf.store, at_once=True)
+        self.declared.polls.pop(self.id, None)
+        self.runtime.store.counters.flush(at_once=True)
         try:
-            self.hf.do(lambda tx: workers.remove(tx, self.id))
+            self.runtime.do(lambda tx: workers.remove(tx, self.id))
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
         self._lock.release()
 
 
-def _contended(hf: Holdfast, chronicle: EventBuffer, error: StoreBusy) -> None:
-    chronicle.contended(error, at=hf.clock.now())
+def _contended(runtime: Runtime, chronicle: EventBuffer, error: StoreBusy) -> None:
+    chronicle.contended(error, at=runtime.clock.now())
 
 
 def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:
     """A role that is none, or that contradicts what else was said, is refused."""
     if worker.role not in ROLES:
         raise InvalidPolicy(f"role is one of {', '.join(ROLES)}, not {worker.role!r}")
-    if worker.hf.settings.solo and worker.role != "both":
+    if worker.runtime.settings.solo and worker.role != "both":
         raise InvalidPolicy("solo is one process alone: it works and orchestrates")
     if not worker.claims and (queues is not None or concurrency is not None or worker.drain):
         raise InvalidPolicy("an orchestrator claims nothing: it takes no queues, no concurrency and no drain")
@@ -385,19 +398,14 @@ def _named(queues: Sequence[str]) -> list[str]:
     return names
 
 
-def _declared(hf: Holdfast) -> tuple[int, int]:
-    """Another value whenever a job, a build, a pipeline or a schedule was declared."""
-    return hf.jobs.declared, len(hf.scheduled)
-
-
 def _served(queues: Sequence[str]) -> list[str]:
     return [*([] if OPERATIONS in queues else [OPERATIONS]), *queues]
 
 
-def _queues(hf: Holdfast) -> list[str]:
+def _queues(runtime: Runtime) -> list[str]:
     """What a worker serves that was not told: the setting; if that is not set either, `default` and what the builds of
     this application are queued in. Those come first: others wait for them."""
-    if "queues" in hf.settings.model_fields_set:
-        return list(hf.settings.queues)
-    builds = {job.options.queue for job in map(hf.jobs.get, hf.jobs) if isinstance(job, BuildJob)}
-    return [*sorted(builds - set(hf.settings.queues)), *hf.settings.queues]
+    if "queues" in runtime.settings.model_fields_set:
+        return list(runtime.settings.queues)
+    builds = {job.options.queue for job in map(runtime.jobs.get, runtime.jobs) if isinstance(job, BuildJob)}
+    return [*sorted(builds - set(runtime.settings.queues)), *runtime.settings.queues]

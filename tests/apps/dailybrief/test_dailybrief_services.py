@@ -20,7 +20,6 @@ from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
 from tests.apps.dailybrief.two_services import NEVER, TOKEN, Process, TwoServices, sample_feeds, wait_for
 
-from holdfast import Worker
 from holdfast.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(240)
@@ -102,8 +101,8 @@ def test_only_a_worker_that_is_told_to_keeps_the_timetable() -> None:
     from apps.dailybrief import engine
 
     assert set(engine.hf.jobs.names()) & set(JOBS) == set(JOBS)
-    assert Worker(engine.hf).schedules is False, "a plain `holdfast worker` or `holdfast serve --worker`"
-    assert Worker(engine.hf, schedules=True).schedules is True
+    assert engine.hf.worker().schedules is False, "a plain `holdfast worker` or `holdfast serve --worker`"
+    assert engine.hf.worker(schedules=True).schedules is True
 
 
 @pytest.mark.contract("J1", "J3")

@@ -22,7 +22,7 @@ from apps.dailybrief.settings import Settings, load
 from apps.dailybrief.wallclock import WallClock
 from sqlalchemy import Connection, Engine, text
 
-from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning, Worker
+from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning
 from holdfast.runs import workers
 from holdfast.support.ids import Ids
 from holdfast.testing.clock import FakeClock
@@ -356,7 +356,7 @@ def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(u
         hf.schedules.trigger(planned.name, scheduled_for=START)
         assert len(dead.claim() if begun else []) == int(begun)
         hf.do(lambda tx: workers.remove(tx, NAMED))
-        with Worker(hf, queues=[timetable.QUEUE], exclusive=services.WORKER, unknown="fail"):
+        with hf.worker(queues=[timetable.QUEUE], exclusive=services.WORKER, unknown="fail"):
             [row] = rows(engine)
             assert (row.status, row.error_message, row.worker_instance) == ("failed", job_runs.RECOVERED, NAMED)
             assert row.finished_at is not None

@@ -9,27 +9,25 @@ A finish opens a lock instead of deleting it, so that no younger run can take th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support.validation import check_limit
 from holdfast.values.keys import Holder, Key
-
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
 
 
 class Keys:
     """The keys of one Holdfast that someone holds or waits for."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
         """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
         check_limit(limit)
-        return self._hf.read(lambda tx: list_keys(tx, limit=limit, after=after))
+        return self._runtime.read(lambda tx: list_keys(tx, limit=limit, after=after))
 
 
 def take_key_locks(tx: Transaction, wanted: Mapping[str, str]) -> set[str]:

@@ -7,29 +7,26 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from holdfast.runs import audit
 from holdfast.runs.limits import capacity
 from holdfast.runs.limits.concurrency import fill_permits
+from holdfast.runtime import Runtime
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Limits, Queue, Unset
 
-if TYPE_CHECKING:
-    from holdfast.engine import Holdfast
-
 
 class Queues:
     """The queues of one Holdfast: what they have, their pauses and limits."""
 
-    def __init__(self, hf: Holdfast) -> None:
-        self._hf = hf
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     def list(self) -> list[Queue]:
         """Every queue that has a run or something said about it."""
-        return self._hf.read(list_queues)
+        return self._runtime.read(list_queues)
 
     def get(self, name: str) -> Queue:
         """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
@@ -43,7 +40,7 @@ class Queues:
             pause_queue(tx, name, note=note)
             audit.record(tx, by, "pause", queue=name, note=note)
 
-        self._hf.do(pause)
+        self._runtime.do(pause)
 
     def resume(self, name: str, *, by: str | None = None) -> None:
         """Let a paused queue be claimed again."""
@@ -52,7 +49,7 @@ class Queues:
             resume_queue(tx, name)
             audit.record(tx, by, "resume", queue=name)
 
-        self._hf.do(resume)
+        self._runtime.do(resume)
 
     def limit(
         self,
@@ -66,7 +63,7 @@ class Queues:
         limits = Limits(max_queued=max_queued, concurrency=concurrency)
         limits.check(name)
         audit.check(by)
-        write_limits(self._hf.store, name, limits, by=by)
+        write_limits(self._runtime.store, name, limits, by=by)
 
 
 SETTLED = timedelta(minutes=1)

@@ -108,7 +108,7 @@ def router(site: "Site") -> APIRouter:
             unique=asked.unique,
             tags=asked.tags or None,
         )
-        run = hf.submit_job(job, job.options, (), job.arguments.from_json(asked.args), by=who.name)
+        run = job.submit_by(who.name, job.arguments.from_json(asked.args))
         response.headers["Location"] = request.url_for("holdfast.api.run", run_id=run.id).path
         return Run.of(run.snapshot)
 

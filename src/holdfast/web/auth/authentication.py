@@ -11,18 +11,20 @@ import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from holdfast import tokens
-from holdfast.engine import Holdfast
 from holdfast.values.tokens import ROLES, Role
 from holdfast.web.auth import session_cookies
 from holdfast.web.auth.token_cache import Lookups
 from holdfast.web.problems import Problem
 from holdfast.web.rate_limits import Buckets, Recent, too_many
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 FORMS = "application/x-www-form-urlencoded"

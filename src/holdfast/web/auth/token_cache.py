@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from holdfast import tokens
-from holdfast.engine import Holdfast
 from holdfast.values.tokens import Pass
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 LASTS = 3.0  # seconds until a pass that was taken back is known to be
 REMEMBERED = 10_000

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.engine import Holdfast
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments
 from holdfast.values.filters import STATES, Count, Page, RunFilter
@@ -17,6 +16,7 @@ from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.filter_query import FIELDS, Asked, asked
 
 if TYPE_CHECKING:
+    from holdfast.app import Holdfast
     from holdfast.web.site import Site
 
 LIMIT = 50

@@ -14,12 +14,14 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.engine import Holdfast
 from holdfast.store.notifier import Listener
 from holdfast.support.errors import HoldfastError
 from holdfast.support.threads import Threads
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 log = logging.getLogger("holdfast.web")
 
@@ -106,8 +108,8 @@ class Hub:
     async def _run(self) -> None:
         """Look while someone watches."""
         store = await self.ask(lambda: self._hf.store)
-        ear = Listener(store, self._hf.wakeups, listen=self._hf.settings.listen)
-        leave = self._hf.wakeups.listen(lambda rung, ended: self._ring())
+        ear = Listener(store, self._hf.notifier, listen=self._hf.settings.listen)
+        leave = self._hf.notifier.listen(lambda rung, ended: self._ring())
         ear.start()
         try:
             while not self.closing and (self._watches or await _happens(self._came, within=LINGER)):

@@ -13,16 +13,19 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fastapi import Request, Response
 from starlette.types import Scope
 
-from holdfast.engine import Holdfast
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable
 from holdfast.values.events import Events, News
 from holdfast.web.live import sse
 from holdfast.web.live.hub import GENERAL, WORKERS, Hub, Watch
 from holdfast.web.problems import Problem
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 PAGE = 200
 PAGES = 64  # that are kept for who asks for the same

@@ -79,7 +79,7 @@ def _outcome(desk: RemoteRunServices, start: messages.Message) -> Outcome:
         logging.getLogger("holdfast.worker").debug("loading failed", exc_info=True)
         told = str(error) if isinstance(error, NotGuarded) else _text(error)
         return Failed("JOB_NOT_LOADED", f"its process could not load job {claim.lease.ticket.job}: {told}")
-    judge = Judge(job.hf.redactor, job.hf.ids, max_result_bytes=start["max_result_bytes"])
+    judge = Judge(job.runtime.redactor, job.runtime.ids, max_result_bytes=start["max_result_bytes"])
     context = RunContext(
         claim,
         desk,
@@ -90,7 +90,7 @@ def _outcome(desk: RemoteRunServices, start: messages.Message) -> Outcome:
     )
     _capture(context, level=start["log_level"])
     try:
-        with telemetry.going_on(start["trace"], job.hf.redactor.text):
+        with telemetry.going_on(start["trace"], job.runtime.redactor.text):
             if inspect.iscoroutinefunction(job.fn):
                 return asyncio.run(_in_loop(job, claim, context, judge, desk))
             return execute(job, claim, context, judge)

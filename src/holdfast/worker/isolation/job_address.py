@@ -11,9 +11,9 @@ from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
 
-from holdfast.engine import Holdfast
 from holdfast.jobs.importing import SCRIPT, importing
 from holdfast.jobs.job import Job
+from holdfast.runtime import Runtime
 from holdfast.support.errors import InvalidPolicy
 
 
@@ -60,7 +60,7 @@ def load(address: Address) -> Job[..., Any]:
 
 def _candidates(job: Job[..., Any]) -> Iterator[tuple[str, str]]:
     yield job.fn.__module__, job.fn.__qualname__
-    for wanted in (job, job.hf):
+    for wanted in (job, job.submitter.access):
         for name, module in list(sys.modules.items()):
             for path, value in list(getattr(module, "__dict__", {}).items()):
                 if value is wanted:
@@ -74,7 +74,7 @@ def _follow(module: ModuleType, path: str, job: str) -> Job[..., Any] | None:
     match found:
         case Job():
             return found
-        case Holdfast():
+        case Runtime():
             return found.jobs.get(job)
     return None
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.artifacts.backends import absolute
-from holdfast.engine import Holdfast
 from holdfast.runs.outcomes import Failed, Outcome
+from holdfast.runtime import Runtime
 from holdfast.support import django_bridge, telemetry
 from holdfast.support.errors import InvalidPolicy
 from holdfast.worker.execute import Judge
@@ -44,18 +44,18 @@ class Child:
     """One run's process, from its start to its end."""
 
     def __init__(
-        self, hf: Holdfast, running: RunInFlight, desk: LocalRunServices, judge: Judge, board: SharedMemory | None
+        self, runtime: Runtime, running: RunInFlight, desk: LocalRunServices, judge: Judge, board: SharedMemory | None
     ) -> None:
-        self._hf, self._running, self._desk, self._judge, self._board = hf, running, desk, judge, board
+        self._runtime, self._running, self._desk, self._judge, self._board = runtime, running, desk, judge, board
         # Nearer to the end of the lease than the watch, which stops in an orderly way: this is the net below it.
-        self._margin = hf.settings.lease.total_seconds() / 20
+        self._margin = runtime.settings.lease.total_seconds() / 20
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
         self._told_at: float | None = None
         self._pid: int | None = None
         self._outcome: Outcome | None = None
         self._gone: tuple[str, int | None] | None = None
-        self._output = {name: Output(name, desk, level=hf.settings.log_level) for name in ("stdout", "stderr")}
+        self._output = {name: Output(name, desk, level=runtime.settings.log_level) for name in ("stdout", "stderr")}
 
     def run(self) -> tuple[Outcome, str]:
         """Start it, serve it until it is gone; its outcome, and what was done to end it."""
@@ -88,18 +88,18 @@ class Child:
             self._say_until()
 
     def _start_message(self) -> messages.Message:
-        hf = self._hf
+        runtime = self._runtime
         return {
             "sys_path": sys.path,
             "sys_argv": sys.argv,
             "django": django_bridge.is_set_up(),
             "address": asdict(job_address.find(self._running.job)),
             "claim": messages.claim_to_wire(self._running.claim),
-            "max_result_bytes": hf.settings.max_result_bytes,
-            "artifacts": absolute(hf.settings.artifacts),
-            "offset": (hf.clock.now() - _EPOCH).total_seconds() - hf.clock.elapsed(),
+            "max_result_bytes": runtime.settings.max_result_bytes,
+            "artifacts": absolute(runtime.settings.artifacts),
+            "offset": (runtime.clock.now() - _EPOCH).total_seconds() - runtime.clock.elapsed(),
             "root_level": logging.getLogger().level,
-            "log_level": getattr(logging, hf.settings.log_level.upper()),
+            "log_level": getattr(logging, runtime.settings.log_level.upper()),
             "trace": telemetry.current(),
         }
 
@@ -118,8 +118,8 @@ class Child:
 
     def _say_stop(self) -> None:
         if self._told_at is None:
-            self._told_at = self._hf.clock.elapsed()
-        grace = self._hf.settings.kill_grace.total_seconds()
+            self._told_at = self._runtime.clock.elapsed()
+        grace = self._runtime.settings.kill_grace.total_seconds()
         self._say({"kill_in": 0 if self._running.stopped == "lost" else grace})
 
     def _say(self, message: messages.Message) -> None:
@@ -150,7 +150,7 @@ class Child:
             case {"tell": kind, "data": data, "at": at}:
                 self._desk.tell(kind, data, at=at and datetime.fromisoformat(at))
             case {"outcome": outcome}:
-                self._outcome = messages.outcome_from_wire(outcome, self._running.claim, self._hf.redactor)
+                self._outcome = messages.outcome_from_wire(outcome, self._running.claim, self._runtime.redactor)
                 with self._lock:
                     self._say({"kill_in": 0})  # it has nothing more to do, nor has anything that it left behind
             case {"ask": what, "number": number}:
@@ -199,7 +199,7 @@ class Child:
         return self._judge.died(self._running.claim, f"{tail}\nits process {_how(status)}".strip()), what
 
     def _what_was_done(self, why: str, status: int | None) -> str:
-        after = self._hf.clock.elapsed() - (self._told_at or self._hf.clock.elapsed())
+        after = self._runtime.clock.elapsed() - (self._told_at or self._runtime.clock.elapsed())
         verb = "killed" if why != "ended" and self._outcome is None else "ended"
         return f"process {verb} {after:.1f} s after it was told to stop"
 
