@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from holdfast.statistics import rollups
 from holdfast.statistics.overview import BAD, TOTALS, times, total
-from holdfast.statistics.rollups import ALL, Count
+from holdfast.statistics.rollups import ALL
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import InvalidArguments
-from holdfast.values.statistics import Point, Series
+from holdfast.values.statistics import Count, Point, Series
 
 POINTS = 300
 PAIRS = 50
