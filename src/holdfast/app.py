@@ -1,53 +1,31 @@
-"""Holdfast: the public API. Each method opens a transaction and calls one verb."""
+"""Holdfast: the public API. Each method opens a transaction and calls one verb.
+
+What a process that only declares and submits jobs never needs is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.artifacts.artifacts import Artifacts
-from holdfast.artifacts.backends import open_artifact_store
-from holdfast.artifacts.backends.base import ArtifactStore
-from holdfast.builds.builds import Builds
-from holdfast.builds.decorator import BuildDecorator, build_policy
 from holdfast.jobs.arguments import KeySpec
 from holdfast.jobs.decorator import Decorator, decorator
 from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options, checked_policy
-from holdfast.jobs.registry import Registry
+from holdfast.jobs.registry import BULK, Registry
 from holdfast.jobs.submitter import Submitter
-from holdfast.operate import bulk, doctor, logs, run_details
-from holdfast.operate.bulk import Bulk
-from holdfast.operate.doctor import Check
-from holdfast.operate.explain import explain
-from holdfast.operate.run_again import run_again
-from holdfast.operate.run_details import Dossier
-from holdfast.operate.search import count_runs, count_states, list_runs, search_runs
-from holdfast.operate.timeline import marks, news, signs, story
-from holdfast.operate.verify import verify
-from holdfast.orchestrator import prune
-from holdfast.pipelines.pipeline import Pipeline
-from holdfast.pipelines.pipelines import Pipelines
-from holdfast.runs import audit, events, retention, steps
+from holdfast.runs import audit, events, steps
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.handle import Run, RunLike, id_of
-from holdfast.runs.limits.keys import Keys
-from holdfast.runs.limits.queues import DeclaredLimits, Queues
+from holdfast.runs.limits.queues import DeclaredLimits
 from holdfast.runs.result_waiter import Waiter
-from holdfast.runs.retention import Removed
 from holdfast.runs.snapshot import find_ended, find_ids, find_snapshots, get_snapshot
-from holdfast.runs.workers import Workers
 from holdfast.runtime import Runtime
-from holdfast.schedules.decorator import Scheduling
-from holdfast.schedules.definitions import Schedule
-from holdfast.schedules.schedules import Schedules
-from holdfast.statistics.statistics import Statistics
 from holdfast.store import connect, migrate
-from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.notifier import Notifier
 from holdfast.support import json_text, settings
 from holdfast.support.clock import Clock, SystemClock
@@ -56,7 +34,6 @@ from holdfast.support.ids import Ids
 from holdfast.support.redaction import Redactor
 from holdfast.support.threads import Threads
 from holdfast.support.validation import as_duration, check_limit, is_number, job_name
-from holdfast.tokens import Passes
 from holdfast.values.audit import Operation
 from holdfast.values.events import Event, Events, News, Signs
 from holdfast.values.filters import Count, Order, Page, RunFilter
@@ -65,13 +42,33 @@ from holdfast.values.policies import Policy, Unique
 from holdfast.values.queues import Limits
 from holdfast.values.retries import Retry
 from holdfast.values.runs import Finding, Snapshot, Step, Why
-from holdfast.worker.declared import Declared, FailureHook
-from holdfast.worker.worker import Role, Worker
+from holdfast.worker.declared import Declared
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, Request
 
+    from holdfast.artifacts.artifacts import Artifacts
+    from holdfast.artifacts.backends.base import ArtifactStore
+    from holdfast.builds.builds import Builds
+    from holdfast.builds.decorator import BuildDecorator
+    from holdfast.operate.bulk import Bulk
+    from holdfast.operate.doctor import Check
+    from holdfast.operate.run_details import Dossier
+    from holdfast.pipelines.pipeline import Pipeline
+    from holdfast.pipelines.pipelines import Pipelines
+    from holdfast.runs.limits.keys import Keys
+    from holdfast.runs.limits.queues import Queues
+    from holdfast.runs.retention import Removed
+    from holdfast.runs.workers import Workers
+    from holdfast.schedules.decorator import Scheduling
+    from holdfast.schedules.definitions import Schedule
+    from holdfast.schedules.schedules import Schedules
+    from holdfast.statistics.statistics import Statistics
+    from holdfast.store.dialects.backup import Backup, Progress
+    from holdfast.tokens import Passes
     from holdfast.web.auth.authentication import Who
+    from holdfast.worker.declared import FailureHook
+    from holdfast.worker.worker import Role, Worker
 
 EVERYTHING = RunFilter()
 
@@ -124,25 +121,100 @@ class Holdfast(Runtime):
         self.scheduled: dict[str, Schedule] = {}
         self._declared = Declared(schedules=self.scheduled, artifact_store=lambda: self._artifact_store)
         self.polls = self._declared.polls
-        self.artifacts = Artifacts(self, lambda: self._artifact_store)
-        self.builds = Builds(self, self.get)
-        self.bulk = Bulk(self, self.get)
-        self.keys = Keys(self)
-        self.passes = Passes(self)
-        self.pipelines = Pipelines(self, self.get)
-        self.queues = Queues(self)
-        self.schedule = Scheduling(self._submitter, self.scheduled, self.job)
-        self.schedules = Schedules(self, self.scheduled, self.get)
-        self.statistics = Statistics(self, self.polls)
-        self.workers = Workers(self)
-        self.jobs.bring(bulk.jobs(self._submitter))
+        self.jobs.bring({name: partial(self._bulk_job, name) for name in BULK})
 
     def _prepare(self) -> None:
         self._limits.apply(self._store)
 
+    def _bulk_job(self, name: str) -> Job[..., Any]:
+        from holdfast.operate.bulk import job
+
+        return job(self._submitter, name)
+
     @cached_property
     def _artifact_store(self) -> ArtifactStore:
+        from holdfast.artifacts.backends import open_artifact_store
+
         return open_artifact_store(self.settings.artifacts)
+
+    # Namespaces
+
+    @cached_property
+    def artifacts(self) -> Artifacts:
+        """Files that runs have made."""
+        from holdfast.artifacts.artifacts import Artifacts
+
+        return Artifacts(self, lambda: self._artifact_store)
+
+    @cached_property
+    def builds(self) -> Builds:
+        """Builds: read, invalidate and rebuild them."""
+        from holdfast.builds.builds import Builds
+
+        return Builds(self, self.get)
+
+    @cached_property
+    def bulk(self) -> Bulk:
+        """Cancel or run again all runs that match a filter, in the background."""
+        from holdfast.operate.bulk import Bulk
+
+        return Bulk(self, self.get)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """Keys: who holds them, and how many wait."""
+        from holdfast.runs.limits.keys import Keys
+
+        return Keys(self)
+
+    @cached_property
+    def passes(self) -> Passes:
+        """Tokens of the HTTP API and the dashboard."""
+        from holdfast.tokens import Passes
+
+        return Passes(self)
+
+    @cached_property
+    def pipelines(self) -> Pipelines:
+        """Pipelines: how far they are, and how to rerun one."""
+        from holdfast.pipelines.pipelines import Pipelines
+
+        return Pipelines(self, self.get)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Queues: pause, resume and limit them."""
+        from holdfast.runs.limits.queues import Queues
+
+        return Queues(self)
+
+    @cached_property
+    def schedule(self) -> Scheduling:
+        """`@hf.schedule(…)`: start a job by the clock."""
+        from holdfast.schedules.decorator import Scheduling
+
+        return Scheduling(self._submitter, self.scheduled, self.job)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Schedules: list, pause, resume and trigger them."""
+        from holdfast.schedules.schedules import Schedules
+
+        return Schedules(self, self.scheduled, self.get)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Figures: what ended, what waits, what fails."""
+        from holdfast.statistics.statistics import Statistics
+
+        return Statistics(self, self.polls)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Live workers: what they run, and how to drain one."""
+        from holdfast.runs.workers import Workers
+
+        return Workers(self)
 
     # Declaring
 
@@ -228,6 +300,8 @@ class Holdfast(Runtime):
         scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
         **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
         """
+        from holdfast.builds.decorator import BuildDecorator, build_policy
+
         if bare is not None:
             raise InvalidPolicy("write @hf.build() with its parentheses")
         given = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
@@ -269,6 +343,8 @@ class Holdfast(Runtime):
 
         `only_from_code` and `start_at` are those of `job`: reruns are refused too.
         """
+        from holdfast.pipelines.pipeline import Pipeline
+
         policy = Policy(only_from_code=only_from_code, start_at=start_at)
         pipeline = Pipeline(self._submitter, name, queue=queue, priority=priority, policy=policy)
         self.jobs.add(pipeline)
@@ -297,6 +373,8 @@ class Holdfast(Runtime):
         Not told its queues, it serves those of the settings, and those of the application's builds. It orchestrates,
         too, unless its role says otherwise. It claims slots of schedules as `schedules` says, or else the setting.
         """
+        from holdfast.worker.worker import Worker
+
         return Worker(
             self,
             self._declared,
@@ -359,6 +437,8 @@ class Holdfast(Runtime):
 
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
+        from holdfast.operate.run_again import run_again
+
         return self.get(self.do(lambda tx: run_again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
 
     def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Removed:
@@ -367,6 +447,8 @@ class Holdfast(Runtime):
         RunInUse, and nothing is deleted, while one of them has not ended or something else names it: a rerun, a need,
         a build, a slot. With `dry_run` nothing is deleted either way.
         """
+        from holdfast.orchestrator import prune
+
         return prune.delete(self.store, self._artifact_store, id_of(run), by=by, dry_run=dry_run)
 
     # Reading
@@ -392,6 +474,8 @@ class Holdfast(Runtime):
         `parent` is the pipeline whose stages and segments are wanted, or the run whose children are; without `parts`
         no pipeline's stages and segments are listed.
         """
+        from holdfast.operate.search import list_runs
+
         check_limit(limit)
         chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
         chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
@@ -399,14 +483,20 @@ class Holdfast(Runtime):
 
     def story(self, run: RunLike) -> list[Event]:
         """Everything that happened to a run, in order."""
+        from holdfast.operate.timeline import story
+
         return self.read(lambda tx: story(tx, id_of(run)))
 
     def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
+        from holdfast.operate.explain import explain
+
         return self.read(lambda tx: explain(tx, id_of(run)))
 
     def dossier(self, run: RunLike) -> Dossier:
         """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
+        from holdfast.operate import run_details
+
         return self.read(lambda tx: run_details.of(tx, id_of(run)))
 
     def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
@@ -429,6 +519,8 @@ class Holdfast(Runtime):
         `before` leaves out that run and all that were submitted after it.
         At most 10,000 runs are looked at for a page, so it may have few runs, or none, and still have a next one.
         """
+        from holdfast.operate.search import search_runs
+
         check_limit(limit)
         bound = "~" if before is None else id_of(before)
         return self.read(
@@ -437,23 +529,33 @@ class Holdfast(Runtime):
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
+        from holdfast.operate.search import count_runs
+
         return self.read(lambda tx: count_runs(tx, _checked(filter)))
 
     def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
+        from holdfast.operate.search import count_states
+
         return self.read(lambda tx: count_states(tx, _checked(filter).without_state))
 
     def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000) -> News:
         """What has happened to a run since a cursor, which came with the last event that was told."""
+        from holdfast.operate.timeline import news
+
         check_limit(limit)
         return self.read(lambda tx: news(tx, id_of(run), after=after, limit=limit))
 
     def marks(self, runs: Sequence[RunLike]) -> Mapping[str, str]:
         """For each run, by its id, a short text that is another one whenever there may be news of it."""
+        from holdfast.operate.timeline import marks
+
         return self.read(lambda tx: marks(tx, [id_of(run) for run in runs]))
 
     def signs(self) -> Signs:
         """Short texts that are other ones whenever anything has changed: cheap to ask for, often."""
+        from holdfast.operate.timeline import signs
+
         return self.read(signs)
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
@@ -472,6 +574,8 @@ class Holdfast(Runtime):
 
         At most 10,000 of its events are looked at for a page.
         """
+        from holdfast.operate import logs
+
         check_limit(limit)
         return self.read(lambda tx: logs.of(tx, id_of(run), level=level, text=text, after=after, limit=limit))
 
@@ -496,11 +600,18 @@ class Holdfast(Runtime):
 
         With `artifacts` every artifact's file is read too, and compared with its checksum.
         """
+        from holdfast.operate import doctor
+        from holdfast.operate.verify import verify
+
         found = verify(self.store, lease=self.settings.lease)
         return found + (doctor.artifacts(self.store, self._artifact_store) if artifacts else [])
 
     def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
         """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
+        from holdfast.orchestrator import prune
+        from holdfast.runs import retention
+        from holdfast.runs.retention import Removed
+
         limits = retention.limits(self.settings, now or self.clock.now())
         steps = prune.steps(self.store, self._artifact_store, limits, cursors={}, dry_run=dry_run)
         return sum(steps, start=Removed())
@@ -522,6 +633,8 @@ class Holdfast(Runtime):
 
     def checkup(self) -> list[Check]:
         """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
+        from holdfast.operate import doctor
+
         return doctor.check(self._store, self.settings)
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:

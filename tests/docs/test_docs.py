@@ -102,7 +102,7 @@ def test_every_error_code_is_documented_with_its_exit_code() -> None:
 
 def test_every_error_code_is_documented_with_its_http_status() -> None:
     rows = {name(row[0]): int(row[4]) for row in table(REFERENCE, "Error codes") if row[4]}
-    ours = {error.code for error in errors(HoldfastError) if error.__module__ == "holdfast.errors"}
+    ours = {error.code for error in errors(HoldfastError) if error.__module__ == "holdfast.support.errors"}
     assert rows == problems.STATUS
     assert set(rows) == ours
 

@@ -114,7 +114,7 @@ def test_nothing_uses_threads_that_belong_to_the_event_loop_or_that_the_process_
         for _, name, line in calls(tree)
         if name in {"to_thread", "run_in_executor", "ThreadPoolExecutor"}
     ]
-    assert guilty == [], "use holdfast.threads"
+    assert guilty == [], "use holdfast.support.threads"
 
 
 def test_only_ids_are_random() -> None:

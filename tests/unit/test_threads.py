@@ -16,7 +16,7 @@ from holdfast.support.threads import Threads
 
 HANGING = """
 import asyncio, threading
-from holdfast.threads import Threads, calls
+from holdfast.support.threads import Threads, calls
 
 async def main():
     calls.submit(threading.Event().wait)

@@ -12,6 +12,7 @@ from holdfast.support.validation import did_you_mean
 from holdfast.values.policies import Policy
 
 OWN, OPERATIONS = "holdfast.", "operations"  # what our own jobs' names begin with, and the queue that they go to
+BULK = (f"{OWN}cancel_matching", f"{OWN}again_matching")  # the jobs behind `hf.bulk`
 
 
 class Registry:

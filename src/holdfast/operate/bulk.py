@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from holdfast.builds import builds
 from holdfast.jobs.context import Context
 from holdfast.jobs.job import Job
 from holdfast.jobs.options import Options
-from holdfast.jobs.registry import OPERATIONS, OWN
+from holdfast.jobs.registry import BULK, OPERATIONS, OWN
 from holdfast.jobs.submitter import Submitter
 from holdfast.operate.run_again import run_again
 from holdfast.operate.search import count_runs, search_runs
@@ -93,7 +92,7 @@ class Bulk:
         return self._handle(runtime.do(submit))
 
 
-CANCEL, AGAIN = f"{OWN}cancel_matching", f"{OWN}again_matching"
+CANCEL, AGAIN = BULK
 
 
 PAGE = 50
@@ -124,16 +123,12 @@ class Done:
     skipped: int = 0
 
 
-def jobs(submitter: Submitter) -> dict[str, Callable[[], Job[..., Any]]]:
-    """The jobs that every Holdfast has; each is made when it is first asked for."""
+def job(submitter: Submitter, name: str) -> Job[..., Any]:
+    """One of the jobs that every Holdfast has, by its name."""
     matching = Matching(submitter.runtime)
     functions: dict[str, Callable[..., Any]] = {CANCEL: matching.cancel, AGAIN: matching.again}
-
-    def make(name: str) -> Job[..., Any]:
-        options = Options(queue=OPERATIONS, policy=_POLICY)
-        return Job(submitter, functions[name], name=name, options=options, isolation="thread")
-
-    return {name: partial(make, name) for name in functions}
+    options = Options(queue=OPERATIONS, policy=_POLICY)
+    return Job(submitter, functions[name], name=name, options=options, isolation="thread")
 
 
 class Matching:

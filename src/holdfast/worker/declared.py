@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from holdfast.artifacts.backends.base import ArtifactStore
-from holdfast.schedules.definitions import Schedule
 from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from holdfast.artifacts.backends.base import ArtifactStore
+    from holdfast.schedules.definitions import Schedule
 
 FailureHook = Callable[[Snapshot], None]
 
