@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets, telling
+from holdfast.cli import exits, parameters, screen, shapes, targets, telling
 from holdfast.engine import Holdfast
 from holdfast.errors import ResultTimeout
 from holdfast.events import Event
@@ -18,8 +18,8 @@ PAGE = 1000
 
 
 @click.command(short_help="A run's events as they happen, until it ends.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument()
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds (then exit 8).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as it happens.")
 def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets, watching
+from holdfast.cli import exits, parameters, screen, shapes, suggestions, targets, watching
 from holdfast.engine import Holdfast
 from holdfast.errors import RunFailed
 from holdfast.handles import Run
@@ -33,15 +33,15 @@ class Delay(click.ParamType[timedelta]):
 
 
 @click.command()
-@targets.target_argument("app")
-@click.argument("job")
+@parameters.target_argument("app")
+@click.argument("job", shell_complete=suggestions.jobs)
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(
     "--json-args",
     metavar="OBJECT|@FILE|-",
     help="All arguments as one JSON object, instead of NAME=VALUE: itself, in a file, or from stdin.",
 )
-@click.option("--queue", help="Another queue than the job's.")
+@click.option("--queue", shell_complete=suggestions.queues, help="Another queue than the job's.")
 @click.option("--priority", type=int, help="Higher goes first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
 @click.option("--key", help="At most one run of a key runs at a time.")

@@ -12,13 +12,13 @@ import click
 from rich.console import RenderableType
 from rich.live import Live
 
-from holdfast.cli import exits, frames, screen, targets
+from holdfast.cli import exits, frames, parameters, screen, targets
 from holdfast.engine import Holdfast
 from holdfast.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 
 
 @click.command(short_help="A live view: depth, rates, workers, failures.")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 3600),

@@ -8,8 +8,7 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, operators, screen, shapes, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import exits, operators, parameters, screen, shapes, suggestions, targets
 from holdfast.workers import Task, WorkerInfo
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
@@ -28,8 +27,8 @@ def workers() -> None:
 
 
 @workers.command("list")
-@targets.target_argument()
-@json_option
+@parameters.target_argument()
+@parameters.json_option
 def list_(target: str, as_json: bool) -> int:
     """Every live worker: when it was last heard, how many of its places are busy, and with what.
 
@@ -39,20 +38,22 @@ def list_(target: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         found, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
-        if as_json:
-            screen.document({"workers": [shapes.worker(one, tasks.get(one.id, ())) for one in found]})
-        elif not found:
-            screen.note("no worker is alive: 'holdfast worker app:hf' starts one")
-        else:
-            rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
-            screen.show(screen.table(COLUMNS, rows, spare=SPARE))
+        rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
+        screen.listing(
+            "workers",
+            found,
+            as_json=as_json,
+            shape=lambda one: shapes.worker(one, tasks.get(one.id, ())),
+            table=lambda: screen.table(COLUMNS, rows, spare=SPARE),
+            nothing="no worker is alive: 'holdfast worker app:hf' starts one",
+        )
         return exits.OK
 
 
 @workers.command(short_help="Ask one to finish and end.")
-@targets.target_argument()
-@click.argument("worker_id", metavar="WORKER")
-@json_option
+@parameters.target_argument()
+@click.argument("worker_id", metavar="WORKER", shell_complete=suggestions.workers)
+@parameters.json_option
 def drain(target: str, worker_id: str, as_json: bool) -> int:
     """Ask a live worker to claim no more, finish what it has however long that takes, and end with exit code 0.
 
