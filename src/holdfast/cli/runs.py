@@ -136,16 +136,10 @@ def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
 
 
 def _arguments(hf: Holdfast, run: Snapshot) -> Any:
-    """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
-    args = run.args if isinstance(run.args, dict) else {}
-    match run.kind:
-        case "pipeline" if "arguments" in args:
-            return args["arguments"]
-        case "stage":
-            return None
-        case "segment" if run.parent_id is not None and "value" in args:
-            return {_parameter(hf, run.parent_id, run.stage): args["value"]}
-    return run.args
+    """What it was given; the value of a segment by the name of its parameter."""
+    if run.kind == "segment" and run.parent_id is not None and isinstance(run.args, dict) and "value" in run.args:
+        return {_parameter(hf, run.parent_id, run.stage): run.args["value"]}
+    return run.arguments
 
 
 def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:

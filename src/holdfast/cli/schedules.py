@@ -14,6 +14,7 @@ from rich.text import Text
 from holdfast import codec, workers
 from holdfast.cli import exits, operators, parameters, screen, suggestions, targets
 from holdfast.doors.schedules import ScheduleInfo
+from holdfast.outcomes import gist
 from holdfast.slots import Slot
 from holdfast.workers import WorkerInfo
 
@@ -228,7 +229,7 @@ def _slot_note(slot: Slot) -> str:
     said = [
         "by hand" if slot.manual else "",
         slot.because or "",
-        (slot.error or "").strip().splitlines()[-1] if (slot.error or "").strip() else "",
+        gist(slot.error or ""),
     ]
     return "; ".join(part for part in said if part)
 

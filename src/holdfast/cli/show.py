@@ -13,6 +13,7 @@ from rich.text import Text
 from holdfast import codec
 from holdfast.cli import screen, telling
 from holdfast.events import Event
+from holdfast.outcomes import gist
 from holdfast.progress import Progress
 from holdfast.reasons import Why
 from holdfast.runs import Snapshot
@@ -74,8 +75,8 @@ def _note(shown: Snapshot, far: Progress | None) -> str:
     if shown.cancel_requested_at is not None and not shown.ended:
         return "asked to stop"
     if shown.failure_type is not None:
-        last = (shown.error or "").strip().splitlines()[-1:] or [""]
-        return f"{shown.failure_type}: {last[0]}" if last[0] else shown.failure_type
+        last = gist(shown.error or "")
+        return f"{shown.failure_type}: {last}" if last else shown.failure_type
     if far is not None and far.begun_at is not None and not shown.ended:
         return f"{far.done} of {far.stages} stages done"
     if shown.due_at is not None and shown.tries:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import screen, show
+from holdfast.outcomes import gist
 from holdfast.stages import PipelineInfo
 from holdfast.standings import StageInfo, in_words
 from holdfast.troubles import FEW, Trouble
@@ -27,7 +28,7 @@ def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
         head.append(f"  {'took' if run.ended else 'for'} {screen.duration(taken)}", style="dim")
     parts = [head, stages(info)]
     if run.error:
-        parts.append(Text(screen.plain(run.error.strip().splitlines()[-1]), style="red"))
+        parts.append(Text(screen.plain(gist(run.error)), style="red"))
     return Group(*parts)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
 from rich.text import Text
 
 from holdfast.cli import exits, operators, parameters, screen, shapes, suggestions, targets
-from holdfast.workers import Task, WorkerInfo
+from holdfast.workers import Task, WorkerInfo, by_worker
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
 SPARE = ("VERSION", "PID", "HOST", "QUEUES")
@@ -72,16 +72,14 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
         return exits.OK
 
 
-def by_worker(tasks: Sequence[Task]) -> Mapping[str, Sequence[Task]]:
-    found: dict[str, list[Task]] = {}
-    for task in tasks:
-        found.setdefault(task.holder, []).append(task)
-    return found
+def ending(worker: WorkerInfo, does: str) -> Text:
+    """What a worker does, and first whether it is about to end."""
+    ends = "" if worker.claims else "drains" if worker.drain_at else "stops"
+    return Text(screen.plain("; ".join(part for part in (ends, does) if part)), style="yellow" if ends else "")
 
 
 def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str | Text, ...]:
     does = ", ".join(f"{task.job} {task.run_id}" for task in tasks[:FEW]) + (" …" if len(tasks) > FEW else "")
-    ending = "" if worker.claims else "drains" if worker.drain_at else "stops"
     return (
         screen.plain(worker.id),
         screen.plain(worker.host),
@@ -90,5 +88,5 @@ def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str 
         f"{screen.duration(now - worker.seen_at)} ago",
         f"{len(tasks)} of {worker.concurrency}",
         screen.plain(", ".join(worker.queues)),
-        Text(screen.plain("; ".join(part for part in (ending, does) if part)), style="yellow" if ending else ""),
+        ending(worker, does),
     )

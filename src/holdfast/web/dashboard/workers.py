@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 
 from holdfast.web.access import Who
 from holdfast.web.dashboard.notices import acted, said
-from holdfast.workers import Task
+from holdfast.workers import by_worker
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -19,9 +19,7 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/workers", name="holdfast.workers")
     def workers(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        alive, tasks = hf.workers.list(), dict[str, list[Task]]()
-        for task in hf.workers.tasks():
-            tasks.setdefault(task.holder, []).append(task)
+        alive, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
         lost = {holder: found for holder, found in tasks.items() if holder not in {one.id for one in alive}}
         return site.render(request, who, "workers.html", workers=alive, tasks=tasks, lost=lost, said=said(request))
 
