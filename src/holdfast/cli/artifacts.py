@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import exits, parameters, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, parameters, screen, targets
 
 
 @click.group()
@@ -42,11 +42,11 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
             "artifacts",
             found,
             as_json=as_json,
-            shape=shapes.artifact,
+            shape=json_output.artifact,
             table=lambda: screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)),
             nothing="no artifacts",
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 @artifacts.command()
@@ -74,4 +74,4 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
                 raise click.UsageError(f"-o {output}: it can't be written: {error.strerror}") from error
             with written:
                 shutil.copyfileobj(file, written)
-        return exits.OK
+        return exit_codes.OK

@@ -7,10 +7,20 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast import codec, outcomes
-from holdfast.builds import STATES, Build
-from holdfast.cli import exits, operators, parameters, screen, shapes, show, suggestions, targets
+from holdfast.cli import (
+    completion_values,
+    exit_codes,
+    json_output,
+    operator_name,
+    parameters,
+    run_tables,
+    screen,
+    targets,
+)
 from holdfast.engine import Holdfast
+from holdfast.support import json_text
+from holdfast.values.builds import STATES, Build
+from holdfast.values.runs import last_line
 
 COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE")
 SPARE = ("TOOK", "SINCE", "JOB", "WAITING", "FINGERPRINT")
@@ -30,10 +40,10 @@ def builds() -> None:
 @builds.command("list")
 @parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only builds in this state.")
-@click.option("--job", shell_complete=suggestions.jobs, help="Only builds of this job.")
+@click.option("--job", shell_complete=completion_values.jobs, help="Only builds of this job.")
 @click.option("--scope", help="Only builds of this scope.")
 @parameters.limit_option
-@parameters.before_option(suggestions.builds)
+@parameters.before_option(completion_values.builds)
 @parameters.json_option
 def list_(
     target: str, state: str | None, job: str | None, scope: str | None, limit: int, before: str | None, as_json: bool
@@ -52,17 +62,17 @@ def list_(
             "builds",
             found,
             as_json=as_json,
-            shape=shapes.build,
+            shape=json_output.build,
             table=lambda: screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE),
             nothing="no builds" + (" like that" if state or job or scope or before else " yet"),
             before=more,
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 @builds.command("show")
 @parameters.target_argument()
-@parameters.run_argument(suggestions.builds)
+@parameters.run_argument(completion_values.builds)
 @parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
     """A build and the runs that made it, the newest first. ID is any of these.
@@ -75,17 +85,17 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         build = hf.builds.get(run_id)
         made = hf.builds.history(build)
         if as_json:
-            screen.document(shapes.build(build) | {"runs": [shapes.run(run) for run in made]})
-            return exits.OK
+            screen.document(json_output.build(build) | {"runs": [json_output.run(run) for run in made]})
+            return exit_codes.OK
         _facts(hf, build)
         screen.show(Text("\nRuns", style="bold"))
-        screen.show(show.list_of(made, now=hf.clock.now()))
-        return exits.OK
+        screen.show(run_tables.list_of(made, now=hf.clock.now()))
+        return exit_codes.OK
 
 
 @builds.command(short_help="Have it made anew when next asked for.")
 @parameters.target_argument()
-@parameters.run_argument(suggestions.builds)
+@parameters.run_argument(completion_values.builds)
 @click.option("--because", help="Why; it stays with the build until it is made anew.")
 @parameters.json_option
 def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
@@ -100,20 +110,20 @@ def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> 
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         before = hf.builds.get(run_id)
-        build = hf.builds.invalidate(before, because=because, **operators.signed(hf))
+        build = hf.builds.invalidate(before, because=because, **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.build(build))
+            screen.document(json_output.build(build))
         elif before.state == "stale":
             said = f": {screen.plain(build.because)}" if build.because else ""
             screen.show(f"{screen.plain(_name(build))} was stale already{said}")
         else:
             screen.show(f"stale; the next run that asks for {screen.plain(_name(build))} has it made anew")
-        return exits.OK
+        return exit_codes.OK
 
 
 @builds.command(short_help="Make it anew, now.")
 @parameters.target_argument()
-@parameters.run_argument(suggestions.builds)
+@parameters.run_argument(completion_values.builds)
 @parameters.json_option
 def rebuild(target: str, run_id: str, as_json: bool) -> int:
     """Make a build anew, now; prints the id of the new run. The earlier one stays in its history.
@@ -122,12 +132,12 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
     holdfast builds rebuild app:hf 01m2…
     """
     with targets.either(target) as hf:
-        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operators.signed(hf))
+        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.run(run.snapshot))
+            screen.document(json_output.run(run.snapshot))
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _row(build: Build, now: datetime) -> list[str | Text]:
@@ -165,14 +175,14 @@ def _name(build: Build) -> str:
 
 def _note(build: Build) -> str:
     if build.unreadable is not None:
-        return codec.marker(build.unreadable)
+        return json_text.marker(build.unreadable)
     match build.state:
         case "stale":
             return build.because or ""
         case "building":
             return f"on {build.holder}"
         case "failed" | "cancelled":
-            return outcomes.gist(build.error or build.failure_type or "")
+            return last_line(build.error or build.failure_type or "")
     return ""
 
 

@@ -6,7 +6,7 @@ import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
-from holdfast.cli import exits
+from holdfast.cli import exit_codes
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -63,4 +63,4 @@ def completion(ctx: click.Context, shell: str) -> int:
     made = shell_completion.get_completion_class(shell)
     assert made is not None
     click.echo(made(ctx.find_root().command, {}, "holdfast", VARIABLE).source(), nl=False)
-    return exits.OK
+    return exit_codes.OK

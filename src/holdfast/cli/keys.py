@@ -6,8 +6,8 @@ from datetime import datetime
 
 import click
 
-from holdfast.cli import exits, parameters, screen, shapes, targets
-from holdfast.keys import Holder, Key
+from holdfast.cli import exit_codes, json_output, parameters, screen, targets
+from holdfast.values.keys import Holder, Key
 
 COLUMNS = ("KEY", "LIMIT", "WAITING", "OLDEST", "HELD BY")
 SPARE = ("LIMIT", "OLDEST")
@@ -44,12 +44,12 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
             "keys",
             found,
             as_json=as_json,
-            shape=shapes.key,
+            shape=json_output.key,
             table=lambda: screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE),
             nothing="no keys are held" + (" after that" if after else ""),
             after=more,
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 def _row(key: Key, now: datetime) -> tuple[str, ...]:

@@ -8,10 +8,20 @@ from collections.abc import Iterator
 import click
 from rich.live import Live
 
-from holdfast.cli import exits, operators, parameters, screen, shapes, show, suggestions, targets, trees
+from holdfast.cli import (
+    completion_values,
+    exit_codes,
+    json_output,
+    operator_name,
+    parameters,
+    pipeline_tree,
+    run_tables,
+    screen,
+    targets,
+)
 from holdfast.engine import Holdfast
-from holdfast.filters import STATES
-from holdfast.stages import PipelineInfo
+from holdfast.values.filters import STATES
+from holdfast.values.pipelines import PipelineInfo
 
 
 @click.group()
@@ -29,7 +39,7 @@ def pipelines() -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only pipelines in this state.")
 @click.option("--name", help="Only pipelines of this name.")
 @parameters.limit_option
-@parameters.before_option(suggestions.pipelines)
+@parameters.before_option(completion_values.pipelines)
 @parameters.json_option
 def list_(target: str, state: str | None, name: str | None, limit: int, before: str | None, as_json: bool) -> int:
     """The newest pipelines first. Times are UTC.
@@ -46,17 +56,17 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
             "pipelines",
             found,
             as_json=as_json,
-            shape=lambda run: shapes.run(run) | {"progress": shapes.progress(far.get(run.id))},
-            table=lambda: show.list_of(found, now=hf.clock.now(), far=far),
+            shape=lambda run: json_output.run(run) | {"progress": json_output.progress(far.get(run.id))},
+            table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=far),
             nothing="no pipelines" + (" like that" if state or name or before else " yet"),
             before=more,
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 @pipelines.command("show")
 @parameters.target_argument()
-@parameters.run_argument(suggestions.pipelines)
+@parameters.run_argument(completion_values.pipelines)
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit 1 if it did not succeed.")
 @parameters.json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
@@ -72,22 +82,22 @@ def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         if not follow:
             _tell(hf, hf.pipelines.show(run_id), as_json=as_json)
-            return exits.OK
+            return exit_codes.OK
         if as_json or not screen.stdout().is_terminal:
             for info in _changes(hf, run_id):
                 _tell(hf, info, as_json=as_json)
         else:
             with Live(console=screen.stdout(), auto_refresh=False) as live:
                 for info in _changes(hf, run_id):
-                    live.update(trees.picture(info, now=hf.clock.now()), refresh=True)
-        return exits.OK if info.run.state == "succeeded" else exits.PROBLEM
+                    live.update(pipeline_tree.picture(info, now=hf.clock.now()), refresh=True)
+        return exit_codes.OK if info.run.state == "succeeded" else exit_codes.PROBLEM
 
 
 def _tell(hf: Holdfast, info: PipelineInfo, *, as_json: bool) -> None:
     if as_json:
-        screen.document(shapes.pipeline(info))
+        screen.document(json_output.pipeline(info))
     else:
-        screen.show(trees.picture(info, now=hf.clock.now()))
+        screen.show(pipeline_tree.picture(info, now=hf.clock.now()))
 
 
 def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
@@ -104,7 +114,7 @@ def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
 
 @pipelines.command(short_help="Do it again, from a stage on.")
 @parameters.target_argument()
-@parameters.run_argument(suggestions.pipelines)
+@parameters.run_argument(completion_values.pipelines)
 @click.option("--from", "from_stage", metavar="STAGE", required=True, help="The first stage that is done anew.")
 @parameters.json_option
 def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
@@ -117,9 +127,9 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operators.signed(hf))
+        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.run(run.snapshot))
+            screen.document(json_output.run(run.snapshot))
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK

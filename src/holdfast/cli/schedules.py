@@ -11,12 +11,11 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from holdfast import codec, workers
-from holdfast.cli import exits, operators, parameters, screen, suggestions, targets
-from holdfast.doors.schedules import ScheduleInfo
-from holdfast.outcomes import gist
-from holdfast.slots import Slot
-from holdfast.workers import WorkerInfo
+from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
+from holdfast.support import json_text
+from holdfast.values.runs import last_line
+from holdfast.values.schedules import ScheduleInfo, Slot
+from holdfast.values.workers import WorkerInfo, why_unserved
 
 STYLES = {
     "upcoming": "dim",
@@ -65,12 +64,12 @@ def list_(target: str, as_json: bool) -> int:
 
         nothing = "no schedules yet: a worker writes those of its code down when it starts"
         screen.listing("schedules", found, as_json=as_json, shape=asdict, table=table, nothing=nothing)
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="The last slots and what became of them, and the next.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=suggestions.schedules)
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="So many that are decided.")
 @click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
 @parameters.json_option
@@ -87,7 +86,7 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
         if as_json:
             slots = [asdict(slot) for slot in found]
             screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": slots})
-            return exits.OK
+            return exit_codes.OK
         if found:
             columns = ("SLOT", "LOCAL", "OUTCOME", "RUN", "TOOK", "NOTE")
             rows = [_slot_row(slot, info, hf.clock.now()) for slot in found]
@@ -96,12 +95,12 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
             screen.note("no slots")
         if info.paused_at is not None:
             screen.note(f"paused {_schedule_note(info, hf.clock.now())}; no slot comes before 'schedules resume'")
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Claim a slot by hand.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=suggestions.schedules)
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.argument("slot", metavar="SLOT")
 @parameters.json_option
 def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
@@ -115,17 +114,17 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
-        run = hf.schedules.trigger(name, scheduled_for=at, **operators.signed(hf))
+        run = hf.schedules.trigger(name, scheduled_for=at, **operator_name.signed(hf))
         if as_json:
             screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Let no slot start.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=suggestions.schedules)
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.option("--note", help="Why; it is shown with the schedule.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
@@ -135,14 +134,14 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
     """
     with targets.either(target) as hf:
-        hf.schedules.pause(name, note=note, **operators.signed(hf))
+        hf.schedules.pause(name, note=note, **operator_name.signed(hf))
         _answer(name, "paused", as_json=as_json)
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Let slots start again.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=suggestions.schedules)
+@click.argument("name", shell_complete=completion_values.schedules)
 @parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
     """Let slots start again; those of the pause are late ones, and the schedule says what that means.
@@ -151,9 +150,9 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast schedules resume app:hf rss_ingestion
     """
     with targets.either(target) as hf:
-        hf.schedules.resume(name, **operators.signed(hf))
+        hf.schedules.resume(name, **operator_name.signed(hf))
         _answer(name, "resumed", as_json=as_json)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _answer(name: str, what: str, *, as_json: bool) -> None:
@@ -176,7 +175,7 @@ def _instant(text: str) -> datetime:
 
 
 def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]) -> list[str | Text]:
-    unserved = workers.unserved(alive, info.queue, job=info.name)
+    unserved = why_unserved(alive, info.queue, job=info.name)
     return [
         screen.short(info.name, 40),
         screen.short(info.trigger, 40),
@@ -190,7 +189,7 @@ def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]
 
 def _warnings(info: ScheduleInfo) -> Iterator[str]:
     if info.unreadable is not None:
-        yield codec.marker(info.unreadable)
+        yield json_text.marker(info.unreadable)
     if info.others:
         yield f"another definition is running on worker {', '.join(info.others)}"
 
@@ -229,7 +228,7 @@ def _slot_note(slot: Slot) -> str:
     said = [
         "by hand" if slot.manual else "",
         slot.because or "",
-        gist(slot.error or ""),
+        last_line(slot.error or ""),
     ]
     return "; ".join(part for part in said if part)
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, parameters, screen, shapes, suggestions, targets
+from holdfast.cli import completion_values, exit_codes, json_output, parameters, screen, targets
 from holdfast.cli.submit import Delay
-from holdfast.passes import ROLES, Pass, Role
+from holdfast.values.tokens import ROLES, Pass, Role
 
 COLUMNS = ("NAME", "ROLE", "KIND", "MADE", "RUNS OUT")
 
@@ -52,7 +52,7 @@ def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: 
         else:
             screen.show(token)
             screen.note(f"for {name}, who may do what a {role} may; it is not shown again", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 @tokens.command("list", short_help="Who has one, and who is signed in.")
@@ -70,16 +70,16 @@ def list_(target: str, as_json: bool) -> int:
             "tokens",
             found,
             as_json=as_json,
-            shape=shapes.token,
+            shape=json_output.token,
             table=lambda: screen.table(COLUMNS, _rows(found)),
             nothing="no one has a token: 'holdfast tokens add' makes one",
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 @tokens.command(short_help="Take a token back.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=suggestions.tokens)
+@click.argument("name", shell_complete=completion_values.tokens)
 @parameters.json_option
 def remove(target: str, name: str, as_json: bool) -> int:
     """Take someone's token back; the sessions that it began end with it.
@@ -93,7 +93,7 @@ def remove(target: str, name: str, as_json: bool) -> int:
             screen.document({"name": name, "removed": True})
         else:
             screen.show(f"{screen.plain(name)} has no token any more")
-        return exits.OK
+        return exit_codes.OK
 
 
 def _rows(found: Sequence[Pass]) -> list[tuple[str | Text, ...]]:

@@ -8,8 +8,9 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, operators, parameters, screen, shapes, suggestions, targets
-from holdfast.workers import Task, WorkerInfo, by_worker
+from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
+from holdfast.runs.workers import by_worker
+from holdfast.values.workers import Task, WorkerInfo
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
 SPARE = ("VERSION", "PID", "HOST", "QUEUES")
@@ -43,16 +44,16 @@ def list_(target: str, as_json: bool) -> int:
             "workers",
             found,
             as_json=as_json,
-            shape=lambda one: shapes.worker(one, tasks.get(one.id, ())),
+            shape=lambda one: json_output.worker(one, tasks.get(one.id, ())),
             table=lambda: screen.table(COLUMNS, rows, spare=SPARE),
             nothing="no worker is alive: 'holdfast worker app:hf' starts one",
         )
-        return exits.OK
+        return exit_codes.OK
 
 
 @workers.command(short_help="Ask one to finish and end.")
 @parameters.target_argument()
-@click.argument("worker_id", metavar="WORKER", shell_complete=suggestions.workers)
+@click.argument("worker_id", metavar="WORKER", shell_complete=completion_values.workers)
 @parameters.json_option
 def drain(target: str, worker_id: str, as_json: bool) -> int:
     """Ask a live worker to claim no more, finish what it has however long that takes, and end with exit code 0.
@@ -63,13 +64,13 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
     holdfast workers drain app:hf box:4711:worker:9k2x…
     """
     with targets.either(target) as hf:
-        worker = hf.workers.drain(worker_id, **operators.signed(hf))
+        worker = hf.workers.drain(worker_id, **operator_name.signed(hf))
         tasks = by_worker(hf.workers.tasks()).get(worker.id, ())
         if as_json:
-            screen.document(shapes.worker(worker, tasks))
+            screen.document(json_output.worker(worker, tasks))
         else:
             screen.show(f"{screen.plain(worker.id)} drains: {len(tasks)} running, then it ends")
-        return exits.OK
+        return exit_codes.OK
 
 
 def ending(worker: WorkerInfo, does: str) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from holdfast.depots.base import Artifact
+from holdfast.values.artifacts import Artifact
 from holdfast.web.api.artifacts import PREVIEW
 
 TEXT = 64_000
