@@ -64,6 +64,15 @@ def test_runs_queues_and_tokens_of_a_target_are_offered(complete: Complete, sqli
     assert complete(f"holdfast runs show app:hf {run.id[:5]}") == [run.id]
     assert complete("holdfast queues resume app:hf ") == ["default", "letters", "mail"]
     assert complete("holdfast tokens remove app:hf a") == ["ada"]
+    for line in (
+        "artifacts list app:hf",
+        "runs follow app:hf",
+        "runs list app:hf --parent",
+        "runs list app:hf --before",
+    ):
+        assert complete(f"holdfast {line} {run.id[:5]}") == [run.id], line
+    for line in ("runs list app:hf --queue", "submit app:hf app.greet --queue", "worker app:hf -q"):
+        assert complete(f"holdfast {line} le") == ["letters"], line
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash here")

@@ -109,15 +109,17 @@ def test_a_token_that_is_taken_back_or_runs_out_takes_its_sessions_along(sqlite_
         assert bob.get("/").status_code == 303
 
 
-def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(
-    shared: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert shared.site is not None
-    client = shared.client(headers=PAGE)
-    client.post("/sign-in", data={"token": TOKEN})
-    assert client.get("/").status_code == 200
-    monkeypatch.setattr(shared.site.access, "_token", "another")
-    assert client.get("/").status_code == 303
+def test_a_session_of_the_fixed_token_ends_when_that_token_is_changed(sqlite_url: str, server: Serve) -> None:
+    with Holdfast(sqlite_url) as hf:
+        served = server(hf)
+        assert served.site is not None
+        ours, adas = served.client(headers=PAGE), served.client(headers=PAGE)
+        ours.post("/sign-in", data={"token": TOKEN})
+        adas.post("/sign-in", data={"token": hf.passes.add("ada")})
+        assert [each.get("/").status_code for each in (ours, adas)] == [200, 200]
+        served.site.access.take("another-token-of-the-house")
+        assert [each.get("/").status_code for each in (ours, adas)] == [303, 200]
+        assert served.client(headers={"Authorization": f"Bearer {TOKEN}"}).get("/api/queues").status_code == 401
 
 
 def test_what_a_session_changes_must_come_from_one_of_our_pages(shared: Server) -> None:

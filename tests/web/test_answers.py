@@ -38,6 +38,10 @@ def test_static_files_are_kept_for_ever_by_an_address_of_their_own(shared: Serve
     assert "immutable" in found.headers["cache-control"]
     again = client.get(f"/static/{version}/live.js", headers={"If-None-Match": found.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    etag = found.headers["etag"]
+    for said, status in (("*", 304), (f'"other", W/{etag}', 304), ('"other"', 200), (etag.strip('"'), 200)):
+        answer = client.get(f"/static/{version}/live.js", headers={"If-None-Match": said})
+        assert answer.status_code == status, said
     assert client.get("/static/older/live.js").headers["cache-control"] == "no-cache"
 
 

@@ -58,16 +58,25 @@ def test_sessions_that_are_made_up_are_not_looked_up_without_end(
 ) -> None:
     assert still.site is not None
     looked_up: list[str] = []
-    monkeypatch.setattr(still.site.access._lookups, "find", lambda digest: looked_up.append(digest))
     with still.client() as client:
         name = client.post("/sign-in", data={"token": TOKEN}).headers["set-cookie"].partition("=")[0]
         client.cookies.clear()
-        looked_up.clear()
+        monkeypatch.setattr(still.site.access._lookups, "find", lambda digest: looked_up.append(digest))
         answers = [
             client.get("/api/queues", headers={"Cookie": f"{name}=s{number}"}).status_code for number in range(50)
         ]
     assert answers == [401] * 40 + [429] * 10
     assert len(looked_up) == 40
+
+
+@pytest.mark.parametrize("role", [None, "admin"])
+def test_a_token_is_no_session(still: Server, role: Role | None) -> None:
+    """Else tokens could be guessed as often as sessions may be asked about."""
+    token = TOKEN if role is None else still.token_of(role)
+    with still.client() as client:
+        name = client.post("/sign-in", data={"token": token}).headers["set-cookie"].partition("=")[0]
+        client.cookies.clear()
+        assert client.get("/api/queues", headers={"Cookie": f"{name}={token}"}).status_code == 401
 
 
 def test_no_one_takes_all_the_streams(still: Server) -> None:

@@ -109,6 +109,29 @@ def test_what_is_no_form_or_a_broken_one_is_refused(uploading: Server) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "upload_broken"), broken
 
 
+@pytest.mark.parametrize(
+    ("parts", "status", "code"),
+    [
+        ([f"name=x; {'y' * 5000}"], 400, "upload_broken"),
+        (["name=x\r\n" + "\r\n".join(f"X-{number}: y" for number in range(20))], 400, "upload_broken"),
+        (["name=x\r\n\r\n" + "y" * 100_001], 413, "body_too_large"),
+        ([f"name=x{number}\r\n\r\ny" for number in range(101)], 413, "body_too_large"),
+    ],
+    ids=["a long header", "many headers", "a long field", "many fields"],
+)
+def test_what_is_no_file_is_bounded_too(uploading: Server, parts: list[str], status: int, code: str) -> None:
+    form = "".join(f"--b\r\nContent-Disposition: form-data; {part}\r\n" for part in parts) + "\r\n--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = uploading.client("operator").post("/documents", content=form.encode(), headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+
+
+def test_a_boundary_that_is_too_long_is_refused(uploading: Server) -> None:
+    headers = {"Content-Type": f"multipart/form-data; boundary={'b' * 300}"}
+    answer = uploading.client("operator").post("/documents", content=b"x", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "upload_broken")
+
+
 def test_who_leaves_in_the_middle_leaves_nothing_behind(uploading: Server, place: Path) -> None:
     with socket.create_connection(("127.0.0.1", uploading.port), timeout=60) as raw:
         head = f"POST /documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"

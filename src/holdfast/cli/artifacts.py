@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import exit_codes, json_output, screen, targets
+from holdfast.cli import exit_codes, json_output, parameters, screen, targets
 
 
 @click.group()
@@ -22,9 +22,9 @@ def artifacts() -> None:
 
 
 @artifacts.command("list")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
+@parameters.target_argument()
+@parameters.run_argument()
+@parameters.json_option
 def list_(target: str, run_id: str, as_json: bool) -> int:
     """What a run has made; of a pipeline, what all its stages and segments have.
 
@@ -34,22 +34,24 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         found = hf.artifacts.of(run_id)
-        if as_json:
-            screen.document({"artifacts": [json_output.artifact(each) for each in found]})
-        elif not found:
-            screen.note("no artifacts")
-        else:
-            rows = [
-                [screen.plain(each.name), f"{each.size:,}", screen.instant(each.made_at), each.run_id, each.address]
-                for each in found
-            ]
-            screen.show(screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)))
+        rows = [
+            [screen.plain(each.name), f"{each.size:,}", screen.instant(each.made_at), each.run_id, each.address]
+            for each in found
+        ]
+        screen.listing(
+            "artifacts",
+            found,
+            as_json=as_json,
+            shape=json_output.artifact,
+            table=lambda: screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)),
+            nothing="no artifacts",
+        )
         return exit_codes.OK
 
 
 @artifacts.command()
-@targets.target_argument("app")
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument("app")
+@parameters.run_argument()
 @click.argument("name", metavar="NAME")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
 def get(app: str, run_id: str, name: str, output: Path | None) -> int:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from holdfast.cli import exit_codes, screen, targets
+from holdfast.cli import exit_codes, parameters, screen, targets
 
 
 @click.command(short_help="Copy a SQLite database that is in use.")
-@targets.target_argument()
+@parameters.target_argument()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a line.")
 def backup(target: str, file: Path, as_json: bool) -> int:

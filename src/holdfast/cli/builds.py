@@ -8,8 +8,16 @@ import click
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, json_output, operator_name, run_tables, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import (
+    completion_values,
+    exit_codes,
+    json_output,
+    operator_name,
+    parameters,
+    run_tables,
+    screen,
+    targets,
+)
 from holdfast.support import json_text
 from holdfast.values.builds import STATES, Build
 from holdfast.values.runs import last_line
@@ -30,13 +38,13 @@ def builds() -> None:
 
 
 @builds.command("list")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only builds in this state.")
-@click.option("--job", help="Only builds of this job.")
+@click.option("--job", shell_complete=completion_values.jobs, help="Only builds of this job.")
 @click.option("--scope", help="Only builds of this scope.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
-@click.option("--before", metavar="ID", help="Go on below this one: the last of the page before.")
-@json_option
+@parameters.limit_option
+@parameters.before_option(completion_values.builds)
+@parameters.json_option
 def list_(
     target: str, state: str | None, job: str | None, scope: str | None, limit: int, before: str | None, as_json: bool
 ) -> int:
@@ -50,22 +58,22 @@ def list_(
         job = None if job is None else targets.job_of(job, targets.job_names(hf))
         found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
         more = found[-1].run_id if len(found) == limit else None
-        if as_json:
-            screen.document({"builds": [json_output.build(build) for build in found], "next_before": more})
-            return exit_codes.OK
-        if not found:
-            screen.note("no builds" + (" like that" if state or job or scope or before else " yet"))
-            return exit_codes.OK
-        screen.show(screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE))
-        if more is not None:
-            screen.note(f"there may be more: --before {more}", style="dim")
+        screen.listing(
+            "builds",
+            found,
+            as_json=as_json,
+            shape=json_output.build,
+            table=lambda: screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE),
+            nothing="no builds" + (" like that" if state or job or scope or before else " yet"),
+            before=more,
+        )
         return exit_codes.OK
 
 
 @builds.command("show")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@json_option
+@parameters.target_argument()
+@parameters.run_argument(completion_values.builds)
+@parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
     """A build and the runs that made it, the newest first. ID is any of these.
 
@@ -86,10 +94,10 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
 
 
 @builds.command(short_help="Have it made anew when next asked for.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument(completion_values.builds)
 @click.option("--because", help="Why; it stays with the build until it is made anew.")
-@json_option
+@parameters.json_option
 def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
     """No one gets it any more; the next run that asks for it has it made anew.
 
@@ -114,9 +122,9 @@ def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> 
 
 
 @builds.command(short_help="Make it anew, now.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@json_option
+@parameters.target_argument()
+@parameters.run_argument(completion_values.builds)
+@parameters.json_option
 def rebuild(target: str, run_id: str, as_json: bool) -> int:
     """Make a build anew, now; prints the id of the new run. The earlier one stays in its history.
 

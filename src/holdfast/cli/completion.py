@@ -6,7 +6,7 @@ import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
-from holdfast.cli import completion_values, exit_codes
+from holdfast.cli import exit_codes
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -64,13 +64,3 @@ def completion(ctx: click.Context, shell: str) -> int:
     assert made is not None
     click.echo(made(ctx.find_root().command, {}, "holdfast", VARIABLE).source(), nl=False)
     return exit_codes.OK
-
-
-def attach(command: click.Command, *, group: str = "") -> None:
-    """Let the parameters of a command, and of those below it, suggest what they may be."""
-    for parameter in command.params:
-        if (suggest := completion_values.of(parameter, group=group)) is not None:
-            parameter.shell_complete = suggest  # type: ignore[method-assign, assignment]
-    if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            attach(below, group=name if isinstance(below, click.Group) else group)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli import exit_codes, json_output, screen, targets
+from holdfast.cli import exit_codes, json_output, parameters, screen, targets
 from holdfast.store import connect
 
 
 @click.command()
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--sql", is_flag=True, help="Print the statements that would be applied; change nothing.")
 @click.option("--from", "version", type=click.IntRange(min=0), help="With --sql: from this version; asks no database.")
 def migrate(target: str, sql: bool, version: int | None) -> int:
@@ -48,9 +48,9 @@ def _print(target: str, version: int | None) -> int:
 
 
 @click.command(short_help="Check that every run is in exactly one place, and more.")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--artifacts", is_flag=True, help="Read every artifact's file too and compare it with its checksum.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
+@parameters.json_option
 def verify(target: str, artifacts: bool, as_json: bool) -> int:
     """Check a live database, read-only: every run in exactly one place, no key held twice, no outcome changed …
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from holdfast.cli import exit_codes, screen, targets
+from holdfast.cli import exit_codes, parameters, screen, targets
 
 _STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
 
 
 @click.command(short_help="What Holdfast stands on here, with advice.")
-@targets.target_argument()
-@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
+@parameters.target_argument()
+@parameters.json_option
 def doctor(target: str, as_json: bool) -> int:
     """Look at what Holdfast stands on: versions, clock, tables, the time of a commit, live workers; with advice.
 

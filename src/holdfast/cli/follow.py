@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import event_lines, exit_codes, json_output, screen, targets
+from holdfast.cli import event_lines, exit_codes, json_output, parameters, screen, targets
 from holdfast.support.errors import ResultTimeout
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot
@@ -18,8 +18,8 @@ PAGE = 1000
 
 
 @click.command(short_help="A run's events as they happen, until it ends.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument()
 @click.option("--timeout", type=click.FloatRange(min=0), help="Follow at most so many seconds (then exit 8).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as it happens.")
 def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> int:

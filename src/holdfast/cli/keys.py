@@ -6,8 +6,7 @@ from datetime import datetime
 
 import click
 
-from holdfast.cli import exit_codes, json_output, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import exit_codes, json_output, parameters, screen, targets
 from holdfast.values.keys import Holder, Key
 
 COLUMNS = ("KEY", "LIMIT", "WAITING", "OLDEST", "HELD BY")
@@ -24,10 +23,10 @@ def keys() -> None:
 
 
 @keys.command("list")
-@targets.target_argument()
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@parameters.target_argument()
+@parameters.limit_option
 @click.option("--after", metavar="KEY", default="", help="Go on after this key: the last one of the page before.")
-@json_option
+@parameters.json_option
 def list_(target: str, limit: int, after: str, as_json: bool) -> int:
     """Keys that someone holds or waits for, in their order.
 
@@ -41,15 +40,15 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         found = hf.keys.list(limit=limit, after=after)
         more = found[-1].key if len(found) == limit else None
-        if as_json:
-            screen.document({"keys": [json_output.key(key) for key in found], "next_after": more})
-            return exit_codes.OK
-        if not found:
-            screen.note("no keys are held" + (" after that" if after else ""))
-            return exit_codes.OK
-        screen.show(screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE))
-        if more is not None:
-            screen.note(f"there may be more: --after {more}", style="dim")
+        screen.listing(
+            "keys",
+            found,
+            as_json=as_json,
+            shape=json_output.key,
+            table=lambda: screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE),
+            nothing="no keys are held" + (" after that" if after else ""),
+            after=more,
+        )
         return exit_codes.OK
 
 

@@ -143,7 +143,6 @@ for each in (
     completion.completion,
 ):
     main.add_command(each)
-completion.attach(main)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 from holdfast.cli import run_tables, screen
 from holdfast.pipelines.progress import FEW
 from holdfast.values.pipelines import PipelineInfo, StageInfo, Trouble, in_words
+from holdfast.values.runs import last_line
 
 BAR = 20
 STYLES = {"NEW": "dim", "READY": "yellow", "RUNNING": "cyan", "DONE": "green", "ERROR": "red"}
@@ -26,7 +27,7 @@ def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
         head.append(f"  {'took' if run.ended else 'for'} {screen.duration(taken)}", style="dim")
     parts = [head, stages(info)]
     if run.error:
-        parts.append(Text(screen.plain(run.error.strip().splitlines()[-1]), style="red"))
+        parts.append(Text(screen.plain(last_line(run.error)), style="red"))
     return Group(*parts)
 
 

@@ -9,8 +9,17 @@ import click
 from rich.live import Live
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import (
+    completion_values,
+    exit_codes,
+    json_output,
+    operator_name,
+    parameters,
+    pipeline_tree,
+    run_tables,
+    screen,
+    targets,
+)
 from holdfast.values.filters import STATES
 from holdfast.values.pipelines import PipelineInfo
 
@@ -26,12 +35,12 @@ def pipelines() -> None:
 
 
 @pipelines.command("list")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only pipelines in this state.")
 @click.option("--name", help="Only pipelines of this name.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
-@click.option("--before", metavar="ID", help="Go on below this one: the last of the page before.")
-@json_option
+@parameters.limit_option
+@parameters.before_option(completion_values.pipelines)
+@parameters.json_option
 def list_(target: str, state: str | None, name: str | None, limit: int, before: str | None, as_json: bool) -> int:
     """The newest pipelines first. Times are UTC.
 
@@ -43,24 +52,23 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
     with targets.either(target) as hf:
         found = hf.pipelines.list(name=name, state=state, limit=limit, before=before)
         more, far = found[-1].id if len(found) == limit else None, hf.pipelines.progress(found)
-        if as_json:
-            listed = [json_output.run(run) | {"progress": json_output.progress(far.get(run.id))} for run in found]
-            screen.document({"pipelines": listed, "next_before": more})
-            return exit_codes.OK
-        if not found:
-            screen.note("no pipelines" + (" like that" if state or name or before else " yet"))
-            return exit_codes.OK
-        screen.show(run_tables.list_of(found, now=hf.clock.now(), far=far))
-        if more is not None:
-            screen.note(f"there may be more: --before {more}", style="dim")
+        screen.listing(
+            "pipelines",
+            found,
+            as_json=as_json,
+            shape=lambda run: json_output.run(run) | {"progress": json_output.progress(far.get(run.id))},
+            table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=far),
+            nothing="no pipelines" + (" like that" if state or name or before else " yet"),
+            before=more,
+        )
         return exit_codes.OK
 
 
 @pipelines.command("show")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument(completion_values.pipelines)
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit 1 if it did not succeed.")
-@json_option
+@parameters.json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
     """The stages of a pipeline: what each comes after, its state, how far its segments are, and the runs that failed.
 
@@ -105,10 +113,10 @@ def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
 
 
 @pipelines.command(short_help="Do it again, from a stage on.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument(completion_values.pipelines)
 @click.option("--from", "from_stage", metavar="STAGE", required=True, help="The first stage that is done anew.")
-@json_option
+@parameters.json_option
 def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     """A new pipeline that begins at a stage, with the results of the stages before it; prints its id.
 

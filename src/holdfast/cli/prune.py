@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 import click
 
-from holdfast.cli import exit_codes, screen, targets
+from holdfast.cli import exit_codes, parameters, screen, targets
 from holdfast.runs.retention import Removed
 
 
 @click.command(short_help="Remove what has ended longer ago than it is kept.")
-@targets.target_argument("app")
+@parameters.target_argument("app")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a line.")
 def retain(app: str, dry_run: bool, as_json: bool) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
+from rich.table import Table
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, json_output, operator_name, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
 from holdfast.values.workers import WorkerInfo, why_unserved
 
@@ -40,8 +40,8 @@ def queues() -> None:
 
 
 @queues.command("list")
-@targets.target_argument()
-@json_option
+@parameters.target_argument()
+@parameters.json_option
 def list_(target: str, as_json: bool) -> int:
     """Every queue that has a run or something said about it; '*' is the limit over all of them.
 
@@ -53,21 +53,21 @@ def list_(target: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         found = hf.queues.list()
-        if as_json:
-            screen.document({"queues": [json_output.queue(queue) for queue in found]})
-        elif not found:
-            screen.note("no queues yet: nothing waits or runs, nothing is limited")
-        else:
+
+        def table() -> Table:
             alive = hf.workers.list()
-            screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE))
+            return screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE)
+
+        nothing = "no queues yet: nothing waits or runs, nothing is limited"
+        screen.listing("queues", found, as_json=as_json, shape=json_output.queue, table=table, nothing=nothing)
         return exit_codes.OK
 
 
 @queues.command(short_help="Let nothing of a queue start.")
-@targets.target_argument()
-@click.argument("name", metavar="QUEUE")
+@parameters.target_argument()
+@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
 @click.option("--note", help="Why; 'queues list' and 'runs why' show it.")
-@json_option
+@parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     """Let nothing of a queue start, in any worker; what runs goes on.
 
@@ -80,9 +80,9 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
 
 
 @queues.command(short_help="Let a paused queue go on.")
-@targets.target_argument()
-@click.argument("name", metavar="QUEUE")
-@json_option
+@parameters.target_argument()
+@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
+@parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
     """Let a paused queue go on.
 
@@ -95,11 +95,11 @@ def resume(target: str, name: str, as_json: bool) -> int:
 
 
 @queues.command(short_help="Set or lift the limits of a queue.")
-@targets.target_argument()
-@click.argument("name", metavar="QUEUE")
+@parameters.target_argument()
+@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
 @click.option("--max-queued", metavar="N|none", callback=_number, help="Runs that may be queued or running.")
 @click.option("--concurrency", metavar="N|none", callback=_number, help="Runs at once, over all workers.")
-@json_option
+@parameters.json_option
 def limit(
     target: str, name: str, max_queued: int | Unset | None, concurrency: int | Unset | None, as_json: bool
 ) -> int:

@@ -14,7 +14,7 @@ from holdfast.cli import event_lines, screen
 from holdfast.support import json_text
 from holdfast.values.events import Event
 from holdfast.values.pipelines import Progress
-from holdfast.values.runs import Snapshot, Why
+from holdfast.values.runs import Snapshot, Why, last_line
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
 FEW = 10
@@ -73,8 +73,8 @@ def _note(shown: Snapshot, far: Progress | None) -> str:
     if shown.cancel_requested_at is not None and not shown.ended:
         return "asked to stop"
     if shown.failure_type is not None:
-        last = (shown.error or "").strip().splitlines()[-1:] or [""]
-        return f"{shown.failure_type}: {last[0]}" if last[0] else shown.failure_type
+        last = last_line(shown.error or "")
+        return f"{shown.failure_type}: {last}" if last else shown.failure_type
     if far is not None and far.begun_at is not None and not shown.ended:
         return f"{far.done} of {far.stages} stages done"
     if shown.due_at is not None and shown.tries:

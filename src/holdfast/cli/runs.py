@@ -10,15 +10,23 @@ from rich.padding import Padding
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
+from holdfast.cli import (
+    completion_values,
+    exit_codes,
+    json_output,
+    operator_name,
+    parameters,
+    pipeline_tree,
+    run_tables,
+    screen,
+    targets,
+)
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
 from holdfast.support.validation import did_you_mean
 from holdfast.values.events import Event
 from holdfast.values.filters import STATES
 from holdfast.values.runs import Snapshot, Why
-
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 
 
 @click.group()
@@ -32,21 +40,28 @@ def runs() -> None:
 
 
 @runs.command("list")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option("--job", help="Only runs of this job; the last part of its name will do.")
-@click.option("--queue", help="Only runs of this queue.")
+@click.option(
+    "--job", shell_complete=completion_values.jobs, help="Only runs of this job; the last part of its name will do."
+)
+@click.option("--queue", shell_complete=completion_values.queues, help="Only runs of this queue.")
 @click.option(
     "--tag",
     metavar="NAME=VALUE",
     callback=lambda *given: tag_of(given[2]) if given[2] else None,
     help="Only runs with this tag.",
 )
-@click.option("--parent", metavar="ID", help="Only stages and segments of this pipeline, or children of this run.")
+@click.option(
+    "--parent",
+    metavar="ID",
+    shell_complete=completion_values.runs,
+    help="Only stages and segments of this pipeline, or children of this run.",
+)
 @click.option("--all", "all_", is_flag=True, help="Stages and segments of pipelines too.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
-@click.option("--before", metavar="ID", help="Go on below this run: the last one of the page before.")
-@json_option
+@parameters.limit_option
+@parameters.before_option()
+@parameters.json_option
 def list_(
     target: str,
     state: str | None,
@@ -80,25 +95,24 @@ def list_(
             state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts, limit=limit, before=before
         )
         more = found[-1].id if len(found) == limit else None
-        if as_json:
-            screen.document({"runs": [json_output.run(run) for run in found], "next_before": more})
-            return exit_codes.OK
-        if not found:
-            likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
-            screen.note(
-                "no runs" + (" like that" if state or job or queue or tag or parent or before else " yet") + likely
-            )
-            return exit_codes.OK
-        screen.show(run_tables.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)))
-        if more is not None:
-            screen.note(f"there may be more: --before {more}", style="dim")
+        likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
+        narrowed = state or job or queue or tag or parent or before
+        screen.listing(
+            "runs",
+            found,
+            as_json=as_json,
+            shape=json_output.run,
+            table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)),
+            nothing="no runs" + (" like that" if narrowed else " yet") + likely,
+            before=more,
+        )
         return exit_codes.OK
 
 
 @runs.command("show")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@json_option
+@parameters.target_argument()
+@parameters.run_argument()
+@parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
     """Everything about a run, and its story.
 
@@ -131,16 +145,10 @@ def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
 
 
 def _arguments(hf: Holdfast, run: Snapshot) -> Any:
-    """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
-    args = run.args if isinstance(run.args, dict) else {}
-    match run.kind:
-        case "pipeline" if "arguments" in args:
-            return args["arguments"]
-        case "stage":
-            return None
-        case "segment" if run.parent_id is not None and "value" in args:
-            return {_parameter(hf, run.parent_id, run.stage): args["value"]}
-    return run.args
+    """What it was given; the value of a segment by the name of its parameter."""
+    if run.kind == "segment" and run.parent_id is not None and isinstance(run.args, dict) and "value" in run.args:
+        return {_parameter(hf, run.parent_id, run.stage): run.args["value"]}
+    return run.arguments
 
 
 def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:
@@ -153,9 +161,9 @@ def _parameter(hf: Holdfast, pipeline_id: str, stage: str | None) -> str:
 
 
 @runs.command(short_help="Why a run is where it is.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@json_option
+@parameters.target_argument()
+@parameters.run_argument()
+@parameters.json_option
 def why(target: str, run_id: str, as_json: bool) -> int:
     """Why a run is where it is: what it waits for, who runs it, how it ended.
 
@@ -175,10 +183,10 @@ def why(target: str, run_id: str, as_json: bool) -> int:
 
 
 @runs.command(short_help="End a run, or ask it to stop.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
+@parameters.target_argument()
+@parameters.run_argument()
 @click.option("--reason", default="cancelled", show_default=True, help="Why; it stays with the run.")
-@json_option
+@parameters.json_option
 def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     """End a run that has not started; ask a running one to stop. Exit 1 if it had ended before.
 
@@ -200,9 +208,9 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
 
 
 @runs.command(short_help="A new run like that one.")
-@targets.target_argument()
-@click.argument("run_id", metavar="ID")
-@json_option
+@parameters.target_argument()
+@parameters.run_argument()
+@parameters.json_option
 def again(target: str, run_id: str, as_json: bool) -> int:
     """A new run of the same job with the same arguments; prints its id. The old one stays as it is.
 

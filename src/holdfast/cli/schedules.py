@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import click
+from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli import exit_codes, operator_name, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
 from holdfast.support import json_text
+from holdfast.values.runs import last_line
 from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.workers import WorkerInfo, why_unserved
 
@@ -42,8 +43,8 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@targets.target_argument()
-@json_option
+@parameters.target_argument()
+@parameters.json_option
 def list_(target: str, as_json: bool) -> int:
     """Every schedule of the application, and every one that a worker has written down, with its last slot and its next.
     Times are UTC; LOCAL is the next slot by the schedule's own clock.
@@ -54,24 +55,24 @@ def list_(target: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         found = hf.schedules.list()
-        if as_json:
-            screen.document({"schedules": [asdict(info) for info in found]})
-        elif found:
+
+        def table() -> Table:
             columns = ("NAME", "WHEN", "NEXT", "LOCAL", "LAST", "OUTCOME", "NOTE")
             alive = hf.workers.list()
             rows = [_schedule_row(info, hf.clock.now(), alive) for info in found]
-            screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN")))
-        else:
-            screen.note("no schedules yet: a worker writes those of its code down when it starts")
+            return screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN"))
+
+        nothing = "no schedules yet: a worker writes those of its code down when it starts"
+        screen.listing("schedules", found, as_json=as_json, shape=asdict, table=table, nothing=nothing)
         return exit_codes.OK
 
 
 @schedules.command(short_help="The last slots and what became of them, and the next.")
-@targets.target_argument()
-@click.argument("name")
+@parameters.target_argument()
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="So many that are decided.")
 @click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
-@json_option
+@parameters.json_option
 def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
     """The last slots of a schedule and what became of each, then the next ones. Times are UTC; LOCAL is by the
     schedule's own clock.
@@ -98,10 +99,10 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
 
 
 @schedules.command(short_help="Claim a slot by hand.")
-@targets.target_argument()
-@click.argument("name")
+@parameters.target_argument()
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.argument("slot", metavar="SLOT")
-@json_option
+@parameters.json_option
 def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     """Run a slot by hand: prints the id of its run. SLOT is an instant with its zone, or `now` for this very second.
     A slot that is taken, or an earlier run that has not ended, is refused (exit 1).
@@ -122,10 +123,10 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
 
 
 @schedules.command(short_help="Let no slot start.")
-@targets.target_argument()
-@click.argument("name")
+@parameters.target_argument()
+@click.argument("name", shell_complete=completion_values.schedules)
 @click.option("--note", help="Why; it is shown with the schedule.")
-@json_option
+@parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     """Let no slot of this schedule start until it is resumed; what runs goes on.
 
@@ -139,9 +140,9 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
 
 
 @schedules.command(short_help="Let slots start again.")
-@targets.target_argument()
-@click.argument("name")
-@json_option
+@parameters.target_argument()
+@click.argument("name", shell_complete=completion_values.schedules)
+@parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
     """Let slots start again; those of the pause are late ones, and the schedule says what that means.
 
@@ -227,7 +228,7 @@ def _slot_note(slot: Slot) -> str:
     said = [
         "by hand" if slot.manual else "",
         slot.because or "",
-        (slot.error or "").strip().splitlines()[-1] if (slot.error or "").strip() else "",
+        last_line(slot.error or ""),
     ]
     return "; ".join(part for part in said if part)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -23,6 +23,8 @@ STYLES = {
     "timed_out": "red",
     "cancelled": "magenta",
 }
+
+T = TypeVar("T")
 
 GAP = 2
 USEFUL = 20  # a last column narrower than this tells nothing
@@ -98,6 +100,31 @@ def show(renderable: RenderableType) -> None:
 def note(text: str, *, style: str = "") -> None:
     """A line for the person at the terminal, beside the output."""
     stderr().print(Text(plain(text), style=style), soft_wrap=True)
+
+
+def listing(
+    name: str,
+    found: Sequence[T],
+    *,
+    as_json: bool,
+    shape: Callable[[T], dict[str, Any]],
+    table: Callable[[], RenderableType],
+    nothing: str,
+    **following: str | None,
+) -> None:
+    """A list, as one JSON document or as a table; `nothing` is said where it is empty.
+
+    `following` names the option that gets the next page, and its value: `before=run.id`, None on the last page.
+    """
+    if as_json:
+        document({name: [shape(one) for one in found]} | {f"next_{option}": at for option, at in following.items()})
+    elif not found:
+        note(nothing)
+    else:
+        show(table())
+        for option, at in following.items():
+            if at is not None:
+                note(f"there may be more: --{option} {at}", style="dim")
 
 
 def document(value: Any) -> None:

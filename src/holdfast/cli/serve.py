@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from holdfast.cli import exit_codes, screen, targets
+from holdfast.cli import exit_codes, parameters, screen, targets
 from holdfast.cli.worker import LEVELS, Signals, log_to_stderr, outlasts, wait_option
 from holdfast.support.errors import InvalidSetting
 from holdfast.worker.worker import Worker
@@ -24,7 +24,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@targets.target_argument()
+@parameters.target_argument()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: any that is free.")
 @click.option(

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, json_output, progress, screen, targets
+from holdfast.cli import completion_values, exit_codes, json_output, parameters, progress, screen, targets
 from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run
 from holdfast.support.errors import RunFailed
@@ -33,15 +33,15 @@ class Delay(click.ParamType[timedelta]):
 
 
 @click.command()
-@targets.target_argument("app")
-@click.argument("job")
+@parameters.target_argument("app")
+@click.argument("job", shell_complete=completion_values.jobs)
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(
     "--json-args",
     metavar="OBJECT|@FILE|-",
     help="All arguments as one JSON object, instead of NAME=VALUE: itself, in a file, or from stdin.",
 )
-@click.option("--queue", help="Another queue than the job's.")
+@click.option("--queue", shell_complete=completion_values.queues, help="Another queue than the job's.")
 @click.option("--priority", type=int, help="Higher goes first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
 @click.option("--key", help="At most one run of a key runs at a time.")

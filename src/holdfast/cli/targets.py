@@ -7,10 +7,10 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -25,15 +25,8 @@ from holdfast.support.redaction import is_ours
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
-HELP = (
-    "TARGET is an application (app:hf, or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…), or a "
-    "server's URL (http://…; --url URL instead of TARGET is the same)."
-)
-
 RECENT = 1000  # runs whose jobs are known where there is no code
 LEAST, FEW = 4, 3  # characters that may stand for a whole id; runs that are named where they stand for several
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CannotLoad(HoldfastError):
@@ -193,14 +186,3 @@ def _is_inner(file: str) -> bool:
 def _suggestion(module: Any) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Holdfast)]
     return f"; its Holdfast is called {' or '.join(sorted(names))}" if names else ", nor any other Holdfast"
-
-
-def target_argument(name: str = "target") -> Callable[[F], F]:
-    """The first argument of a command, explained below its examples."""
-
-    def explained(command: F) -> F:
-        if name == "target":
-            command.__doc__ = f"{command.__doc__}\n    {HELP}\n    "
-        return click.argument(name, metavar="APP" if name == "app" else "TARGET")(command)
-
-    return explained

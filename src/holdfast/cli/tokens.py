@@ -8,8 +8,7 @@ from datetime import timedelta
 import click
 from rich.text import Text
 
-from holdfast.cli import exit_codes, json_output, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import completion_values, exit_codes, json_output, parameters, screen, targets
 from holdfast.cli.submit import Delay
 from holdfast.values.tokens import ROLES, Pass, Role
 
@@ -28,7 +27,7 @@ def tokens() -> None:
 
 
 @tokens.command(short_help="A new token; it is shown this once.")
-@targets.target_argument()
+@parameters.target_argument()
 @click.argument("name")
 @click.option(
     "--role",
@@ -38,7 +37,7 @@ def tokens() -> None:
     help="viewer: look; operator: also submit, cancel, pause, trigger; admin: also limits and tokens.",
 )
 @click.option("--expires", type=Delay(), help="Good for so long: 90s, 5m, 2h, 30d.  [default: until it is removed]")
-@json_option
+@parameters.json_option
 def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: bool) -> int:
     """Print a new token for someone who has none. It is stored nowhere: who loses it gets a new one.
 
@@ -57,8 +56,8 @@ def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: 
 
 
 @tokens.command("list", short_help="Who has one, and who is signed in.")
-@targets.target_argument()
-@json_option
+@parameters.target_argument()
+@parameters.json_option
 def list_(target: str, as_json: bool) -> int:
     """Every token and session that is still good, without its secret. Times are UTC.
 
@@ -67,19 +66,21 @@ def list_(target: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         found = hf.passes.list()
-        if as_json:
-            screen.document({"tokens": [json_output.token(one) for one in found]})
-        elif not found:
-            screen.note("no one has a token: 'holdfast tokens add' makes one")
-        else:
-            screen.show(screen.table(COLUMNS, _rows(found)))
+        screen.listing(
+            "tokens",
+            found,
+            as_json=as_json,
+            shape=json_output.token,
+            table=lambda: screen.table(COLUMNS, _rows(found)),
+            nothing="no one has a token: 'holdfast tokens add' makes one",
+        )
         return exit_codes.OK
 
 
 @tokens.command(short_help="Take a token back.")
-@targets.target_argument()
-@click.argument("name")
-@json_option
+@parameters.target_argument()
+@click.argument("name", shell_complete=completion_values.tokens)
+@parameters.json_option
 def remove(target: str, name: str, as_json: bool) -> int:
     """Take someone's token back; the sessions that it began end with it.
 

@@ -13,12 +13,12 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, screen, targets, top_view
+from holdfast.cli import exit_codes, parameters, screen, targets, top_view
 from holdfast.support.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 
 
 @click.command(short_help="A live view: depth, rates, workers, failures.")
-@targets.target_argument()
+@parameters.target_argument()
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 3600),

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from holdfast.app import Holdfast
 from holdfast.cli import screen
-from holdfast.cli.workers import by_worker
-from holdfast.values.runs import Snapshot
+from holdfast.cli.workers import ending
+from holdfast.runs.workers import by_worker
+from holdfast.values.runs import Snapshot, last_line
 from holdfast.values.statistics import Depth, Overview, QueueFigures, Times
 from holdfast.values.workers import Task, WorkerInfo
 
@@ -64,10 +65,9 @@ def trouble(message: str) -> RenderableType:
 
 
 def _headline(seen: Overview) -> Text:
-    waiting = sum(depth.runs for depth in seen.depths if depth.place != "leases")
-    more = "+" if any(depth.more for depth in seen.depths) else ""
+    more = "+" if seen.more_queued else ""
     line = Text(f"{seen.at:%H:%M:%S} UTC   ", style="bold")
-    line.append(f"{waiting:,}{more} queued   {seen.running:,} running of {seen.capacity:,}   ")
+    line.append(f"{seen.queued:,}{more} queued   {seen.running:,} running of {seen.capacity:,}   ")
     line.append(f"{seen.workers} {'worker' if seen.workers == 1 else 'workers'}", style="" if seen.workers else "red")
     if seen.oldest_waiting is not None:
         line.append(f"   oldest ready: {screen.duration(seen.oldest_waiting)}")
@@ -125,18 +125,17 @@ def _depth(depth: Depth) -> str:
 
 def _worker(worker: WorkerInfo, moment: Moment) -> tuple[str | Text, ...]:
     tasks = moment.tasks.get(worker.id, ())
-    ending = "" if worker.claims else "drains; " if worker.drain_at else "stops; "
     does = ", ".join(f"{task.job} {screen.duration(moment.overview.at - task.started_at)}" for task in tasks)
     return (
         screen.plain(worker.id),
         f"{len(tasks)} of {worker.concurrency}",
         f"{screen.duration(moment.overview.at - worker.seen_at)} ago",
         screen.plain(", ".join(worker.queues)),
-        Text(screen.plain(ending + does), style="yellow" if ending else ""),
+        ending(worker, does),
     )
 
 
 def _failure(run: Snapshot) -> tuple[str | Text, ...]:
-    error = (run.error or run.failure_type or "").strip().splitlines()[-1:] or [""]
+    error = last_line(run.error or run.failure_type or "")
     at = "" if run.finished_at is None else f"{run.finished_at:%H:%M:%S}"
-    return at, screen.plain(run.id), screen.plain(run.job), Text(screen.plain(error[0][:500]), style="red")
+    return at, screen.plain(run.id), screen.plain(run.job), Text(screen.plain(error[:500]), style="red")

@@ -15,7 +15,7 @@ from types import FrameType
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, screen, targets
+from holdfast.cli import completion_values, exit_codes, parameters, screen, targets
 from holdfast.store import outages
 from holdfast.worker.worker import Role, Worker
 
@@ -33,9 +33,12 @@ wait_option = click.option(
 
 
 @click.command()
-@targets.target_argument("app")
+@parameters.target_argument("app")
 @click.option(
-    "-q", "--queues", help="Queues to serve, comma-separated.  [default: the setting; else default and what builds use]"
+    "-q",
+    "--queues",
+    shell_complete=completion_values.queues,
+    help="Queues to serve, comma-separated.  [default: the setting; else default and what builds use]",
 )
 @click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once.  [default: the setting, 8]")
 @click.option("--exclusive", metavar="NAME", help="A name that only one live worker may have.")
@@ -78,7 +81,7 @@ def worker(
 
 
 @click.command()
-@targets.target_argument("app")
+@parameters.target_argument("app")
 @wait_option
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What stderr shows.")
 def orchestrator(app: str, wait: float, log_level: str) -> int:

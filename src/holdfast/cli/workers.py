@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
 from rich.text import Text
 
-from holdfast.cli import exit_codes, json_output, operator_name, screen, targets
-from holdfast.cli.runs import json_option
+from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
+from holdfast.runs.workers import by_worker
 from holdfast.values.workers import Task, WorkerInfo
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
@@ -28,8 +28,8 @@ def workers() -> None:
 
 
 @workers.command("list")
-@targets.target_argument()
-@json_option
+@parameters.target_argument()
+@parameters.json_option
 def list_(target: str, as_json: bool) -> int:
     """Every live worker: when it was last heard, how many of its places are busy, and with what.
 
@@ -39,20 +39,22 @@ def list_(target: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         found, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
-        if as_json:
-            screen.document({"workers": [json_output.worker(one, tasks.get(one.id, ())) for one in found]})
-        elif not found:
-            screen.note("no worker is alive: 'holdfast worker app:hf' starts one")
-        else:
-            rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
-            screen.show(screen.table(COLUMNS, rows, spare=SPARE))
+        rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
+        screen.listing(
+            "workers",
+            found,
+            as_json=as_json,
+            shape=lambda one: json_output.worker(one, tasks.get(one.id, ())),
+            table=lambda: screen.table(COLUMNS, rows, spare=SPARE),
+            nothing="no worker is alive: 'holdfast worker app:hf' starts one",
+        )
         return exit_codes.OK
 
 
 @workers.command(short_help="Ask one to finish and end.")
-@targets.target_argument()
-@click.argument("worker_id", metavar="WORKER")
-@json_option
+@parameters.target_argument()
+@click.argument("worker_id", metavar="WORKER", shell_complete=completion_values.workers)
+@parameters.json_option
 def drain(target: str, worker_id: str, as_json: bool) -> int:
     """Ask a live worker to claim no more, finish what it has however long that takes, and end with exit code 0.
 
@@ -71,16 +73,14 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
         return exit_codes.OK
 
 
-def by_worker(tasks: Sequence[Task]) -> Mapping[str, Sequence[Task]]:
-    found: dict[str, list[Task]] = {}
-    for task in tasks:
-        found.setdefault(task.holder, []).append(task)
-    return found
+def ending(worker: WorkerInfo, does: str) -> Text:
+    """What a worker does, and first whether it is about to end."""
+    ends = "" if worker.claims else "drains" if worker.drain_at else "stops"
+    return Text(screen.plain("; ".join(part for part in (ends, does) if part)), style="yellow" if ends else "")
 
 
 def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str | Text, ...]:
     does = ", ".join(f"{task.job} {task.run_id}" for task in tasks[:FEW]) + (" …" if len(tasks) > FEW else "")
-    ending = "" if worker.claims else "drains" if worker.drain_at else "stops"
     return (
         screen.plain(worker.id),
         screen.plain(worker.host),
@@ -89,5 +89,5 @@ def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str 
         f"{screen.duration(now - worker.seen_at)} ago",
         f"{len(tasks)} of {worker.concurrency}",
         screen.plain(", ".join(worker.queues)),
-        Text(screen.plain("; ".join(part for part in (ending, does) if part)), style="yellow" if ending else ""),
+        ending(worker, does),
     )

@@ -103,6 +103,14 @@ def tasks(tx: Transaction, *, limit: int) -> list[Task]:
     return [Task(**row) for row in tx.all("list_leases", limit=limit)]
 
 
+def by_worker(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """What each worker does now, by its id."""
+    found: dict[str, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(task.holder, []).append(task)
+    return found
+
+
 def drain_worker(tx: Transaction, worker_id: str) -> WorkerInfo:
     """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
     tx.put("request_drain", id=worker_id, now=tx.now)

@@ -91,6 +91,19 @@ class Snapshot:
     def ended(self) -> bool:
         return self.place == "outcomes"
 
+    @property
+    def arguments(self) -> Any:
+        """What its submitter or its function knows as its arguments: not a pipeline's plan, nor a stage's version."""
+        args = self.args if isinstance(self.args, dict) else {}
+        match self.kind:
+            case "pipeline" if "arguments" in args:
+                return args["arguments"]
+            case "stage":
+                return None
+            case "segment" if "value" in args:
+                return {"value": args["value"]}
+        return self.args
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:

@@ -91,6 +91,16 @@ class Overview:
     paused: tuple[str, ...]
     pace: Pace
 
+    @property
+    def queued(self) -> int:
+        """How many runs wait or are ready."""
+        return sum(one.runs for one in self.depths if one.place != "leases")
+
+    @property
+    def more_queued(self) -> bool:
+        """Whether more are queued than were counted."""
+        return any(one.more for one in self.depths if one.place != "leases")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:

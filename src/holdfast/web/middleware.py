@@ -105,6 +105,12 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def names(if_none_match: str | None, etag: str) -> bool:
+    """Whether a browser that sends this `If-None-Match` has the very same content."""
+    tags = [tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")]
+    return etag in tags or "*" in tags
+
+
 def harden(headers: MutableHeaders) -> None:
     """Add what is missing; what an endpoint has said itself stands."""
     for name, value in HEADERS.items():

@@ -1,6 +1,7 @@
 """Static files: known by name at start, each with an address that changes when any of them does.
 
 So a browser may keep them for ever, no path can lead elsewhere, and mounting the router is all that it takes.
+They are kept in memory: a file that changes on disk does not change at an address that promises it never does.
 """
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request, Response
 
 from holdfast.support import json_text
+from holdfast.web import middleware
 from holdfast.web.problems import Problem
 from holdfast.web.routes import is_open, resource
 
@@ -57,10 +59,10 @@ def router(site: "Site") -> APIRouter:
         """A file that every page may use; there is nothing secret in it."""
         file = site.statics[path]
         kept = KEPT if version == site.statics.version else "no-cache"
-        headers = {"ETag": file.etag, "Cache-Control": kept}
-        if file.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(file.content, headers=headers, media_type=file.media_type)
+        told = {"ETag": file.etag, "Cache-Control": kept}
+        if middleware.names(request.headers.get("if-none-match"), file.etag):
+            return Response(status_code=304, headers=told)
+        return Response(file.content, headers=told, media_type=file.media_type)
 
     return statics
 

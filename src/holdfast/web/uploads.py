@@ -30,7 +30,7 @@ from starlette.requests import ClientDisconnect
 from holdfast.web.problems import Problem
 
 HEAD = 4096  # bytes by which a file is known
-MOST_FIELDS, LONGEST_FIELD, LONGEST_NAME, LONGEST_HEADER = 100, 100_000, 255, 4096
+MOST_FIELDS, LONGEST_FIELD, LONGEST_NAME = 100, 100_000, 255
 
 PDF = {b"%PDF-": "application/pdf"}
 IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -85,12 +85,11 @@ class Uploads:
 
         They lie in a folder of their own, which is removed in the end, whatever happens.
         """
-        boundary = _boundary(request)
         place = Path(await run_in_threadpool(tempfile.mkdtemp, prefix="holdfast-upload-", dir=folder))
         try:
             form = _Form(place, accepts, most_bytes=most_bytes, most_files=most_files)
             try:
-                await _read(request, boundary, form)
+                await _read(request, form)
             finally:
                 form.close()
             yield form.received
@@ -98,108 +97,70 @@ class Uploads:
             await run_in_threadpool(shutil.rmtree, place, ignore_errors=True)
 
 
-def _boundary(request: Request) -> bytes:
+async def _read(request: Request, form: _Form) -> None:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise Problem("unsupported_type", "files are sent as multipart/form-data", status=415)
-    return options[b"boundary"]
-
-
-async def _read(request: Request, boundary: bytes, form: _Form) -> None:
-    parts = _Parts()
-    parser = MultipartParser(boundary, parts.callbacks)
-    pieces = request.stream().__aiter__()
     try:
-        while True:
-            piece = await anext(pieces, None)
-            if piece is None:
-                break
-            parser.write(piece)
-            await run_in_threadpool(form.take, parts.drain())
+        parser = MultipartParser(options[b"boundary"], form.callbacks)
+        async for piece in request.stream():
+            await run_in_threadpool(parser.write, piece)  # it writes files
         parser.finalize()
     except (FormParserError, ClientDisconnect, UnicodeError) as error:
         raise Problem(
             "upload_broken", f"the form could not be read: {error or 'it was cut off'}", status=400
         ) from error
-    if not parts.complete:
+    if not form.complete:
         raise Problem("upload_broken", "the form has no end", status=400)
 
 
-class _Parts:
-    """What the parser has found since it was last asked: (headers of a part), (its bytes), (its end)."""
-
-    def __init__(self) -> None:
-        self.complete = False
-        self._found: list[dict[str, bytes] | bytes | None] = []
-        self._headers: dict[str, bytes] = {}
-        self._name, self._value = b"", b""
-
-    @property
-    def callbacks(self) -> Any:
-        return {
-            "on_part_begin": self._begin,
-            "on_header_field": lambda data, start, end: self._add("_name", data[start:end]),
-            "on_header_value": lambda data, start, end: self._add("_value", data[start:end]),
-            "on_header_end": self._header,
-            "on_headers_finished": lambda: self._found.append(self._headers),
-            "on_part_data": lambda data, start, end: self._found.append(data[start:end]),
-            "on_part_end": lambda: self._found.append(None),
-            "on_end": self._end,
-        }
-
-    def drain(self) -> list[dict[str, bytes] | bytes | None]:
-        found, self._found = self._found, []
-        return found
-
-    def _begin(self) -> None:
-        self._headers = {}
-
-    def _add(self, which: str, more: bytes) -> None:
-        whole = getattr(self, which) + more
-        if len(whole) > LONGEST_HEADER:
-            raise FormParserError("a part's header is too long")
-        setattr(self, which, whole)
-
-    def _header(self) -> None:
-        self._headers[self._name.decode("latin-1").lower()] = self._value
-        self._name, self._value = b"", b""
-
-    def _end(self) -> None:
-        self.complete = True
-
-
 class _Form:
-    """Puts the parts of a form where they belong, and stops at the first that is too much."""
+    """Puts the parts of a form where they belong, and stops at the first that is too much.
+
+    `request.form()` would read all of a file before anyone could say that it is too large or of the wrong type, and
+    would take a form without an end for a whole one.
+    """
 
     def __init__(self, place: Path, accepts: Accepts, *, most_bytes: int, most_files: int) -> None:
-        self.received = Received()
+        self.received, self.complete = Received(), False
         self._place, self._accepts = place, accepts
         self._most_bytes, self._most_files = most_bytes, most_files
+        self._name, self._value = b"", b""
+        self._headers: dict[bytes, bytes] = {}
         self._field, self._file_name = "", ""
         self._text, self._head = b"", b""
         self._kind: str | None = None
         self._file: BinaryIO | None = None
 
-    def take(self, found: list[dict[str, bytes] | bytes | None]) -> None:
-        for each in found:
-            match each:
-                case dict():
-                    self._begin(each)
-                case bytes() if self._file is not None:
-                    self._write(self._file, each)
-                case bytes():
-                    self._text += each
-                    if len(self._text) > LONGEST_FIELD:
-                        raise Problem("body_too_large", f"field {self._field[:50]!r} is too long", status=413)
-                case None:
-                    self._end()
+    @property
+    def callbacks(self) -> Any:
+        return {
+            "on_part_begin": self._headers.clear,
+            "on_header_field": self._header_name,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header,
+            "on_headers_finished": self._begin,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+            "on_end": self._finish,
+        }
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
-    def _begin(self, headers: dict[str, bytes]) -> None:
-        _, options = parse_options_header(headers.get("content-disposition", b""))
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header(self) -> None:
+        self._headers[self._name.lower()] = self._value
+        self._name, self._value = b"", b""
+
+    def _begin(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
         self._field = options.get(b"name", b"").decode("utf-8", "replace")
         name = options.get(b"filename")
         self._text, self._head, self._kind = b"", b"", None
@@ -213,6 +174,14 @@ class _Form:
         self._file_name = name.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2][:LONGEST_NAME]
         self._file = (self._place / str(len(self.received.files))).open("xb")
         self._size, self._digest = 0, hashlib.sha256()
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._write(self._file, data[start:end])
+            return
+        self._text += data[start:end]
+        if len(self._text) > LONGEST_FIELD:
+            raise Problem("body_too_large", f"field {self._field[:50]!r} is too long", status=413)
 
     def _write(self, file: BinaryIO, data: bytes) -> None:
         self._size += len(data)
@@ -249,3 +218,6 @@ class _Form:
                 path=self._place / str(len(self.received.files)),
             )
         )
+
+    def _finish(self) -> None:
+        self.complete = True

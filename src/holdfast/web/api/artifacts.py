@@ -16,6 +16,7 @@ from holdfast.values.artifacts import Artifact as Made
 from holdfast.web.api.ranges import Range, asked_range
 from holdfast.web.api.shapes import MOST, Limit, Name, RunId, Shape
 from holdfast.web.auth.authentication import Who
+from holdfast.web.middleware import names
 from holdfast.web.problems import Problem
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def router(site: "Site") -> APIRouter:
         by a browser; all else is a download."""
         made = hf.artifacts.get(run_id, name)
         headers = _headers(made)
-        if if_none_match is not None and (if_none_match.strip() == "*" or headers["ETag"] in if_none_match):
+        if names(if_none_match, headers["ETag"]):
             return Response(status_code=304, headers=headers)
         part = asked_range(range, made.size) if if_range in (None, headers["ETag"]) else None
         if part is not None and not part.size:

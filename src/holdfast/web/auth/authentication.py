@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from holdfast import tokens
-from holdfast.values.tokens import ROLES, Role
+from holdfast.values.tokens import ROLES, Pass, Role
 from holdfast.web.auth import session_cookies
 from holdfast.web.auth.token_cache import Lookups
 from holdfast.web.problems import Problem
@@ -30,9 +30,7 @@ SAFE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 FORMS = "application/x-www-form-urlencoded"
 FAILURES = 20  # wrong tokens at once that one address may try; then one every three seconds
 ALL_FAILURES = 500  # that all may try together, then ten a second: who speaks to us directly can claim any address
-
-
-LET_IN = 3600.0  # seconds for which an address is known from which the fixed token came
+LET_IN = 3600.0  # seconds for which it is known which token came from which address
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,7 @@ class Access:
 
     def __init__(self, hf: Holdfast, *, token: str | None, custom: Custom | None = None) -> None:
         self._hf, self._custom = hf, custom
-        self._token = None if token is None else tokens.digest(token)
-        self._lookups = Lookups(hf)
+        self._lookups = Lookups(hf, token=token)
         self._installation = session_cookies.installation(hf.settings)
         rate = hf.settings.max_requests
         self._requests = Buckets(hf.clock.elapsed, size=4 * rate, per_second=rate)
@@ -74,12 +71,12 @@ class Access:
 
     @property
     def takes_a_token(self) -> bool:
-        """Whether a secret of this installation's own opens it."""
-        return self._token is not None
+        """Whether the site has a token of its own."""
+        return self._lookups.fixed is not None
 
     def take(self, token: str) -> None:
-        """Let whoever has this secret in as an admin."""
-        self._token = tokens.digest(token)
+        """Make this the site's own token: its bearer is an admin."""
+        self._lookups.fix(token)
 
     @property
     def is_custom(self) -> bool:
@@ -124,7 +121,8 @@ class Access:
             return who
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return await self.holder_of(request, given.strip())
+            found = await self._pass_of(request, given.strip())
+            return None if found is None else Who(found.name, found.role)
         secret = request.cookies.get(session_cookies.name(request, self._installation))
         if not secret:
             return None
@@ -133,43 +131,40 @@ class Access:
         if not self._lookups.was_good(digest) and (wait := self._requests.wait(_from(request))):
             raise too_many("too many requests", wait)
         found = await run_in_threadpool(self._lookups.find, digest)
-        if found is None:
+        if found is None or found.kind != "session":
             return None
         who = Who(found.name, found.role, csrf=session_cookies.csrf(secret))
         if request.method not in SAFE:
             await _ours(request, who)
         return who
 
-    async def holder_of(self, request: Request, token: str) -> Who | None:
-        """Whose token this is; who tries too many wrong ones has to wait."""
+    async def _pass_of(self, request: Request, token: str) -> Pass | None:
+        """The pass that this token is, if it is good; who tries too many wrong ones has to wait."""
         digest, here = tokens.digest(token), address(request)
-        fixed = self._token is not None and hmac.compare_digest(digest, self._token)
-        # Who was let in before is not shut out by who guesses; the fixed token, which a person may have thought of, is
-        # let in so only where it was before.
-        known = here in self._let_in if fixed else self._lookups.was_good(digest)
+        # Guesses do not shut out a token that was good before. The site's own, which a person may have thought of, is
+        # known only where it was before: else a right guess among too many would be told.
+        known = self._lookups.was_good(digest) or f"{digest} {here}" in self._let_in
         if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
             raise too_many("too many wrong tokens came from your address", wait)
-        if fixed:
-            self._let_in.add(here)
-            return Who("admin", "admin")
         found = await run_in_threadpool(self._lookups.find, digest)
         if found is None or found.kind != "token":
             self._failures.take(here)
             self._all_failures.take("")
             return None
-        return Who(found.name, found.role)
+        self._let_in.add(f"{digest} {here}")
+        return found
 
     async def sign_in(self, request: Request, token: str, response: Response) -> Who | None:
         """Begin a session for whoever has this token, in a cookie of the response."""
-        who = await self.holder_of(request, token)
-        if who is None:
+        found = await self._pass_of(request, token)
+        if found is None:
             return None
-        fixed = self._token is not None and hmac.compare_digest(tokens.digest(token), self._token)
-        # A session that the fixed token began ends with that token: it is part of what is digested.
-        secret = f"{'f' if fixed else 's'}{self._hf.ids.secret()}"
-        lasts = await run_in_threadpool(self._begin, who, token, secret)
+        # A session that the site's own token began ends with that token: it is part of what is digested.
+        own = tokens.digest(token) == self._lookups.fixed
+        secret = f"{'f' if own else 's'}{self._hf.ids.secret()}"
+        lasts = await run_in_threadpool(self._begin, found, secret)
         session_cookies.put(request, response, self._installation, secret, lasts=lasts)
-        return replace(who, csrf=session_cookies.csrf(secret))
+        return Who(found.name, found.role, csrf=session_cookies.csrf(secret))
 
     async def sign_out(self, request: Request, response: Response) -> None:
         """End the session that the request came with."""
@@ -180,18 +175,15 @@ class Access:
             self._lookups.forget(digest)
         session_cookies.remove(request, response, self._installation)
 
-    def _begin(self, who: Who, token: str, secret: str) -> timedelta:
-        found = self._lookups.find(tokens.digest(token))
+    def _begin(self, found: Pass, secret: str) -> timedelta:
         now = self._hf.clock.now()
-        expires_at = now + session_cookies.LASTS
-        if found is not None and found.expires_at is not None:
-            expires_at = min(expires_at, found.expires_at)
+        expires_at = min(now + session_cookies.LASTS, found.expires_at or now + session_cookies.LASTS)
         digest = self._session(secret)
-        self._hf.do(lambda tx: tokens.sign_in(tx, who.name, role=who.role, expires_at=expires_at, digest=digest))
+        self._hf.do(lambda tx: tokens.sign_in(tx, found.name, role=found.role, expires_at=expires_at, digest=digest))
         return expires_at - now
 
     def _session(self, secret: str) -> str:
-        return tokens.digest(self._token or "", secret) if secret.startswith("f") else tokens.digest(secret)
+        return tokens.digest(self._lookups.fixed or "", secret) if secret.startswith("f") else tokens.digest(secret)
 
     def _count(self, request: Request, name: str) -> None:
         if wait := self._requests.take(name):

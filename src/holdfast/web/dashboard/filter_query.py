@@ -34,8 +34,8 @@ class Asked:
             **{name: words.get(name) for name in ("state", "job", "queue", "key", "parent", "error")},
             parts=self.parts or "parent" in words or "job" in words,
             tag=_pair(words["tag"], "tag") if "tag" in words else None,
-            since=_instant(words.get("since"), "since"),
-            until=_instant(words.get("until"), "until"),
+            since=instant(words["since"], "since") if "since" in words else None,
+            until=instant(words["until"], "until") if "until" in words else None,
             args=dict(_pair(one, "argument") for one in words.get("arg", "").split(",") if one.strip()),
         )
 
@@ -81,12 +81,10 @@ def _pair(text: str, what: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _instant(text: str | None, what: str) -> datetime | None:
-    """A time without a zone is UTC."""
-    if text is None:
-        return None
+def instant(text: str, what: str) -> datetime:
+    """An instant as a field of a page gives it; without a zone it is UTC."""
     try:
-        at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidArguments(f"{what} is a time like 2026-06-01T12:00, not {text!r}") from None
+        raise InvalidArguments(f"{what} is an instant like 2026-06-01T12:00, in UTC; not {text!r}") from None

@@ -34,15 +34,12 @@ def router(site: "Site") -> APIRouter:
         seen = hf.statistics.overview()
         schedules = [one for one in hf.schedules.list() if one.next_at is not None and one.paused_at is None]
         alive = hf.workers.list()
-        depth, more = depth_of(seen)
-        fresh = not (depth or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).runs
+        fresh = not (seen.queued or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).runs
         return site.render(
             request,
             who,
             "overview.html",
             seen=seen,
-            depth=depth,
-            depth_more=more,
             failures=[(group, address_of(group)) for group in hf.statistics.failures(limit=FEW)],
             workers=alive[:FEW],
             more_workers=max(0, len(alive) - FEW),
@@ -75,19 +72,13 @@ def router(site: "Site") -> APIRouter:
 
 def sampled(samples: list[Sample], seen: Overview) -> list[Sample]:
     """What the samples say, and what is seen now; quiet minutes, of which none is taken, are drawn as such."""
-    last = Sample(at=seen.at, waiting=depth_of(seen)[0], running=seen.running, oldest=seen.oldest_waiting)
+    last = Sample(at=seen.at, waiting=seen.queued, running=seen.running, oldest=seen.oldest_waiting)
     drawn: list[Sample] = []
     for sample in (*samples, last):
         if drawn and drawn[-1].quiet and sample.at - drawn[-1].at > 2 * MINUTE:
             drawn.append(replace(drawn[-1], at=sample.at - MINUTE))
         drawn.append(sample)
     return drawn
-
-
-def depth_of(seen: Overview) -> tuple[int, bool]:
-    """How many runs wait or are ready, and whether that is only the least of it."""
-    waiting = [one for one in seen.depths if one.place != "leases"]
-    return sum(one.runs for one in waiting), any(one.more for one in waiting)
 
 
 def address_of(group: FailureGroup) -> str:

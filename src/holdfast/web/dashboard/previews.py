@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from holdfast.values.artifacts import Artifact
+from holdfast.web.api.artifacts import PREVIEW
 
 TEXT = 64_000
 IMAGE = 10_000_000
-_IMAGES = frozenset(("png", "jpg", "jpeg", "gif", "webp"))  # none of these can run anything
-_BINARY = frozenset(("pdf", "zip", "gz", "zst", "mp4", "mp3", "wav", "parquet", "sqlite", "db", "tar", "bin", "pkl"))
+_IMAGES = frozenset(ending for ending, kind in PREVIEW.items() if kind.startswith("image/"))
+_BINARY = frozenset(
+    (".pdf", ".zip", ".gz", ".zst", ".mp4", ".mp3", ".wav", ".parquet", ".sqlite", ".db", ".tar", ".bin", ".pkl")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Preview:
 
 def kind_of(artifact: Artifact) -> str:
     """By its name: text, image, or none."""
-    ending = artifact.name.rpartition(".")[2].lower()
+    ending = PurePath(artifact.name).suffix.lower()
     if ending in _IMAGES:
         return "image" if artifact.size <= IMAGE else "none"
     return "none" if ending in _BINARY else "text"

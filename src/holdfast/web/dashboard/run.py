@@ -3,7 +3,7 @@
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -41,7 +41,7 @@ def router(site: "Site") -> APIRouter:
             dossier=dossier,
             timeline=timeline.of(dossier, now=hf.clock.now()),
             chain=tracebacks.chain(found.error) if found.error else (),
-            arguments=arguments_of(found),
+            arguments=found.arguments,
             artifacts=[(one, previews.kind_of(one)) for one in made[:ARTIFACTS]],
             more_artifacts=len(made) > ARTIFACTS,
             log=[event for event in told if event.kind in LOGGED],
@@ -93,19 +93,6 @@ def router(site: "Site") -> APIRouter:
     return pages
 
 
-def arguments_of(run: Snapshot) -> Any:
-    """What it was given, as its submitter or its function knows it: not a pipeline's plan, nor a stage's version."""
-    args = run.args if isinstance(run.args, dict) else {}
-    match run.kind:
-        case "pipeline":
-            return args.get("arguments")
-        case "stage":
-            return None
-        case "segment":
-            return {"value": args.get("value")}
-    return run.args
-
-
 def as_command(run: Snapshot) -> str | None:
     """The command that submits such a run; None where none does."""
     given = _copied(run)
@@ -140,5 +127,5 @@ def as_curl(run: Snapshot, url: str) -> str | None:
 def _copied(run: Snapshot) -> str | None:
     if run.kind in ("stage", "segment", "build"):
         return None
-    text = json.dumps(arguments_of(run) or {}, default=str)
+    text = json.dumps(run.arguments or {}, default=str)
     return text if len(text) <= COPIED else None

@@ -1,17 +1,17 @@
 """/schedules: what runs by the clock, what became of its last slots, and the next ones."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
 from holdfast.schedules import slots
-from holdfast.support.errors import InvalidArguments
 from holdfast.values.schedules import ScheduleInfo
 from holdfast.values.workers import WorkerInfo, why_unserved
 from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.filter_query import instant
 from holdfast.web.dashboard.flash import acted, said
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def router(site: "Site") -> APIRouter:
         scheduled_for: Annotated[str, Form(max_length=40)] = "",
     ) -> Response:
         def do() -> str:
-            slot_at = _instant(scheduled_for)
+            slot_at = instant(scheduled_for, "a slot")
             run = hf.schedules.trigger(schedule, scheduled_for=slot_at, by=who.name)
             return f"Slot {slots.text(slot_at)} of {schedule} was triggered: run {run.id}."
 
@@ -101,12 +101,3 @@ def router(site: "Site") -> APIRouter:
 
 def _unserved(alive: list[WorkerInfo], info: ScheduleInfo) -> str | None:
     return why_unserved(alive, info.queue, job=info.name)
-
-
-def _instant(text: str) -> datetime:
-    """A slot as the field gives it; without a zone it is UTC."""
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise InvalidArguments(f"a slot is an instant like 2026-11-16T06:00:00, in UTC; not {text!r}") from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
-from holdfast.values.workers import Task
+from holdfast.runs.workers import by_worker
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.flash import acted, said
 
@@ -19,9 +19,7 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/workers", name="holdfast.workers")
     def workers(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        alive, tasks = hf.workers.list(), dict[str, list[Task]]()
-        for task in hf.workers.tasks():
-            tasks.setdefault(task.holder, []).append(task)
+        alive, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
         lost = {holder: found for holder, found in tasks.items() if holder not in {one.id for one in alive}}
         return site.render(request, who, "workers.html", workers=alive, tasks=tasks, lost=lost, said=said(request))
 
