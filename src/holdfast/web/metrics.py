@@ -66,7 +66,7 @@ COUNTERS = {
 class FiguresCollector(Collector):
     """Reads everything when it is asked."""
 
-    def __init__(self, hf: Holdfast) -> None:
+    def __init__(self, hf: "Holdfast") -> None:
         self._hf = hf
 
     def describe(self) -> Iterable[Metric]:

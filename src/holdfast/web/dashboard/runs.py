@@ -125,7 +125,7 @@ def _words(wanted: RunFilter) -> str:
     return json.dumps(wanted.to_json())
 
 
-def _found(hf: Holdfast, request: Request, text: str) -> str:
+def _found(hf: "Holdfast", request: Request, text: str) -> str:
     """Where a search leads: a run by the beginning of its id, the runs of a job, or those of a key."""
     runs = request.url_for("holdfast.runs").path
     lower = text.lower()
