@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast import Holdfast, runs
-from holdfast.leases import Claim
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast
+from holdfast.runs.claim import Claim
+from holdfast.runs.submit import submit_runs
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Stage:
                 {},
                 now=tx.now,
             )
-            [answer] = runs.submit(tx, [submission])
+            [answer] = submit_runs(tx, [submission])
         assert isinstance(answer, str)
         return answer
 

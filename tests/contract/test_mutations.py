@@ -61,8 +61,8 @@ from tests.contract.run_scenarios import (
 from tests.contract.stage import Stage
 from tests.mutants.statements import Mutant, Scenario, broken, each_mutant, each_scenario, on_both
 
-from holdfast.events import Event
-from holdfast.worker.chronicle import Chronicle
+from holdfast.values.events import Event
+from holdfast.worker.event_buffer import EventBuffer
 
 # Conditions in each dialect's words.
 
@@ -158,7 +158,7 @@ def test_events_of_a_stale_attempt_are_dropped(stage_of: Callable[..., Stage]) -
     run = on.submit()
     old = on.claim("a")
     new = on.claimed_again(run, "a")
-    chronicle = Chronicle("a")
+    chronicle = EventBuffer("a")
     for claim in (new, old):
         chronicle.tell(claim.lease, "PROGRESS", {"attempt": claim.lease.attempt}, at=on.clock.now())
     on.hf.do(lambda tx: chronicle.write(tx, chronicle.take()))

@@ -14,9 +14,12 @@ from tests.contract.retaining import DAY, NAMED, a_run
 from tests.contract.stage import Stage
 from tests.mutants.statements import Mutant, Scenario, broken, each_mutant, each_scenario, on_both
 
-from holdfast import UnknownNeed, artifacts, retention
-from holdfast.events import Event, record
-from holdfast.retention import Cursor
+from holdfast import UnknownNeed
+from holdfast.artifacts import artifacts
+from holdfast.runs import retention
+from holdfast.runs.events import record
+from holdfast.runs.retention import Cursor
+from holdfast.values.events import Event
 
 
 def ended(on: Stage, **options: Any) -> str:

@@ -16,10 +16,10 @@ import psycopg
 from tests.mutants import statements
 
 from holdfast import Holdfast
-from holdfast.clock import Clock
-from holdfast.ids import Ids
 from holdfast.store.dialects.postgres import PostgresDialect
 from holdfast.store.queries import named, sources
+from holdfast.support.clock import Clock
+from holdfast.support.ids import Ids
 
 
 class Database(Protocol):

@@ -25,10 +25,10 @@ from holdfast import (
     TryAgain,
     UnknownJob,
 )
-from holdfast.policies import Policy
-from holdfast.redaction import Redactor
-from holdfast.settings import load
-from holdfast.triggers import Adapted, Cron, Every
+from holdfast.schedules.triggers import Adapted, Cron, Every
+from holdfast.support.redaction import Redactor
+from holdfast.support.settings import load
+from holdfast.values.policies import Policy
 
 if TYPE_CHECKING:
     from holdfast import Context as LaterContext
