@@ -44,7 +44,7 @@ NEWEST_SQLITE = [
     "tests/contract",
     "tests/process",
 ]
-FAST = ["-n", "2", "--dist", "worksteal", "tests/unit", "tests/tidy", "tests/docs"]
+FAST = ["-n", "2", "--dist", "worksteal", "tests/unit", "tests/codebase", "tests/docs"]
 # Hundreds of processes are started: without bytecode, each would compile the whole project anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

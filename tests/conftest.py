@@ -306,9 +306,9 @@ class Database:
         found: int = self.all(f"select count(*) from holdfast_{table}")[0][0]
         return found
 
-    def counts(self) -> dict[str, int]:
-        """How many rows each table has: equal before and after means that nothing was written."""
-        each = (f"select '{table}', count(*) from holdfast_{table}" for table in self.TABLES)
+    def counts(self, *more: str) -> dict[str, int]:
+        """How many rows each table has, and those of `more`: equal before and after means that nothing was written."""
+        each = (f"select '{table}', count(*) from holdfast_{table}" for table in (*self.TABLES, *more))
         return dict(self.all(" union all ".join(each)))
 
     @property

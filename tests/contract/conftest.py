@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -12,12 +13,11 @@ import pytest
 from tests import azurite
 from tests.azurite import Azurite
 from tests.contract.building import App
-from tests.contract.mutating import Stage
 from tests.contract.scheduling import scheduled
+from tests.contract.stage import Stage
+from tests.mutants import statements
 
 from holdfast import Holdfast, Pipeline
-from holdfast.store import connect
-from holdfast.store.queries import Queries
 from holdfast.support.ids import Ids
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -128,18 +128,14 @@ def dialect(url: str) -> str:
 
 
 @pytest.fixture
-def stage_of(url: str, dialect: str) -> Iterator[Callable[..., Stage]]:
+def stage_of(url: str, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """A stage whose statements are as they are, or some of them replaced."""
-    opened: list[Holdfast] = []
+    with contextlib.ExitStack() as opened:
 
-    def make(replaced: dict[str, str] | None = None) -> Stage:
-        clock = FakeClock()
-        hf = Holdfast(url, clock=clock, ids=Ids(seed=1))
-        opened.append(hf)
-        prefix = connect.prefix(hf.settings, hf._store.dialect)
-        hf._store.queries = Queries(dialect, prefix=prefix, style=hf._store.dialect.style, replaced=replaced)
-        return Stage(hf, clock, Manual(hf))
+        def make(replaced: dict[str, str] | None = None) -> Stage:
+            clock = FakeClock()
+            hf = opened.enter_context(Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=tmp_path / "artifacts"))
+            statements.use(hf, replaced or {})
+            return Stage(hf, clock, Manual(hf))
 
-    yield make
-    for hf in opened:
-        hf.close()
+        yield make

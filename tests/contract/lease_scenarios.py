@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.contract.mutating import Stage
+from tests.contract.stage import Stage
 
 from holdfast import LeaseLost
 from holdfast.orchestrator import recover

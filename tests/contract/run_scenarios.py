@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.mutating import Stage
+from tests.contract.stage import Stage
 
 from holdfast.orchestrator import promote
 from holdfast.runs import steps, workers

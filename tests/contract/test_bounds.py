@@ -392,30 +392,6 @@ def test_verify_finds_a_seat_without_a_run_and_a_run_without_a_seat(
     ]
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize(
-    ("name", "limits"),
-    [
-        ("", {"max_queued": 1}),
-        ("q", {"max_queued": -1}),
-        ("q", {"max_queued": True}),
-        ("q", {"concurrency": 0}),
-        ("q", {"concurrency": "4"}),
-        ("*", {"concurrency": 4}),
-        ("a\x00", {"max_queued": 1}),
-    ],
-)
-def test_a_limit_that_makes_no_sense_is_refused(
-    hf: Holdfast, database: Database, name: str, limits: dict[str, Any]
-) -> None:
-    hf.start()
-    with pytest.raises(InvalidPolicy):
-        hf.queues.limit(name, **limits)
-    with pytest.raises(InvalidPolicy):
-        hf.queue(name, **limits)
-    assert database.count("queues") == 0
-
-
 def test_what_is_changed_at_run_time_stands_until_the_code_says_something_new(
     url: str, clock: FakeClock, hf: Holdfast, database: Database
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.building import App
 
-from holdfast import Context, Holdfast, RunFailed
+from holdfast import Context, Holdfast, QueueFull, RunFailed
 from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
@@ -181,3 +181,44 @@ def test_a_build_is_no_ones_child_but_a_child_may_wait_for_one(hf: Holdfast, man
     manual.run_all()
     assert "is no one's child" in str(wrong.refresh().snapshot.error)
     assert right.result(timeout=1) == ["doc in /environments/c1/1"]
+
+
+@pytest.mark.contract("Q8", "S4")
+def test_a_refused_submission_makes_no_build(hf: Holdfast, app: App, database: Database) -> None:
+    hf.start()
+    before = database.counts("builds")
+    with pytest.raises(Exception, match="there is no run nowhere"):
+        app.process.using(after=["nowhere", app.of()]).submit("doc")
+    assert database.counts("builds") == before
+
+
+@pytest.mark.contract("S3", "Q4")
+def test_an_idempotent_repeat_asks_for_nothing_anew(hf: Holdfast, manual: Manual, app: App) -> None:
+    app.fails = True
+    first = app.ask(idempotency_key="k")
+    manual.run_all()
+    assert first.refresh().state == "failed"
+    assert app.ask(idempotency_key="k").id == first.id
+    assert hf.builds.get(app.of()).state == "failed", "nothing new was submitted, so nothing is built"
+
+
+@pytest.mark.contract("Q8")
+def test_a_full_queue_makes_neither_run_nor_build_and_builds_take_no_seat(
+    hf: Holdfast, manual: Manual, app: App, database: Database
+) -> None:
+    hf.queues.limit("default", max_queued=1)
+    hf.queues.limit("*", max_queued=1)
+    hf.queues.limit("builds", max_queued=1)
+    first = app.ask(fingerprint="f1")
+    app.environment.submit(configuration_id="c1", fingerprint="f2")
+    assert database.count("builds") == 2, "a build is never refused"
+    with pytest.raises(QueueFull):
+        app.ask(fingerprint="f3")
+    with pytest.raises(QueueFull):
+        app.process.using(after=[app.of(fingerprint="f3")]).submit_many([{"document_id": "a"}])
+    assert (database.count("builds"), len(hf.list_runs(job="process"))) == (2, 1)
+    manual.run_all()
+    assert first.refresh().state == "succeeded"
+    assert database.count("seats") == 0
+    assert app.ask(fingerprint="f3").snapshot.place == "waits"
+    assert hf.verify() == []

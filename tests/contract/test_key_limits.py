@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import Holdfast, InvalidPolicy
+from holdfast import Holdfast
 from holdfast.orchestrator import promote
 from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import RetryLater, Succeeded
@@ -183,13 +183,6 @@ def test_why_names_all_who_hold_the_key(hf: Holdfast, manual: Manual, call: Any)
 
     assert all(run.id in reason for run in runs[:3])
     assert "1 older run waits for it too" in reason
-
-
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize("limit", [0, -1, 1_001, "many"])
-def test_a_limit_that_is_none_is_refused(hf: Holdfast, limit: Any) -> None:
-    with pytest.raises(InvalidPolicy, match="key_limit"):
-        hf.job(name="work", key_limit=limit)
 
 
 @pytest.mark.contract("P2", "S3")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-from tests.contract.mutating import Scenario, Stage
+from tests.contract.stage import Stage
+from tests.mutants.statements import Mutant, Scenario, each_mutant, each_scenario, on_both
 
 from holdfast import QueueFull, StoreBusy
 from holdfast.runs.limits import capacity
 from holdfast.runs.limits.queues import limit_queue
 from holdfast.runs.limits.unique import UniqueClaim, take_unique
-from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
 from holdfast.values.queues import Limits
 
@@ -100,49 +99,46 @@ def a_bound_is_found(on: Stage) -> None:
     assert before == {"default": 9}
 
 
-MUTANTS: list[tuple[str, str, str, Scenario]] = [
-    ("insert_runs", r"then null", "then '2026-01-01 00:00:00'", a_bound_that_no_one_here_knew_of_is_met),
-    ("insert_runs", r":counted = 0", "(:counted = 0 or 1 = 1)", a_bound_admits_up_to_itself),
-    (
-        "lock_bounds",
-        r"max_queued is not null",
-        "max_queued is null",
-        a_bound_is_found,
+MUTANTS = [
+    Mutant(
+        "insert_runs",
+        r"then null",
+        a_bound_that_no_one_here_knew_of_is_met,
+        "then '2026-01-01 00:00:00'",
+        fails_with=(pytest.fail.Exception,),
     ),
-    ("find_unseated", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", only_the_runs_of_a_bounded_queue_are_seated),
-    ("find_unseated", r"<> 'build'", "<> 'x'", a_build_takes_no_seat),
-    (
+    Mutant(
+        "insert_runs",
+        r":counted = 0",
+        a_bound_admits_up_to_itself,
+        "(:counted = 0 or 1 = 1)",
+        fails_with=(StoreBusy,),
+    ),
+    Mutant("lock_bounds", r"max_queued is not null", a_bound_is_found, "max_queued is null"),
+    Mutant(
+        "find_unseated", r"(?:p\.)?queue = :queue", only_the_runs_of_a_bounded_queue_are_seated, r"(\g<0> or 1 = 1)"
+    ),
+    Mutant("find_unseated", r"<> 'build'", a_build_takes_no_seat, "<> 'x'"),
+    Mutant(
         "delete_unbounded_seats",
         r"and queue not in \(select q\.name",
-        "and '' not in (select q.name",
         a_bound_that_is_lifted_leaves_the_others,
+        "and '' not in (select q.name",
     ),
-    ("delete_unbounded_seats", r"q\.name = '\*'", "q.name = ''", a_bound_over_all_outlasts_that_of_a_queue),
-    ("replace_uniques", r"\w+\.run_id = r\.(?:value ->> 'old_id'|old_id)", "1 = 1", who_saw_another_run_replaces_none),
-    ("give_places", r"(?:p\.)?queue = :queue", r"(\g<0> or 1 = 1)", a_limit_numbers_only_what_runs_in_its_queue),
+    Mutant("delete_unbounded_seats", r"q\.name = '\*'", a_bound_over_all_outlasts_that_of_a_queue, "q.name = ''"),
+    Mutant("replace_uniques", r"\w+\.run_id = r\.(?:value ->> 'old_id'|old_id)", who_saw_another_run_replaces_none),
+    Mutant("give_places", r"(?:p\.)?queue = :queue", a_limit_numbers_only_what_runs_in_its_queue, r"(\g<0> or 1 = 1)"),
 ]
-# SQL Server's statements are written in other words and are not mutated here.
-pytestmark = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-SCENARIOS = list(dict.fromkeys([mutant[3] for mutant in MUTANTS] + [an_outcome_gives_back_its_own_seat_only]))
 
 
+@on_both
 @pytest.mark.contract("Q8", "Q9")
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@each_scenario(MUTANTS, [an_outcome_gives_back_its_own_seat_only])
 def test_the_statements_as_they_are_keep_their_promises(scenario: Scenario, stage_of: Callable[..., Stage]) -> None:
     scenario(stage_of())
 
 
 @pytest.mark.contract("Q8", "Q9")
-@pytest.mark.parametrize(
-    ("statement", "condition", "instead", "scenario"),
-    MUTANTS,
-    ids=[f"{statement}-{scenario.__name__}" for statement, _, _, scenario in MUTANTS],
-)
-def test_a_broken_condition_is_noticed(
-    statement: str, condition: str, instead: str, scenario: Scenario, dialect: str, stage_of: Callable[..., Stage]
-) -> None:
-    text = sources(dialect)[statement]
-    broken, count = re.subn(condition, instead, text)
-    assert count, f"{dialect}/{statement}.sql has no {condition!r} any more: break what it has now"
-    with pytest.raises((AssertionError, pytest.fail.Exception, StoreBusy)):
-        scenario(stage_of({statement: broken}))
+@each_mutant(MUTANTS)
+def test_a_broken_condition_is_noticed(mutant: Mutant, dialect: str, stage_of: Callable[..., Stage]) -> None:
+    mutant.is_noticed(dialect, stage_of)

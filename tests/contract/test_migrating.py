@@ -229,13 +229,6 @@ def test_sqlite_has_no_schemas(sqlite_url: str) -> None:
         Holdfast(sqlite_url, schema_name="x")
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize("prefix", ["", "1x", "x-y", "x;drop", "X_", "x" * 40, 'x"', "x.y"])
-def test_a_prefix_that_is_not_a_name_is_refused(url: str, prefix: str) -> None:
-    with pytest.raises(InvalidSetting, match="prefix"):
-        Holdfast(url, prefix=prefix)
-
-
 @pytest.mark.contract("S3")
 @pytest.mark.empty
 def test_a_failed_migration_leaves_nothing_behind(url: str, database: Database, monkeypatch: Any) -> None:

@@ -111,25 +111,6 @@ def test_a_failed_build_that_only_its_code_starts_is_built_once_more_for_who_nee
     assert (first.refresh().state, again.refresh().state) == ("failed", "succeeded")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"start_at": "/documents"},
-        {"only_from_code": "yes"},
-        {"only_from_code": True, "start_at": "documents"},
-        {"only_from_code": True, "start_at": "javascript:alert(1)"},
-        {"only_from_code": True, "start_at": "//elsewhere"},
-        {"only_from_code": True, "start_at": "/a b"},
-        {"only_from_code": True, "start_at": "/" + "x" * 300},
-    ],
-)
-def test_an_address_without_its_option_or_that_is_none_is_refused(hf: Holdfast, options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidPolicy):
-        hf.job(name="process", **options)
-    with pytest.raises(InvalidPolicy):
-        hf.pipeline("film", **options)
-
-
 def test_it_is_said_of_the_job_and_not_of_one_submission_or_stage(hf: Holdfast, process: Any) -> None:
     with pytest.raises(InvalidPolicy, match="only_from_code does not fit a submission"):
         process.using(only_from_code=False)

@@ -106,32 +106,6 @@ def test_a_connection_that_the_server_refuses_is_told_from_an_outage(postgres: P
         assert caught.value.code == "store_refused"
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("LEASE", "0.5"),
-        ("LEASE", "soon"),
-        ("TICK", "60"),
-        ("CONCURRENCY", "0"),
-        ("CONCURRENCY", "many"),
-        ("PREFIX", "a b"),
-        ("SYNCHRONOUS", "off"),
-        ("SQLITE_MODULE", "apsw"),
-        ("KILL_GRACE", "-1"),
-        ("MAX_ARGS_BYTES", "0"),
-        ("LOG_LEVEL", "loud"),
-        ("SOLO", "perhaps"),
-    ],
-)
-def test_a_variable_that_makes_no_sense_is_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch, sqlite_url: str, name: str, value: str
-) -> None:
-    monkeypatch.setenv(f"HOLDFAST_{name}", value)
-    with pytest.raises(InvalidSetting, match=r"(?i)" + name):
-        Holdfast(sqlite_url)
-
-
 @pytest.mark.contract("S3")
 def test_variables_set_what_is_not_given(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("HOLDFAST_URL", url)

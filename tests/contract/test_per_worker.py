@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidPolicy
+from holdfast import Holdfast
 
 
 class Meter:
@@ -69,10 +68,3 @@ def test_what_fills_its_share_leaves_the_other_places_free(live: Holdfast) -> No
         release.set()
         for run in held:
             run.result(timeout=60)
-
-
-@pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
-def test_a_share_that_is_none_is_refused(hf: Holdfast, number: Any) -> None:
-    with pytest.raises(InvalidPolicy, match="per_worker"):
-        hf.queue("q", per_worker=number)
-    assert hf._declared.per_worker == {}

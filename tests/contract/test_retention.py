@@ -10,7 +10,7 @@ from tests.contract.depots import lying_in
 from tests.contract.patience import hold_past_the_deadline
 from tests.contract.retaining import DAY, NAMED, TABLES, exists, rows
 
-from holdfast import Cancelled, Context, Holdfast, InvalidSetting, Removed, UnknownNeed
+from holdfast import Cancelled, Context, Holdfast, Removed, UnknownNeed
 from holdfast.runs.events import record
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -94,12 +94,6 @@ def test_nought_means_for_ever(url: str, clock: FakeClock) -> None:
         assert hf.retain().runs == 1
         assert exists(hf, kept.id)
         assert not exists(hf, gone.id)
-
-
-@pytest.mark.contract("S4")
-def test_a_time_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="retain can't be negative"):
-        Holdfast("sqlite:///never.db", retain=-1)
 
 
 @pytest.mark.contract("P8")

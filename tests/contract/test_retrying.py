@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -213,21 +212,3 @@ def test_a_submission_may_have_its_own_policy_and_keeps_it(hf: Holdfast, manual:
     assert (patient.refresh().state, hasty.refresh().state) == ("queued", "failed")
     assert patient.snapshot.due_at == clock.now() + MINUTE
     assert patient.snapshot.policy.max_attempts == 3
-
-
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": 0},
-        {"delay": timedelta(seconds=-1)},
-        {"max_delay": timedelta(seconds=-1)},
-        {"factor": 0.5},
-        {"jitter": 2},
-        {"jitter": -0.1},
-    ],
-    ids=repr,
-)
-def test_a_retry_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidPolicy):
-        Retry(**wrong)

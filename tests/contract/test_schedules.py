@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
-from holdfast import Holdfast, InvalidPolicy, Slot
+from holdfast import Holdfast, Slot
 from holdfast.runs.outcomes import Failed
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -80,58 +80,6 @@ def test_verify_finds_slots_that_do_not_fit_their_runs(
     database.run(damage)
     found = {finding.problem for finding in hf.verify()}
     assert problem in found if problem else found == set()
-
-
-@pytest.mark.contract("J10", "S4")
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"when": "* * * * *", "every": 60},
-        {"when": "61 * * * *"},
-        {"when": "* * * * *", "tz": "Nowhere/Never"},
-        {"when": 17},
-        {"every": 0.1},
-        {"every": "soon"},
-        {"every": 60, "overlap": "queue"},
-        {"every": 60, "catch_up": "all"},
-        {"every": 60, "catch_up": -5},
-        {"every": 60, "misfire_grace": 0},
-        {"every": 60, "jitter": -1},
-        {"every": 60, "max_instances": 0},
-        {"every": 60, "max_runtime": -1},
-        {"every": 60, "queue": ""},
-    ],
-    ids=str,
-)
-def test_a_schedule_that_makes_no_sense_is_refused_when_it_is_written(hf: Holdfast, options: dict[str, Any]) -> None:
-    when = [options["when"]] if "when" in options else []
-    with pytest.raises(InvalidPolicy):
-        hf.schedule(*when, **{name: value for name, value in options.items() if name != "when"})(lambda: None)
-    assert hf.scheduled == {}
-
-
-@pytest.mark.contract("S4")
-def test_a_job_that_a_slot_can_not_fill_is_refused(hf: Holdfast) -> None:
-    def needs_more(document: str) -> None: ...
-
-    def odd(scheduled_for: int) -> None: ...
-
-    for fn in (needs_more, odd):
-        with pytest.raises(InvalidPolicy, match="can't be scheduled"):
-            hf.schedule(every=60)(fn)
-    keyed = hf.job(name="keyed", key=lambda: "x")(lambda: None)
-    pipeline = hf.pipeline("pipeline")
-    for more in (pipeline, pipeline.stage(name="stage")(lambda: None)):
-        with pytest.raises(InvalidPolicy, match="can't be scheduled"):
-            hf.schedule("* * * * *")(more)
-    with pytest.raises(InvalidPolicy, match="key of its own"):
-        hf.schedule(every=60)(keyed)
-    once = hf.schedule(every=60)(hf.job(name="once")(lambda: None))
-    with pytest.raises(InvalidPolicy, match="has a schedule already"):
-        hf.schedule(every=30)(once)
-    with pytest.raises(InvalidPolicy, match="where the job is defined"):
-        hf.schedule(every=60, queue="q")(hf.job(name="placed")(lambda: None))
 
 
 @pytest.mark.contract("J3", "J10")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, one_of_eight_hands, scheduled
 
-from holdfast import Holdfast, InvalidPolicy, NoWorker, ScheduleNotFound, SlotTaken
+from holdfast import Holdfast, InvalidPolicy, NoWorker, SlotTaken
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
@@ -167,15 +167,3 @@ def test_what_is_no_slot_is_refused(hf: Holdfast, database: Database, ingest: An
     with pytest.raises(InvalidPolicy, match="slot"):
         hf.schedules.trigger("ingest", scheduled_for=bad)
     assert database.count("slots") == database.count("runs") == 0
-
-
-@pytest.mark.contract("S4")
-def test_an_unknown_schedule_is_refused_by_every_verb(hf: Holdfast) -> None:
-    for verb in (
-        lambda: hf.schedules.slots("nothing"),
-        lambda: hf.schedules.trigger("nothing", scheduled_for=START),
-        lambda: hf.schedules.pause("nothing"),
-        lambda: hf.schedules.resume("nothing"),
-    ):
-        with pytest.raises(ScheduleNotFound):
-            verb()

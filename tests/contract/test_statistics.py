@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidArguments
+from holdfast import Holdfast
 from holdfast.statistics import overview, series
 from holdfast.statistics.failures import alike
 from holdfast.testing.clock import FakeClock
@@ -105,12 +105,6 @@ def test_a_series_has_a_point_for_each_span_in_which_something_ended(
     month = hf.statistics.series(timedelta(days=30))
     assert (month.step, sum(point.runs for point in month.points)) == (timedelta(hours=3), 6)
     assert timedelta(days=30) / month.step <= series.POINTS
-
-
-@pytest.mark.parametrize("span", [timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600])
-def test_a_series_of_no_time_or_of_more_than_is_kept_is_refused(hf: Holdfast, span: Any) -> None:
-    with pytest.raises(InvalidArguments, match="30 days"):
-        hf.statistics.series(span)
 
 
 def test_failures_that_look_alike_are_one_group(hf: Holdfast, clock: FakeClock, manual: Manual, work: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 # Where a broken promise shows soonest comes first; a browser or a killed process takes longer.
-ORDER = ("unit", "contract", "cli", "web", "tidy", "docs", "apps", "simulation", "process", "browser")
+ORDER = ("unit", "contract", "cli", "web", "codebase", "docs", "apps", "simulation", "process", "browser")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
+from tests.mutants import statements
 
 from holdfast import Holdfast
 from holdfast.store.dialects.postgres import PostgresDialect
-from holdfast.store.queries import Queries, named, sources
+from holdfast.store.queries import named, sources
 from holdfast.support.clock import Clock
 from holdfast.support.ids import Ids
 
@@ -59,7 +60,7 @@ class SqliteDatabase:
 
     def engine(self, clock: Clock, ids: Ids) -> Holdfast:
         hf = Holdfast(f"sqlite:///{self.path}", clock=clock, ids=ids, synchronous="normal", busy_timeout=0, **SETTINGS)
-        _break_rules(hf, self.replaced)
+        statements.use(hf, self.replaced)
         return hf
 
     def connection(self, hf: Holdfast) -> Any:
@@ -115,7 +116,7 @@ class PostgresDatabase:
             for name, text in (sources("postgres") | self.replaced).items()
             if "clock_timestamp()" in text or name in self.replaced
         }
-        _break_rules(hf, clocked)
+        statements.use(hf, clocked)
         return hf
 
     def connection(self, hf: Holdfast) -> Any:
@@ -164,9 +165,3 @@ def postgres_database(url: str, prefix: str, replaced: dict[str, str] | None = N
         yield database
     finally:
         database.close()
-
-
-def _break_rules(hf: Holdfast, replaced: dict[str, str]) -> None:
-    if replaced:
-        queries, dialect = hf._store.queries, hf._store.dialect
-        hf._store.queries = Queries(dialect.name, prefix=queries._prefix, style=dialect.style, replaced=replaced)

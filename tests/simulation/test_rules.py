@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tests.mutants.statements import broken
 from tests.simulation.undoing import SETTLING, Patch, found
 from tests.simulation.world import Odds
 
@@ -30,7 +31,6 @@ from holdfast.runs.lease import Lease
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.submit import place_runs
 from holdfast.runs.waiting import add_waiting, take_waiting
-from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
 from holdfast.values.policies import Policy
 
@@ -140,38 +140,27 @@ def test_rule_4_undone_an_attempt_is_used_again(monkeypatch: Patch) -> None:
 # Keys
 
 
-OPEN = "set run_id = null"
-
-
 def test_rule_6_undone_a_hold_that_is_deleted_leaves_its_waiters_alone() -> None:
-    text = sources("sqlite")["open_holds"]
-    assert OPEN in text
-    deleting = text.replace("update holdfast_holds", "delete from holdfast_holds").replace(OPEN, "")
-    assert found(SETTLING, replaced={"open_holds": deleting}) is not None
+    deleting = broken("sqlite", "open_holds", r"update (holdfast_holds\s+)set run_id = null", r"delete from \1")
+    assert found(SETTLING, replaced=deleting) is not None
 
 
 def test_rule_6_undone_a_submitter_that_does_not_look_for_waiters_overtakes_them() -> None:
-    text = sources("sqlite")["take_holds"]
-    assert "where not exists (" in text
-    blind = text.replace("where not exists (", "where true or exists (")
+    blind = broken("sqlite", "take_holds", "where not exists", "where true or exists")
     crowded = Odds(features=0, clients=4, operations=12)
-    assert "overtook" in (found(crowded, replaced={"take_holds": blind}, first=18) or "")
+    assert "overtook" in (found(crowded, replaced=blind, first=18) or "")
 
 
 def test_rule_7_undone_a_turn_is_given_to_a_younger_run_than_the_oldest_due_one() -> None:
-    text = sources("sqlite")["find_turns"]
-    youngest = text.replace("min(", "max(").replace("order by w.run_id", "order by w.run_id desc")
-    assert "min(" in text
-    assert "overtook" in (found(replaced={"find_turns": youngest}) or "")
+    youngest = broken("sqlite", "find_turns", r"min\(", "max(")
+    assert "overtook" in (found(replaced=youngest) or "")
 
 
 def test_rule_7_undone_who_has_just_come_due_is_overtaken() -> None:
     """Due is who is due by the clock, whether an orchestrator has noticed it or not."""
-    text = sources("sqlite")["find_turns"]
-    assert "w.due_at <= :now" in text
-    noticed_only = text.replace("w.due_at <= :now", "(w.due_at <= :now and 1 = 0)")
+    noticed_only = broken("sqlite", "find_turns", r"w\.due_at <= :now", r"(\g<0> and 1 = 0)")
     busy = Odds(features=0, clients=3, operations=12, stall=0.05, crash=0.01)
-    assert "overtook" in (found(busy, replaced={"find_turns": noticed_only}) or "")
+    assert "overtook" in (found(busy, replaced=noticed_only) or "")
 
 
 def test_rule_7_undone_a_strict_run_loses_its_key_with_its_worker(monkeypatch: Patch) -> None:
@@ -202,9 +191,7 @@ def test_rule_11_undone_a_look_that_is_never_set_leaves_runs_waiting(monkeypatch
 
 def test_rule_11_undone_a_look_that_is_cleared_too_early_leaves_runs_waiting(monkeypatch: Patch) -> None:
     """Cleared by who has just seen the row, instead of in a later snapshot and only if it has to wait."""
-    text = sources("sqlite")["clear_looks"]
-    head, _, _ = text.partition("and (\n")
-    assert head != text
+    head = broken("sqlite", "clear_looks", r"and \(\n[\s\S]*", "")
     looks = promote.looks
 
     def early(tx: Transaction, *, limit: int) -> int:
@@ -212,7 +199,7 @@ def test_rule_11_undone_a_look_that_is_cleared_too_early_leaves_runs_waiting(mon
         return looks(tx, limit=limit)
 
     monkeypatch.setattr(promote, "looks", early)
-    assert "never end" in (found(SETTLING, replaced={"clear_looks": head}) or "")
+    assert "never end" in (found(SETTLING, replaced=head) or "")
 
 
 def test_rule_12_undone_a_lost_ring_leaves_who_needs_the_run_waiting(monkeypatch: Patch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.mutants.statements import broken, use
 from tests.simulation.undoing import Patch
 
 from holdfast import Holdfast, StoreBusy
@@ -18,7 +19,6 @@ from holdfast.runs.outcomes import Succeeded
 from holdfast.runs.submission import Submission
 from holdfast.runs.submit import place_runs
 from holdfast.store.dialects.base import Conflict
-from holdfast.store.queries import Queries, sources
 from holdfast.store.transaction import Transaction
 from holdfast.support.ids import Ids
 from holdfast.testing.clock import FakeClock
@@ -87,10 +87,7 @@ def test_rule_9_undone_the_callers_own_work_is_aborted(
     on_postgres: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
     """A violation that is caught has already aborted the transaction on PostgreSQL."""
-    text = sources("postgres")["insert_runs"]
-    assert "on conflict do nothing" in text
-    replaced = {"insert_runs": text.replace("on conflict do nothing", "")}
-    on_postgres.store.queries = Queries("postgres", style="pyformat", replaced=replaced)
+    use(on_postgres, broken("postgres", "insert_runs", "on conflict do nothing", ""))
     put = Transaction.all
 
     def catching(tx: Transaction, name: str, /, **values: Any) -> Any:
@@ -225,8 +222,5 @@ def test_rule_21_whoever_locks_in_order_meets_no_deadlock(
 def test_rule_21_undone_a_renewal_in_another_order_deadlocks(
     patient: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
-    text = sources("postgres")["renew_leases"]
-    assert "order by l.run_id" in text
-    replaced = {"renew_leases": text.replace("order by l.run_id", "order by l.run_id desc")}
-    patient.store.queries = Queries("postgres", style="pyformat", replaced=replaced)
+    use(patient, broken("postgres", "renew_leases", r"order by l\.run_id", "order by l.run_id desc"))
     assert renew_against_ordered_locks(patient, postgres_url, monkeypatch) > 0

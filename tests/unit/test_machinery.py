@@ -51,26 +51,6 @@ def test_a_duration_is_seconds_or_a_timedelta(value: Any) -> None:
     assert settings.load({"lease": value}, environ={}).lease == timedelta(seconds=20)
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"lease": 0.1}, "lease"),
-        ({"lease": 100_000}, "lease"),
-        ({"lease": True}, "lease"),
-        ({"tick": 0}, "tick"),
-        ({"tick": 10}, "tick"),
-        ({"concurrency": 0}, "concurrency"),
-        ({"prefix": "Robert'); drop table"}, "prefix"),
-        ({"schema_name": "a b"}, "schema_name"),
-        ({"busy_timeout": -1}, "busy_timeout"),
-        ({"misspelt": 1}, "misspelt"),
-    ],
-)
-def test_a_setting_that_can_not_work_is_refused_by_name(given: dict[str, Any], named: str) -> None:
-    with pytest.raises(InvalidSetting, match=named):
-        settings.load(given, environ={})
-
-
 def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(InvalidSetting) as caught:
         settings.load({"concurrency": 0, "prefix": "!", "nonsense": 1}, environ={})

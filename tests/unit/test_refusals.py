@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterator
-from datetime import datetime
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from apscheduler.triggers.interval import IntervalTrigger
 
 from holdfast import (
     Context,
@@ -17,16 +19,19 @@ from holdfast import (
     InvalidArguments,
     InvalidPolicy,
     InvalidSetting,
+    Retry,
     RunFailed,
+    RunFilter,
+    TryAgain,
     UnknownJob,
 )
+from holdfast.schedules.triggers import Adapted, Cron, Every
 from holdfast.support.redaction import Redactor
 from holdfast.support.settings import load
+from holdfast.values.policies import Policy
 
 if TYPE_CHECKING:
     from holdfast import Context as LaterContext
-
-Declare = Callable[[Holdfast], Any]
 
 
 @pytest.fixture
@@ -44,78 +49,237 @@ def fingerprinted(fingerprint: str) -> None: ...
 def keyed(tenant: str) -> None: ...
 
 
-def declared(hf: Holdfast, **options: Any) -> Any:
-    return hf.job(name="keyed", **options)(keyed)
+class Sample:
+    """What is declared before something is refused."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self.hf = hf
+        self.keyed: Any = hf.job(name="keyed")(keyed)
+        self.job = hf.job(name="job")(plain)
+        self.with_key = hf.job(name="with_key", key=lambda: "x")(plain)
+        self.building = hf.job(name="building")(fingerprinted)
+        self.scheduled = hf.schedule(every=60, name="scheduled")(plain)
+        self.twice = hf.schedule(every=60)(hf.job(name="twice")(plain))
+        self.pipeline = hf.pipeline("split")
+        self.source = self.pipeline.stage(name="source")(lambda: [1])
+
+    def split(self, **options: Any) -> Any:
+        return self.pipeline.stage(name="part", after=self.source, each="value", **options)(lambda value: value)
 
 
-# What can't be
+@pytest.fixture
+def sample(hf: Holdfast) -> Sample:
+    return Sample(hf)
 
-REFUSED: dict[str, tuple[Declare, str]] = {
-    "no queue": (lambda hf: hf.job(queue=None), "queue is text"),  # type: ignore[arg-type]
-    "a number as a pipeline's name": (lambda hf: hf.pipeline(1), "name is text"),  # type: ignore[arg-type]
-    "a number as a job's name": (lambda hf: hf.job(name=1)(plain), "name is text"),  # type: ignore[arg-type]
-    "a yes as a duration": (lambda hf: hf.schedule("* * * * *", catch_up=True), "True is no duration"),
-    "a yes as a timeout": (lambda hf: hf.job(timeout=True), "True is no duration"),
-    "a yes as a number": (lambda hf: hf.job(max_attempts=True), "max_attempts is a whole number"),
-    "a delay that is none": (lambda hf: declared(hf).using(delay=True), "True is no duration"),
-    # Contradictions
-    "a limit of no key": (lambda hf: hf.job(key_limit=2), "key_limit.*needs a key"),
-    "an order of no key": (lambda hf: hf.job(key_order="strict"), "key_order.*needs a key"),
-    "a rate's key without a rate": (lambda hf: hf.job(rate_key="tenant"), "rate_key.*needs a rate"),
-    "a rate's name without a rate": (lambda hf: hf.job(rate_name="mail"), "rate_name.*needs a rate"),
-    "a rate of two names": (lambda hf: hf.job(rate="1/s", rate_name="a", rate_key="tenant"), "not both"),
-    "a rate's name that is none": (lambda hf: hf.job(rate="1/s", rate_name=""), "rate_name is text"),
-    "a zone of an interval": (lambda hf: hf.schedule(every=60, tz="Europe/Berlin"), "tz.*cron"),
-    "a jitter beyond the interval": (lambda hf: hf.schedule(every=60, jitter=61)(plain), "jitter.*interval"),
-    "a stop that goes on": (
-        lambda hf: split(hf, on_error="stop", allow_failures=1),
-        "allow_failures.*on_error",
+
+Call = Callable[[Sample], object]
+InvalidCall = tuple[Call, str]
+
+
+def needs_more(document: str) -> None: ...
+
+
+def odd(scheduled_for: int) -> None: ...
+
+
+def _each(
+    what: str, values: Iterable[Any], call: Callable[[Sample, Any], object], says: str = ""
+) -> dict[str, InvalidCall]:
+    """A row of the table for each value."""
+    return {
+        f"{what} {re.sub(' at 0x.*', '', ascii(value))[:60]}": (lambda on, value=value: call(on, value), says)  # type: ignore[misc]
+        for value in values
+    }
+
+
+NO_ADDRESS: list[dict[str, Any]] = [
+    {"start_at": "/documents"},
+    {"only_from_code": "yes"},
+    {"only_from_code": True, "start_at": "documents"},
+    {"only_from_code": True, "start_at": "javascript:alert(1)"},
+    {"only_from_code": True, "start_at": "//elsewhere"},
+    {"only_from_code": True, "start_at": "/a b"},
+    {"only_from_code": True, "start_at": "/" + "x" * 300},
+]
+NO_POLICY: list[dict[str, Any]] = [
+    {"max_attempts": 0},
+    {"timeout": timedelta(0)},
+    {"max_takeovers": -1},
+    {"on_crash": "x"},
+    {"on_timeout": "x"},
+    {"key_order": "x"},
+]
+NO_RETRY: list[dict[str, Any]] = [
+    {"steps": 0},
+    {"delay": timedelta(seconds=-1)},
+    {"delay": -1},
+    {"delay": "soon"},
+    {"max_delay": timedelta(seconds=-1)},
+    {"factor": 0.5},
+    {"jitter": 2},
+    {"jitter": -0.1},
+    {"on": "x"},
+    {"on": [5]},
+]
+NO_RATE = ["", "10", "10/fortnight", "0/min", "-1/min", "10/0s", "99999999/s", 10]
+
+REFUSED: dict[str, InvalidCall] = {
+    "no queue": (lambda on: on.hf.job(queue=None), "queue is text"),  # type: ignore[arg-type]
+    "a number as a pipeline's name": (lambda on: on.hf.pipeline(1), "name is text"),  # type: ignore[arg-type]
+    "a number as a job's name": (lambda on: on.hf.job(name=1)(plain), "name is text"),  # type: ignore[arg-type]
+    "a yes as a duration": (lambda on: on.hf.schedule("* * * * *", catch_up=True), "True is no duration"),
+    "a yes as a timeout": (lambda on: on.hf.job(timeout=True), "True is no duration"),
+    "a yes as a number": (lambda on: on.hf.job(max_attempts=True), "max_attempts is a whole number"),
+    "a delay that is none": (lambda on: on.keyed.using(delay=True), "True is no duration"),
+    **_each("key_limit", [0, -1, 1_001, "many"], lambda on, value: on.hf.job(name="x", key_limit=value), "key_limit"),
+    **_each("per_worker", [0, -1, True, 1.5, "2"], lambda on, value: on.hf.queue("q", per_worker=value), "per_worker"),
+    **_each("a rate", NO_RATE, lambda on, value: on.hf.job(name="x", rate=value)(plain)),
+    **_each("a job", NO_ADDRESS, lambda on, value: on.hf.job(name="x", **value)),
+    **_each("a pipeline", NO_ADDRESS, lambda on, value: on.hf.pipeline("x", **value)),
+    **_each("a policy", NO_POLICY, lambda on, value: Policy(**value)),
+    **_each("a policy's change", NO_POLICY, lambda on, value: Policy().override(**value)),
+    **_each("a retry", NO_RETRY, lambda on, value: Retry(**value)),
+    "another try in the past": (lambda on: TryAgain("later", after=-1), ""),
+    # Triggers
+    **_each("cron", ["* * * *", "61 * * * *", "", "0 0 30 2 *"], lambda on, value: Cron(value)),
+    **_each("a zone", ["Europe/Atlantis", "", "../../etc/passwd"], lambda on, value: Cron("* * * * *", value)),
+    **_each(
+        "every",
+        [timedelta(milliseconds=10), timedelta(0), timedelta(days=100_000)],
+        lambda on, value: Every(value),
     ),
-    "a queue for nothing": (lambda hf: hf.queue("none", max_queued=0), "at least 1"),
+    **_each("a trigger", [object(), IntervalTrigger(minutes=5, jitter=3)], lambda on, value: Adapted(value)),
+    # Contradictions
+    "a limit of no key": (lambda on: on.hf.job(key_limit=2), "key_limit.*needs a key"),
+    "an order of no key": (lambda on: on.hf.job(key_order="strict"), "key_order.*needs a key"),
+    "a rate's key without a rate": (lambda on: on.hf.job(rate_key="tenant"), "rate_key.*needs a rate"),
+    "a rate's name without a rate": (lambda on: on.hf.job(rate_name="mail"), "rate_name.*needs a rate"),
+    "a rate of two names": (lambda on: on.hf.job(rate="1/s", rate_name="a", rate_key="tenant"), "not both"),
+    "a rate's name that is none": (lambda on: on.hf.job(rate="1/s", rate_name=""), "rate_name is text"),
+    "a zone of an interval": (lambda on: on.hf.schedule(every=60, tz="Europe/Berlin"), "tz.*cron"),
+    "a jitter beyond the interval": (lambda on: on.hf.schedule(every=60, jitter=61)(plain), "jitter.*interval"),
+    "a stop that goes on": (lambda on: on.split(on_error="stop", allow_failures=1), "allow_failures.*on_error"),
+    "a queue for nothing": (lambda on: on.hf.queue("none", max_queued=0), "at least 1"),
     # The wrong way round, or half of it
-    "a job above a schedule": (lambda hf: hf.job()(hf.schedule(every=60)(plain)), r"@hf\.schedule\(…\) above"),
-    "a job of a job": (lambda hf: hf.job()(hf.job(name="inner")(plain)), "is a job already"),
-    "a build of a job": (lambda hf: hf.build()(hf.job(name="inner")(fingerprinted)), "is a job already"),
-    "a job that is no function": (lambda hf: hf.job()(1), "1 is no function"),  # type: ignore[call-overload]
-    "a function without a name": (lambda hf: hf.job()(functools.partial(plain)), "give it name=…"),
-    "a schedule without parentheses": (lambda hf: hf.schedule(plain), "with its parentheses"),  # type: ignore[arg-type]
+    "a job above a schedule": (lambda on: on.hf.job()(on.scheduled), r"@hf\.schedule\(…\) above"),
+    "a job of a job": (lambda on: on.hf.job()(on.job), "is a job already"),
+    "a build of a job": (lambda on: on.hf.build()(on.building), "is a job already"),
+    "a job that is no function": (lambda on: on.hf.job()(1), "1 is no function"),  # type: ignore[call-overload]
+    "a function without a name": (lambda on: on.hf.job()(functools.partial(plain)), "give it name=…"),
+    "a schedule without parentheses": (lambda on: on.hf.schedule(plain), "with its parentheses"),  # type: ignore[arg-type]
+    # What a slot can't fill
+    "a schedule of arguments": (lambda on: on.hf.schedule(every=60)(needs_more), "can't be scheduled"),
+    "a schedule of a number": (lambda on: on.hf.schedule(every=60)(odd), "can't be scheduled"),
+    "a schedule of a pipeline": (lambda on: on.hf.schedule("* * * * *")(on.pipeline), "can't be scheduled"),
+    "a schedule of a stage": (lambda on: on.hf.schedule("* * * * *")(on.source), "can't be scheduled"),
+    "a schedule of a job with a key": (lambda on: on.hf.schedule(every=60)(on.with_key), "key of its own"),
+    "a second schedule": (lambda on: on.hf.schedule(every=30)(on.twice), "has a schedule already"),
+    "a schedule's queue": (lambda on: on.hf.schedule(every=60, queue="q")(on.job), "where the job is defined"),
     # Unknown, or of another place
-    "a slip in using": (lambda hf: declared(hf).using(dealy=3), "unknown option dealy; did you mean delay"),
-    "an unknown word in using": (lambda hf: declared(hf).using(xyz=3), "can be given: .*idempotency_key.*timeout"),
-    "a key of a stage": (lambda hf: hf.pipeline("p").stage(key="x"), "key does not fit a stage"),
-    "a key's limit of a stage": (lambda hf: hf.pipeline("p").stage(key_limit=2), "key_limit does not fit a stage"),
-    "a slip in a stage": (lambda hf: hf.pipeline("p").stage(timeot=3), "did you mean timeout"),
-    "a key of a build": (lambda hf: hf.build(key="x"), "key does not fit a build"),
-    "a slip in a build": (lambda hf: hf.build(scoep="x"), "did you mean scope"),
+    "a slip in using": (lambda on: on.keyed.using(dealy=3), "unknown option dealy; did you mean delay"),
+    "an unknown word in using": (lambda on: on.keyed.using(xyz=3), "can be given: .*idempotency_key.*timeout"),
+    "a key of a stage": (lambda on: on.pipeline.stage(key="x"), "key does not fit a stage"),
+    "a key's limit of a stage": (lambda on: on.pipeline.stage(key_limit=2), "key_limit does not fit a stage"),
+    "a slip in a stage": (lambda on: on.pipeline.stage(timeot=3), "did you mean timeout"),
+    "a key of a build": (lambda on: on.hf.build(key="x"), "key does not fit a build"),
+    "a slip in a build": (lambda on: on.hf.build(scoep="x"), "did you mean scope"),
     # What a user did not write is not spoken of
-    "no instance": (lambda hf: hf.schedule(every=60, max_instances=0)(plain), "max_instances is 1 to 1000"),
+    "no instance": (lambda on: on.hf.schedule(every=60, max_instances=0)(plain), "max_instances is 1 to 1000"),
     "instances that are no number": (
-        lambda hf: hf.schedule(every=60, max_instances="2")(plain),  # type: ignore[arg-type]
+        lambda on: on.hf.schedule(every=60, max_instances="2")(plain),  # type: ignore[arg-type]
         "max_instances is 1 to 1000",
     ),
 }
 
 
+def refused(sample: Sample, call: Call, says: str) -> None:
+    """It is refused, and nothing is declared; where a schedule is refused, its function may be a job by then."""
+    hf = sample.hf
+
+    def declared() -> tuple[object, ...]:
+        jobs = [name for name in hf.jobs if not name.startswith("test_refusals.")]
+        return jobs, list(hf.scheduled), dict(hf._declared.per_worker)
+
+    before = declared()
+    with pytest.raises(InvalidPolicy, match=says or None):
+        call(sample)
+    assert declared() == before
+
+
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("which", REFUSED)
-def test_what_makes_no_sense_is_refused_where_it_is_written(hf: Holdfast, which: str) -> None:
-    declare, said = REFUSED[which]
-    with pytest.raises(InvalidPolicy, match=said):
-        declare(hf)
+def test_what_makes_no_sense_is_refused_where_it_is_written(sample: Sample, which: str) -> None:
+    refused(sample, *REFUSED[which])
 
 
-def split(hf: Holdfast, **options: Any) -> Any:
-    pipeline = hf.pipeline("split")
-    source = pipeline.stage(name="source")(lambda: [1])
-    return pipeline.stage(name="part", after=source, each="value", **options)(lambda value: value)
+@pytest.mark.contract("J10", "S4")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"when": "* * * * *", "every": 60},
+        {"when": "61 * * * *"},
+        {"when": "* * * * *", "tz": "Nowhere/Never"},
+        {"when": 17},
+        {"every": 0.1},
+        {"every": "soon"},
+        {"every": 60, "overlap": "queue"},
+        {"every": 60, "catch_up": "all"},
+        {"every": 60, "catch_up": -5},
+        {"every": 60, "misfire_grace": 0},
+        {"every": 60, "jitter": -1},
+        {"every": 60, "max_instances": 0},
+        {"every": 60, "max_runtime": -1},
+        {"every": 60, "queue": ""},
+    ],
+    ids=str,
+)
+def test_a_schedule_that_makes_no_sense_is_refused_where_it_is_written(sample: Sample, options: dict[str, Any]) -> None:
+    when = [options["when"]] if "when" in options else []
+    others = {name: value for name, value in options.items() if name != "when"}
+    refused(sample, lambda on: on.hf.schedule(*when, **others)(lambda: None), "")
 
 
 @pytest.mark.contract("S4")
-def test_what_does_make_sense_beside_it_is_taken(hf: Holdfast) -> None:
-    assert split(hf, allow_failures=1).spare == 1
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"state": "lost"},
+        {"state": 1},
+        {"job": "x" * 1001},
+        {"error": "nul\x00"},
+        {"key": 7},
+        {"tag": ("a",)},
+        {"tag": ("a", None)},
+        {"tag": "ab"},
+        {"since": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"until": "yesterday"},
+        {"parts": "no"},
+        {"args": ["a"]},
+        {"args": {"": "x"}},
+        {"args": {"a.": "x"}},
+        {"args": {'a"]': "x"}},
+        {"args": {"a b": "x"}},
+        {"args": {"$.a": "x"}},
+        {"args": {"ä": "x"}},
+        {"args": {"a": [1]}},
+        {"args": {"a": "\ud800"}},
+        {"args": {f"a{number}": 1 for number in range(11)}},
+        {"args": {".".join("abcdefghijk"): 1}},
+    ],
+)
+def test_a_filter_that_means_nothing_is_refused(wanted: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArguments):
+        RunFilter(**wanted)
+
+
+@pytest.mark.contract("S4")
+def test_what_does_make_sense_beside_it_is_taken(sample: Sample) -> None:
+    hf = sample.hf
+    assert sample.split(allow_failures=1).spare == 1
     hf.job(name="named", rate="1/s", rate_name="mail")(plain)
     hf.schedule(every=60, jitter=60, name="even")(plain)
-    assert declared(hf).using(key="tenant", key_limit=2).options.policy.key_limit == 2
+    assert sample.keyed.using(key="tenant", key_limit=2).options.policy.key_limit == 2
 
 
 @pytest.mark.contract("S4")
@@ -123,10 +287,10 @@ def test_what_does_make_sense_beside_it_is_taken(hf: Holdfast) -> None:
     ("arguments", "said"),
     [([1], "a mapping of arguments.*not 1"), (["tenant"], "mapping"), (7, "mapping"), ("ab", "not 'a'")],
 )
-def test_many_submissions_are_mappings(hf: Holdfast, arguments: Any, said: str) -> None:
+def test_many_submissions_are_mappings(sample: Sample, arguments: Any, said: str) -> None:
     with pytest.raises(InvalidArguments, match=said):
-        declared(hf).submit_many(arguments)
-    assert hf.list_runs() == []
+        sample.keyed.submit_many(arguments)
+    assert sample.hf.list_runs() == []
 
 
 @pytest.mark.contract("S4")
@@ -213,12 +377,55 @@ def test_a_worker_serves_the_queue_that_is_named(hf: Holdfast) -> None:
         ({"concurrency": 0}, "^concurrency: .*greater than or equal to 1"),
         ({"max_queued": 0}, "^max_queued: .*greater than or equal to 1"),
         ({"kill_grace": -1}, "^kill_grace can't be negative$"),
+        ({"retain": -1}, "retain can't be negative"),
+        ({"lease": 0.1}, "lease"),
+        ({"lease": 100_000}, "lease"),
+        ({"lease": True}, "lease"),
+        ({"tick": 0}, "tick"),
+        ({"tick": 10}, "tick"),
+        ({"schema_name": "a b"}, "schema_name"),
+        ({"busy_timeout": -1}, "busy_timeout"),
+        ({"misspelt": 1}, "misspelt"),
+        *(({"max_connections": number}, "max_connections") for number in (0, -1, "many")),
+        *(
+            ({"prefix": prefix}, "prefix")
+            for prefix in ("", "1x", "x-y", "x;drop", "X_", "x" * 40, 'x"', "x.y", "Robert'); drop table")
+        ),
     ],
+    ids=str,
 )
-def test_a_setting_that_makes_no_sense_is_named(given: dict[str, Any], said: str) -> None:
+def test_a_setting_that_makes_no_sense_is_named(sqlite_url: str, given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidSetting, match=said) as caught:
         load(given, {})
     assert "Value error" not in str(caught.value)
+    with pytest.raises(InvalidSetting, match=said):
+        Holdfast(sqlite_url, **given)
+
+
+@pytest.mark.contract("S4")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LEASE", "0.5"),
+        ("LEASE", "soon"),
+        ("TICK", "60"),
+        ("CONCURRENCY", "0"),
+        ("CONCURRENCY", "many"),
+        ("PREFIX", "a b"),
+        ("SYNCHRONOUS", "off"),
+        ("SQLITE_MODULE", "apsw"),
+        ("KILL_GRACE", "-1"),
+        ("MAX_ARGS_BYTES", "0"),
+        ("LOG_LEVEL", "loud"),
+        ("SOLO", "perhaps"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_named(
+    monkeypatch: pytest.MonkeyPatch, sqlite_url: str, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    with pytest.raises(InvalidSetting, match=r"(?i)" + name):
+        Holdfast(sqlite_url)
 
 
 @pytest.mark.contract("S4")

@@ -8,16 +8,15 @@ import inspect
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sample_app import sample_app
 from tests.web.conftest import TOKEN, Server, serving
 
 from holdfast import (
     ArtifactNotFound,
     BuildNotFound,
-    Context,
     Holdfast,
     HoldfastError,
     IdempotencyConflict,
@@ -46,50 +45,8 @@ from holdfast.values.filters import RunFilter
 
 @pytest.fixture(scope="module")
 def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
-    folder: Path = tmp_path_factory.mktemp("client")
-    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
-
-        @hf.job(name="letters.greet", key="name")
-        def greet(ctx: Context, name: str, times: int = 1) -> dict[str, Any]:
-            ctx.log.warning("greeting %s", name)
-            ctx.artifact("letter.txt", f"Dear {name}".encode())
-            return {"said": ctx.step("write", lambda: f"hello {name}"), "times": times}
-
-        @hf.job(name="letters.fail")
-        def fail() -> None:
-            raise ValueError("no ink")
-
-        @hf.job(name="letters.echo")
-        def echo(value: Any) -> Any:
-            return value
-
-        @hf.job(name="letters.seal")
-        def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:
-            return content[::-1], at
-
-        @hf.build(name="press.make", queue="default")
-        def press(plate: str, fingerprint: str) -> str:
-            return plate
-
-        @hf.schedule(every=timedelta(days=1), name="letters.daily")
-        def daily() -> None: ...
-
-        @hf.schedule(every=timedelta(days=365), name="letters.yearly", queue="nowhere")
-        def yearly() -> None: ...
-
-        film = hf.pipeline("film")
-
-        @film.stage()
-        def script(text: str) -> list[str]:
-            return text.split()
-
-        @film.stage(after=script, each="word")
-        def audio(word: str) -> str:
-            return word.upper()
-
-        hf.queue("small", max_queued=1)
-        with hf.worker(queues=["default"]):
-            yield hf
+    with sample_app(tmp_path_factory.mktemp("client")) as hf, hf.worker(queues=["default", "risky"]):
+        yield hf
 
 
 @pytest.fixture(scope="module")

@@ -11,56 +11,20 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.sample_app import sample_app
 from tests.web.conftest import TOKEN, Server, serving
 
-from holdfast import Context, Holdfast, RunFailed
+from holdfast import Holdfast, RunFailed
 from holdfast.cli import main
 from holdfast.testing.manual import Manual
 
 Invoke = Callable[..., Result]
 
 
-def make(hf: Holdfast) -> None:
-    """Some of everything, half of it done."""
-
-    @hf.job(name="letters.greet", key="name")
-    def greet(ctx: Context, name: str, times: int = 1) -> str:
-        ctx.log.warning("greeting %s", name)
-        ctx.progress(1, 2, "half")
-        ctx.artifact("letter.txt", f"Dear {name}".encode())
-        return ctx.step("write", lambda: f"hello {name}") * times
-
-    @hf.job(name="letters.fail", queue="risky", max_attempts=1)
-    def fail(text: str) -> None:
-        raise ValueError(text)
-
-    @hf.build(name="press.make", queue="default")
-    def press(plate: str, fingerprint: str) -> str:
-        return f"{plate}-{fingerprint}"
-
-    @hf.schedule("0 6 * * *", name="letters.daily")
-    def daily() -> None: ...
-
-    film = hf.pipeline("film")
-
-    @film.stage()
-    def script(text: str) -> list[str]:
-        return text.split()
-
-    @film.stage(after=script, each="word")
-    def audio(word: str) -> str:
-        return word.upper()
-
-    @film.stage(after=audio)
-    def render(segments: list[str]) -> str:
-        return " ".join(segments)
-
-
 @pytest.fixture(scope="module")
 def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
-    folder: Path = tmp_path_factory.mktemp("commands")
-    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
-        make(hf)
+    """Some of everything, half of it done."""
+    with sample_app(tmp_path_factory.mktemp("commands")) as hf:
         with hf.worker(queues=["default", "risky"]):
             hf.submit("letters.greet", name="Ada", times=2).result(20)
             with pytest.raises(RunFailed):
@@ -173,9 +137,9 @@ def test_what_is_steered_there_has_changed_here(hf: Holdfast, there: Invoke) -> 
     assert hf.schedules.get("letters.daily").note == "x"
     assert there("schedules resume", "letters.daily").exit_code == 0
     Manual(hf).worker().register()
-    run_id = there("schedules trigger", "letters.daily", "2026-11-16T06:00:00Z").stdout.strip()
+    run_id = there("schedules trigger", "letters.daily", "2026-11-16T00:00:00Z").stdout.strip()
     assert hf.snapshot(run_id).job == "letters.daily"
-    refused = there("schedules trigger", "letters.daily", "2026-11-16T06:00:00Z")
+    refused = there("schedules trigger", "letters.daily", "2026-11-16T00:00:00Z")
     assert (refused.exit_code, refused.stderr[:21]) == (1, "holdfast: slot_taken:")
     hf.cancel(run_id)
     built = hf.builds.list()[0]

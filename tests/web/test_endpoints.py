@@ -8,13 +8,12 @@ import io
 import json
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from starlette.requests import ClientDisconnect
+from tests.sample_app import sample_app
 from tests.web.conftest import Server, serving
 
 from holdfast import Context, Holdfast
@@ -26,27 +25,14 @@ CONTENT = bytes(range(256)) * 8
 
 @pytest.fixture(scope="module")
 def hf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holdfast]:
-    folder: Path = tmp_path_factory.mktemp("endpoints")
-    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+    with sample_app(tmp_path_factory.mktemp("endpoints")) as hf:
 
-        @hf.job(name="letters.greet")
-        def greet(ctx: Context, name: str, times: int = 1) -> str:
-            """Greets someone. And more that no list shows."""
-            ctx.log.info("to %s", name)
-            ctx.log.error("no ink")
+        @hf.job(name="files.keep")
+        def keep(ctx: Context) -> None:
             ctx.artifact("data.bin", CONTENT)
             ctx.artifact("page.html", b"<script>alert(1)</script>")
-            ctx.artifact("note.txt", name.encode())
-            return ctx.step("write", lambda: f"hello {name}")
+            ctx.artifact("note.txt", b"Ada")
 
-        @hf.job(name="letters.echo")
-        def echo(value: Any) -> Any:
-            return value
-
-        @hf.schedule(every=timedelta(days=1), name="letters.daily")
-        def daily() -> None: ...
-
-        hf.queue("small", max_queued=1)
         yield hf
 
 
@@ -63,8 +49,17 @@ def admin(server: Server) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def done(hf: Holdfast) -> str:
-    """A run that has succeeded, and made things."""
-    run = hf.submit("letters.greet", name="Ada")
+    """A run that has succeeded; with a key that no other run waits for."""
+    run = hf.jobs["letters.greet"].using(key=lambda **_: "done").submit(name="Ada")
+    with hf.worker(queues=["default"]):
+        run.result(20)
+    return run.id
+
+
+@pytest.fixture(scope="module")
+def files(hf: Holdfast) -> str:
+    """A run that has made files."""
+    run = hf.submit("files.keep")
     with hf.worker(queues=["default"]):
         run.result(20)
     return run.id
@@ -274,9 +269,9 @@ def test_steps_have_their_results(done: str, admin: httpx.Client) -> None:
     ],
 )
 def test_a_file_comes_whole_or_in_part(
-    asked: str | None, status: int, first: int, size: int, done: str, admin: httpx.Client
+    asked: str | None, status: int, first: int, size: int, files: str, admin: httpx.Client
 ) -> None:
-    answer = admin.get(f"/api/runs/{done}/artifacts/data.bin", headers={"Range": asked} if asked else {})
+    answer = admin.get(f"/api/runs/{files}/artifacts/data.bin", headers={"Range": asked} if asked else {})
     assert (answer.status_code, answer.content) == (status, CONTENT[first : first + size])
     if status == 206:
         assert answer.headers["content-range"] == f"bytes {first}-{first + size - 1}/2048"
@@ -293,8 +288,8 @@ def test_a_file_is_closed_when_nobody_waited_for_it() -> None:
     assert file.closed
 
 
-def test_files_are_listed_by_the_page(done: str, admin: httpx.Client) -> None:
-    path, names, after = f"/api/runs/{done}/artifacts", [], None
+def test_files_are_listed_by_the_page(files: str, admin: httpx.Client) -> None:
+    path, names, after = f"/api/runs/{files}/artifacts", [], None
     for _ in range(4):
         said = admin.get(path, params={"limit": 1} | ({"after": after} if after else {})).json()
         names += [one["name"] for one in said["artifacts"]]
@@ -305,8 +300,8 @@ def test_files_are_listed_by_the_page(done: str, admin: httpx.Client) -> None:
     assert problem(admin.get(path, params={"after": "nothing"})) == (422, "invalid_arguments")
 
 
-def test_a_file_is_known_by_its_checksum(done: str, admin: httpx.Client) -> None:
-    path = f"/api/runs/{done}/artifacts/data.bin"
+def test_a_file_is_known_by_its_checksum(files: str, admin: httpx.Client) -> None:
+    path = f"/api/runs/{files}/artifacts/data.bin"
     tag = f'"{hashlib.sha256(CONTENT).hexdigest()}"'
     assert admin.get(path).headers["etag"] == tag
     assert admin.get(path, headers={"If-None-Match": tag}).status_code == 304
@@ -315,7 +310,7 @@ def test_a_file_is_known_by_its_checksum(done: str, admin: httpx.Client) -> None
     beyond = admin.get(path, headers={"Range": "bytes=5000-"})
     assert problem(beyond) == (416, "range_not_satisfiable")
     assert beyond.headers["content-range"] == "bytes */2048"
-    assert problem(admin.get(f"/api/runs/{done}/artifacts/nothing")) == (404, "artifact_not_found")
+    assert problem(admin.get(f"/api/runs/{files}/artifacts/nothing")) == (404, "artifact_not_found")
 
 
 @pytest.mark.parametrize(
@@ -326,8 +321,8 @@ def test_a_file_is_known_by_its_checksum(done: str, admin: httpx.Client) -> None
         ("note.txt", "text/plain; charset=utf-8", "inline"),
     ],
 )
-def test_no_file_can_act_in_a_browser(name: str, kind: str, shown: str, done: str, admin: httpx.Client) -> None:
-    headers = admin.get(f"/api/runs/{done}/artifacts/{name}").headers
+def test_no_file_can_act_in_a_browser(name: str, kind: str, shown: str, files: str, admin: httpx.Client) -> None:
+    headers = admin.get(f"/api/runs/{files}/artifacts/{name}").headers
     assert headers["content-type"] == kind
     assert headers["content-disposition"] == f'{shown}; filename="{name}"'
     assert headers["x-content-type-options"] == "nosniff"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,10 @@ from schemathesis.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from tests.sample_app import sample_app
 from tests.web.conftest import TOKEN, Server, serving
 
-from holdfast import Context, Holdfast
+from holdfast import Holdfast
 
 CHECKS = [
     not_a_server_error,
@@ -74,8 +74,7 @@ def _known(path: str, name: str, value: Any) -> Any:
 
 @pytest.fixture(scope="module", autouse=True)
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder: Path = tmp_path_factory.mktemp("fuzz")
-    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+    with sample_app(tmp_path_factory.mktemp("fuzz")) as hf:
         _fill(hf)
         with serving(hf) as found:
             yield found
@@ -83,29 +82,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _fill(hf: Holdfast) -> None:
-    @hf.job(name="letters.greet", key="name")
-    def greet(ctx: Context, name: str, times: int = 1) -> str:
-        ctx.log.warning("greeting %s", name)
-        ctx.artifact("letter.txt", b"Dear " + name.encode())
-        return ctx.step("write", lambda: f"hello {name}")
-
-    @hf.build(name="press.make", queue="default")
-    def press(plate: str, fingerprint: str) -> str:
-        return plate
-
-    @hf.schedule(every=timedelta(days=1), name="letters.daily")
-    def daily() -> None: ...
-
-    film = hf.pipeline("film")
-
-    @film.stage()
-    def script(text: str) -> list[str]:
-        return text.split()
-
-    @film.stage(after=script, each="word")
-    def audio(word: str) -> str:
-        return word
-
     with hf.worker(queues=["default"]):
         done = hf.submit("letters.greet", name="Ada")
         built = hf.submit("press.make", plate="a", fingerprint="f")
@@ -118,7 +94,7 @@ def _fill(hf: Holdfast) -> None:
             "run_id": [done.id, waiting.id, built.id, shot.id],
             "builds run_id": [built.id],
             "pipelines run_id": [shot.id],
-            "stage": ["script", "audio"],
+            "stage": ["script", "audio", "render"],
             "jobs name": ["letters.greet"],
             "schedules name": ["letters.daily"],
             "queues name": ["default", "mail"],

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from tests.sample_app import declare
 from tests.web.conftest import Serve, Server
 
-from holdfast import Context, Holdfast, Snapshot, Unreadable
+from holdfast import Holdfast, Snapshot, Unreadable
 from holdfast.cli import main
 from holdfast.client.client import Client
 from holdfast.runs.workers import register
@@ -79,29 +80,9 @@ def damage(database: Database, column: str, text: str, where: str = "1 = 1") -> 
 def made(hf: Holdfast) -> dict[str, str]:
     """A run of each kind, by name; and a schedule, a worker, a held key and a paused queue."""
 
-    @hf.job(name="greet", key="name")
-    def greet(ctx: Context, name: str) -> dict[str, str]:
-        ctx.artifact("letter.txt", b"Dear Ada")
-        ctx.log.warning("greeting %s", name)
-        return {"said": ctx.step("write", lambda: f"hello {name}")}
-
-    @hf.build(name="press", queue="default")
-    def press(plate: str, fingerprint: str) -> str:
-        return plate
-
-    film = hf.pipeline("film")
-
-    @film.stage()
-    def script(text: str) -> list[str]:
-        return text.split()
-
-    @film.stage(after=script, each="word")
-    def audio(word: str) -> str:
-        return word.upper()
-
-    @hf.schedule("0 * * * *", name="hourly")
-    def hourly() -> None: ...
-
+    declare(hf)
+    jobs: Any = hf.jobs
+    greet, film, press = jobs["letters.greet"], jobs["film"], jobs["press.make"]
     manual = Manual(hf)
     manual.schedule()
     manual.worker().register()
@@ -109,7 +90,7 @@ def made(hf: Holdfast) -> dict[str, str]:
     runs = {
         "ended": greet.using(tags={"tenant": "acme"}, after=[wish]).submit("Ada"),
         "pipeline": film.submit(text="one two"),
-        "slot": hf.schedules.trigger("hourly", scheduled_for=datetime(2026, 1, 1, tzinfo=UTC), by="eve"),
+        "slot": hf.schedules.trigger("letters.daily", scheduled_for=datetime(2026, 1, 1, tzinfo=UTC), by="eve"),
     }
     manual.run_all()
     assert all(run.refresh().state == "succeeded" for run in runs.values())
@@ -133,7 +114,7 @@ def worker(now: datetime) -> WorkerInfo:
         pid=2,
         version="1",
         queues=["default"],
-        jobs=["greet"],
+        jobs=["letters.greet"],
         concurrency=1,
         exclusive=None,
         started_at=now,
@@ -149,7 +130,7 @@ def lists(hf: Any, made: dict[str, str]) -> Iterator[object]:
     yield [hf.search(RunFilter(state=state)) for state in ("queued", "running", "succeeded")]
     yield [hf.builds.list(), hf.builds.uses(hf.builds.list()), hf.pipelines.list()]
     yield hf.pipelines.progress(hf.pipelines.list())
-    yield [hf.schedules.list(), hf.schedules.slots("hourly"), hf.keys.list(), hf.queues.list()]
+    yield [hf.schedules.list(), hf.schedules.slots("letters.daily"), hf.keys.list(), hf.queues.list()]
     yield [hf.workers.list(), hf.workers.tasks()]
     yield [hf.statistics.overview(), hf.statistics.failures(), hf.statistics.jobs(), hf.statistics.queues()]
     for run_id in made.values():
@@ -166,7 +147,7 @@ COMMANDS = (
     ("runs", "list", "--all"),
     ("builds", "list"),
     ("schedules", "list"),
-    ("schedules", "slots", "hourly"),
+    ("schedules", "slots", "letters.daily"),
     ("pipelines", "list"),
     ("queues", "list"),
     ("keys", "list"),
@@ -185,7 +166,7 @@ def look_at_all(hf: Holdfast, server: Server, made: dict[str, str]) -> None:
     for path in (*PAGES, *(f"/runs/{one}" for one in made.values()), f"/pipelines/{made['pipeline']}"):
         page = web.get(path, headers={"Accept": "text/html"})
         assert page.status_code == 200, f"{path}: {page.text[:2000]}"
-    for path in (*API, *(f"runs/{one}" for one in made.values()), "schedules/hourly/slots"):
+    for path in (*API, *(f"runs/{one}" for one in made.values()), "schedules/letters.daily/slots"):
         answer = web.get(f"/api/{path}")
         assert answer.status_code == 200, f"{path}: {answer.text[:2000]}"
     for words in (*COMMANDS, *(("runs", "show", one) for one in made.values())):
@@ -235,15 +216,19 @@ def test_every_list_marks_the_rows_that_can_not_be_decoded(
 def test_every_list_of_schedules_names_the_workers_with_another_definition(
     hf: Holdfast, server: Serve, made: dict[str, str]
 ) -> None:
-    hf.do(lambda tx: register(tx, replace(worker(tx.now), id="old:3", jobs=["hourly"], schedules={"hourly": "x"})))
+    hf.do(
+        lambda tx: register(
+            tx, replace(worker(tx.now), id="old:3", jobs=["letters.daily"], schedules={"letters.daily": "x"})
+        )
+    )
     serve = server(hf)
     web = serve.client("operator")
     note = "another definition is running on worker old:3"
-    assert hf.schedules.get("hourly").others == ("old:3",)
+    assert hf.schedules.get("letters.daily").others == ("old:3",)
     with Client(serve.url, token=serve.token) as client:
         assert client.schedules.list() == hf.schedules.list()
-    assert web.get("/api/schedules/hourly").json()["others"] == ["old:3"]
-    for path in ("/schedules", "/schedules/hourly"):
+    assert web.get("/api/schedules/letters.daily").json()["others"] == ["old:3"]
+    for path in ("/schedules", "/schedules/letters.daily"):
         assert note in web.get(path, headers={"Accept": "text/html"}).text
     assert note in CliRunner().invoke(main, ["schedules", "list", hf.settings.url], env={"COLUMNS": "300"}).output
 
@@ -295,7 +280,7 @@ def test_a_search_by_argument_finds_the_sound_runs_beside_damaged_ones(
     hf: Holdfast, database: Database, made: dict[str, str]
 ) -> None:
     texts = ("{broken", "", DEEP, '{"name": "Ada\\u0000"}', '{"name": "\\ud800"}', '{"name": null, "x": "\\u0000"}')
-    damaged = [hf.submit("greet", name=f"run {number}").id for number in range(len(texts))]
+    damaged = [hf.submit("letters.greet", name=f"run {number}").id for number in range(len(texts))]
     for run_id, text in zip(damaged, texts, strict=True):
         damage(database, "holdfast_runs set args", text, where=f"id = '{run_id}'")
     found = {run.id for run in hf.search(RunFilter(args={"name": "Ada"})).runs}

@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.tidy.filling import FILL, filled
-from tests.tidy.hot import HOT, NOW, run_id, values
+from tests.codebase.filling import FILL, filled
+from tests.codebase.hot import HOT, NOW, run_id, values
 
 from holdfast import Count, Holdfast, RunFilter
 from holdfast.operate.search import BUDGET, search_runs

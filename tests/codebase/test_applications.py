@@ -1,4 +1,4 @@
-"""The applications are guests: they come in by the door, and keep out of each other's rooms."""
+"""Applications use the public modules of the engine only, and not each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from apps.application import Application
 ROOT = Path(__file__).parent.parent.parent
 APPS = ROOT / "apps"
 FILES = sorted(APPS.rglob("*.py"))
-DOORS = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
+PUBLIC = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
 SHARED = {"application", "database", "house", "model", "outside", "pdf", "registry", "settings", "stopping"}
-LINES = 300
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -34,32 +33,25 @@ def name(file: Path) -> str:
 
 @pytest.mark.contract("S1")
 @pytest.mark.parametrize("file", FILES, ids=name)
-def test_an_application_imports_the_doors_and_nothing_deeper(file: Path) -> None:
-    rooms = {
+def test_an_application_imports_only_public_modules(file: Path) -> None:
+    modules = {
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
         for path in (ROOT / "src" / "holdfast").rglob("*.py")
     }
-    assert sorted(set(imported(file)) & (rooms - DOORS)) == []
+    assert sorted(set(imported(file)) & (modules - PUBLIC)) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)
-def test_an_application_knows_no_other(file: Path) -> None:
+def test_an_application_imports_no_other(file: Path) -> None:
     own = file.relative_to(APPS).parts[0]
-    rooms = {module.split(".")[1] for module in imported(file) if module.startswith("apps.")}
-    assert rooms <= SHARED | {own.removesuffix(".py")}
-
-
-@pytest.mark.parametrize("file", FILES, ids=name)
-def test_a_file_says_what_it_is_and_can_be_seen_at_a_glance(file: Path) -> None:
-    text = file.read_text("utf-8")
-    assert ast.get_docstring(ast.parse(text))
-    assert len(text.splitlines()) <= LINES
+    others = {module.split(".")[1] for module in imported(file) if module.startswith("apps.")}
+    assert others <= SHARED | {own.removesuffix(".py")}
 
 
 @pytest.mark.parametrize(
     "application", [registry.find(name) for name in registry.names()], ids=lambda found: found.name
 )
-def test_an_application_has_queues_that_bear_its_name(application: Application) -> None:
+def test_the_queues_of_an_application_begin_with_its_name(application: Application) -> None:
     assert application.title
     assert application.shows.endswith(".")
     assert all(queue.split(".")[0] == application.name for queue in application.queues)

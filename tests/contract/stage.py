@@ -1,23 +1,20 @@
-"""Mutating: a stage for scenarios, and statements of which a condition is dropped."""
+"""A stage for scenarios: an engine, its clock and the verbs that they share."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast import Holdfast
 from holdfast.runs.claim import Claim
 from holdfast.runs.submit import submit_runs
-from holdfast.store.queries import sources
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
 
 @dataclass
 class Stage:
-    """An engine, its clock, and what a scenario needs of them."""
+    """An engine and its clock, with a few jobs."""
 
     hf: Holdfast
     clock: FakeClock
@@ -73,26 +70,3 @@ class Stage:
 
     def do(self, name: str, **values: object) -> int:
         return self.hf.do(lambda tx: tx.run(name, **values))
-
-
-Scenario = Callable[[Stage], None]
-
-
-def without(statement: str, condition: str, dialect: str) -> str:
-    """The statement with the condition made true; its parameters stay, so that it is still called as before."""
-    text = sources(dialect)[statement]
-    dropped, count = re.subn(condition, _always_true, text, flags=re.MULTILINE)
-    assert count, f"{dialect}/{statement}.sql has no condition like {condition!r} any more: mutate what it has now"
-    return dropped
-
-
-def _always_true(match: re.Match[str]) -> str:
-    dropped = match[0]
-    if dropped.startswith("not exists"):
-        return "exists (select 1) or exists"
-    parameters = re.findall(r":([a-z_]+)", dropped)
-    if dropped.endswith(" or "):
-        return ""
-    if dropped.startswith(" or "):
-        return " and :now = :now"
-    return "(" + " and ".join(["1 = 1", *(f"(:{name} = :{name} or 1 = 1)" for name in parameters)]) + ")"

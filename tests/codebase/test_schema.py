@@ -1,6 +1,6 @@
 """Schema: what the migrations come to is checked in, so that a migration's true effect is a diff.
 
-After a change: HOLDFAST_SNAPSHOTS=write pytest tests/tidy/test_schema.py
+After a change: HOLDFAST_SNAPSHOTS=write pytest tests/codebase/test_schema.py
 """
 
 from __future__ import annotations

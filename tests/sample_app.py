@@ -1,0 +1,70 @@
+"""The application that the tests of API, client and commands share: something of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from holdfast import Context, Holdfast
+
+
+@contextmanager
+def sample_app(folder: Path) -> Iterator[Holdfast]:
+    """The application on a SQLite file in the folder, without a worker."""
+    with Holdfast(f"sqlite:///{folder / 'work.db'}", artifacts=folder / "artifacts", tick=0.05) as hf:
+        declare(hf)
+        yield hf
+
+
+def declare(hf: Holdfast) -> None:
+    """Jobs, a build, schedules, a pipeline and a bounded queue."""
+
+    @hf.job(name="letters.greet", key="name")
+    def greet(ctx: Context, name: str, times: int = 1) -> dict[str, Any]:
+        """Greets someone. And more that no list shows."""
+        ctx.log.info("to %s", name)
+        ctx.log.error("no ink")
+        ctx.progress(1, 2, "half")
+        ctx.artifact("letter.txt", f"Dear {name}".encode())
+        return {"said": ctx.step("write", lambda: f"hello {name}"), "times": times}
+
+    @hf.job(name="letters.fail", queue="risky")
+    def fail(text: str = "no ink") -> None:
+        raise ValueError(text)
+
+    @hf.job(name="letters.echo")
+    def echo(value: Any) -> Any:
+        return value
+
+    @hf.job(name="letters.seal")
+    def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:
+        return content[::-1], at
+
+    @hf.build(name="press.make", queue="default")
+    def press(plate: str, fingerprint: str) -> str:
+        return f"{plate}-{fingerprint}"
+
+    @hf.schedule(every=timedelta(days=1), name="letters.daily")
+    def daily() -> None: ...
+
+    @hf.schedule(every=timedelta(days=365), name="letters.yearly", queue="nowhere")
+    def yearly() -> None: ...
+
+    film = hf.pipeline("film")
+
+    @film.stage()
+    def script(text: str) -> list[str]:
+        return text.split()
+
+    @film.stage(after=script, each="word")
+    def audio(word: str) -> str:
+        return word.upper()
+
+    @film.stage(after=audio)
+    def render(segments: list[str]) -> str:
+        return " ".join(segments)
+
+    hf.queue("small", max_queued=1)
