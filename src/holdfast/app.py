@@ -83,10 +83,10 @@ class Holdfast(Runtime):
 
         run = process.submit(document_id="doc-1")
 
-    What there is besides runs has a door of its own: hf.artifacts, hf.builds, hf.bulk, hf.keys, hf.passes,
+    Each noun has a namespace: hf.artifacts, hf.builds, hf.bulk, hf.keys, hf.passes,
     hf.pipelines, hf.queues, hf.schedules, hf.statistics, hf.workers.
 
-    Keyword arguments are settings (see `holdfast.settings.Settings`); `HOLDFAST_*` variables set what is not given.
+    Keyword arguments are settings (see `holdfast.Settings`); `HOLDFAST_*` variables set what is not given.
     """
 
     def __init__(

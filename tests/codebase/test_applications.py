@@ -23,7 +23,7 @@ def imported(file: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module
-            # `from holdfast import engine` would be a way round.
+            # `from holdfast import runtime` would be a way round.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 

@@ -202,7 +202,7 @@ def test_an_object_storage_that_is_away_is_a_clear_error(
         "AZURE_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(hf.__dict__, "depot", open_artifact_store("az://work/x"))
+    monkeypatch.setitem(hf.__dict__, "_artifact_store", open_artifact_store("az://work/x"))
 
     @hf.job(name="work")
     def work(ctx: Context) -> None:

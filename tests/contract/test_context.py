@@ -99,7 +99,7 @@ def test_a_claim_is_the_only_way_to_start_in_the_whole_code() -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Constant) and node.value == "insert_leases"
     }
-    assert writers == {("leases.py", "claim")}
+    assert writers == {("runs/claim.py", "claim_runs")}
     inserting = {
         path.name for path in root.glob("store/sql/*/*.sql") if "insert into holdfast_leases" in path.read_text("utf-8")
     }

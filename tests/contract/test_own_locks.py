@@ -42,7 +42,7 @@ def job(hf: Holdfast) -> Job[[], None]:
 
 
 def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, others: timedelta) -> None:
-    monkeypatch.setattr("holdfast.jobs.submitter.OWN_PATIENCE", own)
+    monkeypatch.setattr("holdfast.runs.submit.OWN_PATIENCE", own)
     monkeypatch.setattr(hf.store.dialect, "busy_timeout", others)
 
 
@@ -118,11 +118,12 @@ input()
 ALONE = """
 import contextlib, datetime, sys, threading
 import sqlalchemy, sqlalchemy.orm
-from holdfast import Holdfast, StoreBusy, submitting
+from holdfast import Holdfast, StoreBusy
+from holdfast.runs import submit
 from tests.databases import sqlite
 
 path, way = sys.argv[1:]
-submitting.OWN_PATIENCE = datetime.timedelta(hours=1)
+submit.OWN_PATIENCE = datetime.timedelta(hours=1)
 module = {"sqlite_module": "sqlite3"} if way == "django" else {}
 hf = Holdfast(f"sqlite:///{path}", busy_timeout=3600, **module)
 work = hf.job(name="work")(lambda: None)

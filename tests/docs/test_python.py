@@ -72,7 +72,9 @@ def documented(heading: str) -> dict[str, str | None]:
 
 def public(cls: type) -> Iterator[tuple[str, str | None]]:
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    inside = [*INSIDE.get(cls.__name__, "").split(), *(door.removeprefix("hf.") for door in DOORS)]
+    inside = INSIDE.get(cls.__name__, "").split()
+    if cls is Holdfast:
+        inside += [door.removeprefix("hf.") for door in DOORS]
     for name in {*dir(cls), *fields}:
         if name.startswith("_") or name in inside:
             continue

@@ -140,11 +140,11 @@ def test_a_plain_holdfast_made_after_django_has_changed_its_database_is_refused(
     said = project.script(
         RUNNER.replace("from shop.jobs import hf, send_receipt", "")
         + f"""
-from holdfast import frameworks
+from holdfast.support import django_bridge
 setup_test_environment()
-frameworks._real.clear()
+django_bridge._real.clear()
 old = setup_databases(verbosity=0, interactive=False)
-frameworks._real.clear()                  # nobody has seen the real name
+django_bridge._real.clear()                  # nobody has seen the real name
 print(told(Holdfast({project.url!r}).start))
 teardown_databases(old, verbosity=0)
 """
