@@ -80,7 +80,7 @@ def without(statement: str, condition: str, dialect: str) -> str:
     """The statement with the condition made true; its parameters stay, so that it is still called as before."""
     text = sources(dialect)[statement]
     dropped, count = re.subn(condition, _always_true, text, flags=re.MULTILINE)
-    assert count, f"{dialect}/{statement}.sql has no condition like {condition!r} any more: mutate what it has now"
+    assert count, f"{statement} ({dialect}) has no condition like {condition!r} any more: mutate what it has now"
     return dropped
 
 

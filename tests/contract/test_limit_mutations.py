@@ -139,6 +139,6 @@ def test_a_broken_condition_is_noticed(
 ) -> None:
     text = sources(dialect)[statement]
     broken, count = re.subn(condition, instead, text)
-    assert count, f"{dialect}/{statement}.sql has no {condition!r} any more: break what it has now"
+    assert count, f"{statement} ({dialect}) has no {condition!r} any more: break what it has now"
     with pytest.raises((AssertionError, pytest.fail.Exception, StoreBusy)):
         scenario(stage_of({statement: broken}))

@@ -241,7 +241,7 @@ def test_a_condition_that_is_missing_is_missed(
     statement: str, condition: str, instead: str, scenario: Scenario, dialect: str, stage_of: Callable[..., Stage]
 ) -> None:
     mutant, changed = re.subn(condition, instead, sources(dialect)[statement])
-    assert changed, f"{dialect}/{statement}.sql has no condition like {condition!r} any more: mutate what it has now"
+    assert changed, f"{statement} ({dialect}) has no condition like {condition!r} any more: mutate what it has now"
     with pytest.raises(AssertionError):
         scenario(stage_of({statement: mutant}))
 
