@@ -299,10 +299,14 @@ def test_a_missing_or_unknown_parameter_is_our_own_error(values: dict[str, objec
 
 
 def test_the_prefix_is_replaced_everywhere_and_a_schema_only_where_it_may_stand() -> None:
-    text = "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs"
+    text = (
+        "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs; "
+        "alter table holdfast_runs add constraint holdfast_ck_runs check (id > 0)"
+    )
     assert named(text, "work_").count("holdfast_") == 0
     assert named(text, "s.work_") == (
-        "create index work_ix_runs on s.work_runs (id); create trigger work_tr_x on s.work_runs"
+        "create index work_ix_runs on s.work_runs (id); create trigger work_tr_x on s.work_runs; "
+        "alter table s.work_runs add constraint work_ck_runs check (id > 0)"
     )
 
 

@@ -26,7 +26,9 @@ _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 # A quoted text is stepped over; `::` is a cast.
 # SQLite takes a column out of a JSON array by its number three times faster than out of an object by its name.
 _COLUMN = re.compile(r"\bvalue ->> '([a-z_0-9]+)'")
-_NAME = re.compile(r"(?P<dropped>drop index (?=holdfast_ix_\w+$))?\bholdfast_(?=(?P<part>ix_|tr_)?[a-z])", re.MULTILINE)
+_NAME = re.compile(
+    r"(?P<dropped>drop index (?=holdfast_ix_\w+$))?\bholdfast_(?=(?P<part>ix_|tr_|ck_)?[a-z])", re.MULTILINE
+)
 _PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_][a-z_0-9]*)")
 
 
@@ -155,8 +157,8 @@ def translate(name: str, text: str, *, prefix: str, style: Style) -> Query:
 def named(text: str, prefix: str) -> str:
     """The text with our prefix in place of `holdfast_`.
 
-    A prefix may name a schema too (`work.holdfast_`); indexes (`ix_`) and triggers (`tr_`) take only the last part, but
-    for one that is dropped without its table's name.
+    A prefix may name a schema too (`work.holdfast_`); indexes (`ix_`), triggers (`tr_`) and constraints (`ck_`) take
+    only the last part, but for an index that is dropped without its table's name.
     """
     bare = prefix.rpartition(".")[2]
 
