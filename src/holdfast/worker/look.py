@@ -1,8 +1,9 @@
-"""Look: the one query of an idle worker. It says that the worker is alive and asks whether there is anything to do."""
+"""Look: an idle worker asks by one query whether there is anything to do, and says now and then that it is alive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from holdfast import workers
 from holdfast.engine import Holdfast
@@ -26,12 +27,14 @@ class Look:
     ) -> None:
         self._hf, self._hand, self._heartbeat, self._register = hf, hand, heartbeat, register
         self._queues, self._jobs, self._holder = queues, jobs, holder
+        self._beat_every = hf.settings.renew_every.total_seconds()
 
     def __call__(self) -> Pulse:
-        asked = self._hf.clock.elapsed()
         # With work in hand the heartbeat speaks for us.
-        due = asked - self._heartbeat.beaten_at >= self._hf.settings.renew_every.total_seconds()
-        pulse = self._beat(asked) if due and not self._hand else self._hf.store.once(self._pulse, write=False)
+        if not self._hand and self._hf.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
+            self._beat()
+        asked = self._hf.clock.elapsed()
+        pulse = self._hf.store.once(self._pulse, write=False)
         if pulse.clock_at is not None:
             self._hf.clock.follow(pulse.clock_at, asked=asked, answered=self._hf.clock.elapsed())
         else:
@@ -42,16 +45,11 @@ class Look:
     def _pulse(self, tx: Transaction) -> Pulse:
         return workers.pulse(tx, queues=self._queues, jobs=self._jobs, holder=self._holder)
 
-    def _beat(self, asked: float) -> Pulse:
-        def beat(tx: Transaction) -> Pulse | None:
-            lease = self._hf.settings.lease
-            return workers.beat_and_pulse(
-                tx, queues=self._queues, jobs=self._jobs, holder=self._holder, lease_for=lease
-            )
-
-        pulse = self._hf.store.once(beat, write=True)
-        if pulse is None:
+    def _beat(self) -> None:
+        asked = self._hf.clock.elapsed()
+        lease, stopping = self._hf.settings.lease, self._heartbeat.stopping
+        beat = partial(workers.beat, worker_id=self._holder, lease_for=lease, stopping=stopping)
+        if self._hf.store.once(beat, write=True):
+            self._heartbeat.heard(asked)
+        else:
             self._register()  # someone took us for dead; one whose name is taken is refused here
-            return self._hf.store.once(self._pulse, write=False)
-        self._heartbeat.heard(asked)
-        return pulse
