@@ -95,8 +95,8 @@ def history(tx: Transaction, build: Build) -> list[Snapshot]:
     """The runs that made it, the newest first, as far as they are kept."""
     made: list[Snapshot] = []
     run_id: str | None = build.run_id
-    while run_id is not None and len(made) < HISTORY and (row := tx.one("get_run", id=run_id)) is not None:
-        made.append(runs.snapshot(row))
+    while run_id is not None and len(made) < HISTORY and (found := runs.find(tx, [run_id])):
+        made += found
         run_id = made[-1].again_of
     return made
 
@@ -130,7 +130,7 @@ def rebuild(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy], N
     `allowed` raises if no one but the application may start runs of that job with that policy.
     """
     build = get(tx, which)
-    row = tx.one("get_run", id=build.run_id)
+    row = tx.one("find_snapshots", ids=[build.run_id])
     if row is None:
         raise BuildNotFound(f"run {build.run_id}, which made {build.job} {build.scope}, is not kept any more: ask anew")
     old = runs.snapshot(row)

@@ -172,7 +172,7 @@ def cancel(tx: Transaction, run_id: str, *, reason: str) -> str:
             waits.need_nothing(tx, [run_id])
             outcomes.end(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
             return "cancelled"
-        if tx.run("request_cancel", run_id=run_id, reason=reason, now=tx.now):
+        if tx.all("request_cancels", ids=[run_id], reason=reason, now=tx.now):
             events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
             tx.ring("cancels")
             return "running"
@@ -186,7 +186,7 @@ def cancel(tx: Transaction, run_id: str, *, reason: str) -> str:
 def get(tx: Transaction, run_id: str) -> Snapshot:
     """The run as it stands now, or RunNotFound."""
     for left in range(9, -1, -1):
-        row = tx.one("get_run", id=run_id)
+        row = tx.one("find_snapshots", ids=[run_id])
         if row is None:
             raise RunNotFound(f"there is no run {run_id}")
         # Not every store reads its tables in one snapshot: a run on its way between two is looked for again.

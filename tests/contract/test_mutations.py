@@ -117,7 +117,7 @@ MUTANTS: list[tuple[str, str, Scenario]] = [
     ("find_due", r"due_at <= :now", a_run_is_not_due_before_its_time),
     ("clear_looks", r"h\.run_id is not null", a_look_stays_while_the_key_is_open),
     ("clear_looks", r"not exists", a_look_stays_while_a_need_is_met),
-    ("request_cancel", r"run_id = :run_id", a_cancel_stops_its_own_run_only),
+    ("request_cancels", r"run_id (?:in|= any) ?\(.*:ids.*\)$", a_cancel_stops_its_own_run_only),
     ("delete_expired_worker", r"expires_at < :now", a_live_worker_keeps_its_exclusive_name),
     ("delete_expired_worker", r"seen_at = :seen_at", a_worker_that_was_heard_again_keeps_its_exclusive_name),
     ("take_ready", r"y\.job (?:in|= any) ?\(.*?:jobs.*?\)+$", a_worker_claims_only_jobs_that_it_knows),

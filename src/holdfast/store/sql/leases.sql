@@ -452,42 +452,18 @@ inner join holdfast_leases as l with (rowlock)
         and l.expires_at = r.expires_at
 option (force order, loop join)
 
--- name: request_cancel
--- Ask whoever runs it to stop; the first request counts.
-update holdfast_leases
-set
-    cancel_reason = coalesce(cancel_reason, :reason),
-    cancel_requested_at = coalesce(cancel_requested_at, :now)
-where run_id = :run_id
-
--- name: request_cancel (postgres)
--- Whoever writes events of the run has shared its lease: taking it for ourselves keeps the numbers of events in the
--- order of the commits.
-with locked as (
-    select run_id
-    from holdfast_leases
-    where run_id = :run_id
-    for update
-)
-
-update holdfast_leases
-set
-    cancel_reason = coalesce(cancel_reason, :reason),
-    cancel_requested_at = coalesce(cancel_requested_at, :now)
-where run_id = any (array(select run_id from locked))
-
 -- name: request_cancels (sqlite)
 -- Ask whoever runs these to stop; the first request counts.
 update holdfast_leases
 set
-    cancel_reason = :reason,
-    cancel_requested_at = :now
-where
-    cancel_requested_at is null
-    and run_id in (select value from json_each(:ids))
+    cancel_reason = coalesce(cancel_reason, :reason),
+    cancel_requested_at = coalesce(cancel_requested_at, :now)
+where run_id in (select value from json_each(:ids))
 returning run_id
 
 -- name: request_cancels (postgres)
+-- Whoever writes events of a run has shared its lease: taking it for ourselves keeps the numbers of events in the
+-- order of the commits.
 with locked as (
     select run_id
     from holdfast_leases
@@ -498,22 +474,19 @@ with locked as (
 
 update holdfast_leases
 set
-    cancel_reason = :reason,
-    cancel_requested_at = :now
-where
-    cancel_requested_at is null
-    and run_id = any (array(select run_id from locked))
+    cancel_reason = coalesce(cancel_reason, :reason),
+    cancel_requested_at = coalesce(cancel_requested_at, :now)
+where run_id = any (array(select run_id from locked))
 returning run_id
 
 -- name: request_cancels (sqlserver)
 update l
 set
-    cancel_reason = :reason,
-    cancel_requested_at = :now
+    cancel_reason = coalesce(l.cancel_reason, :reason),
+    cancel_requested_at = coalesce(l.cancel_requested_at, :now)
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_leases as l with (rowlock) on l.run_id = k.id collate latin1_general_100_bin2
-where l.cancel_requested_at is null
 option (force order, loop join)
 
 -- name: find_cancels

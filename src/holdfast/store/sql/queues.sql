@@ -129,13 +129,6 @@ set
     note = null
 where name = :name
 
--- name: find_paused_queues
--- Which queues are paused.
-select name
-from holdfast_queues
-where paused_at is not null
-order by name
-
 -- name: lock_bounds (sqlite)
 -- The bounded ones of these queues, held still: one submission at a time counts their seats.
 update holdfast_queues
