@@ -560,16 +560,6 @@ CREATE TABLE holdfast_tallies (
 
 CREATE INDEX holdfast_ix_tallies_since on holdfast_tallies (grain, since_at);
 
-CREATE TABLE holdfast_totals (
-    job text not null,
-    queue text not null,
-    state text not null,
-    runs integer not null,
-    waited text not null,
-    ran text not null,
-    primary key (job, queue, state)
-) without rowid;
-
 CREATE TABLE holdfast_uniques (
     job text not null,
     digest text not null,

@@ -1,5 +1,5 @@
--- Rollups ("tallies", "totals"): how many runs ended, by job, queue and time. A mark says
--- how far they have been counted.
+-- Rollups ("tallies"): how many runs ended, by job, queue and span of time; totals are those of grain 0. A mark says how
+-- far runs have been counted.
 
 -- name: find_mark
 -- How far something has been done.
@@ -531,167 +531,6 @@ inner join holdfast_tallies as t with (rowlock)
         and t.state = r.state collate latin1_general_100_bin2
 option (force order, loop join)
 
--- name: find_totals (sqlite)
--- What has been counted of these jobs and queues.
-select
-    t.job,
-    t.queue,
-    t.state,
-    t.runs,
-    t.waited,
-    t.ran
-from json_each(:rows) as r
-cross join holdfast_totals as t
-    on
-        t.job = r.value ->> 'job'
-        and t.queue = r.value ->> 'queue'
-        and t.state = r.value ->> 'state'
-
--- name: find_totals (postgres)
-select
-    t.job,
-    t.queue,
-    t.state,
-    t.runs,
-    t.waited,
-    t.ran
-from json_to_recordset(cast(:rows as json)) as r (job text, queue text, state text)
--- The limit lets the planner do nothing but look up each.
-cross join lateral (
-    select *
-    from holdfast_totals as f
-    where f.job = r.job and f.queue = r.queue and f.state = r.state
-    limit 1
-) as t
-
--- name: find_totals (sqlserver)
-select
-    t.job,
-    t.queue,
-    t.state,
-    t.runs,
-    t.waited,
-    t.ran
-from openjson(:rows) with (
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    state nvarchar(1000)
-) as r
-inner loop join holdfast_totals as t
-    on
-        t.job = r.job collate latin1_general_100_bin2
-        and t.queue = r.queue collate latin1_general_100_bin2
-        and t.state = r.state collate latin1_general_100_bin2
-
--- name: insert_totals (sqlite)
--- Begin to count jobs and queues.
-insert into holdfast_totals (
-    job,
-    queue,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'state',
-    value ->> 'runs',
-    value ->> 'waited',
-    value ->> 'ran'
-from json_each(:rows)
-where true
-
--- name: insert_totals (postgres)
-insert into holdfast_totals (
-    job,
-    queue,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    job,
-    queue,
-    state,
-    runs,
-    waited,
-    ran
-from json_to_recordset(cast(:rows as json)) as r (job text, queue text, state text, runs bigint, waited text, ran text)
-
--- name: insert_totals (sqlserver)
-insert into holdfast_totals (
-    job,
-    queue,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    r.job,
-    r.queue,
-    r.state,
-    r.runs,
-    r.waited,
-    r.ran
-from openjson(:rows) with (
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    state nvarchar(1000),
-    runs bigint,
-    waited nvarchar(max),
-    ran nvarchar(max)
-) as r
-
--- name: set_totals (sqlite)
--- Go on counting jobs and queues.
-update holdfast_totals
-set
-    runs = r.value ->> 'runs',
-    waited = r.value ->> 'waited',
-    ran = r.value ->> 'ran'
-from json_each(:rows) as r
-where
-    holdfast_totals.job = r.value ->> 'job'
-    and holdfast_totals.queue = r.value ->> 'queue'
-    and holdfast_totals.state = r.value ->> 'state'
-
--- name: set_totals (postgres)
-update holdfast_totals as t
-set
-    runs = r.runs,
-    waited = r.waited,
-    ran = r.ran
-from json_to_recordset(cast(:rows as json)) as r (job text, queue text, state text, runs bigint, waited text, ran text)
-where
-    t.job = r.job
-    and t.queue = r.queue
-    and t.state = r.state
-
--- name: set_totals (sqlserver)
-update t
-set
-    runs = r.runs,
-    waited = r.waited,
-    ran = r.ran
-from openjson(:rows) with (
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    state nvarchar(1000),
-    runs bigint,
-    waited nvarchar(max),
-    ran nvarchar(max)
-) as r
-inner join holdfast_totals as t with (rowlock)
-    on
-        t.job = r.job collate latin1_general_100_bin2
-        and t.queue = r.queue collate latin1_general_100_bin2
-        and t.state = r.state collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: read_tallies (sqlite)
 -- What was counted of these jobs and queues between two instants, the newest first.
 select
@@ -767,10 +606,12 @@ select
     runs,
     waited,
     ran
-from holdfast_totals
+from holdfast_tallies
+where grain = 0
 order by
     job,
     queue,
+    since_at,
     state
 limit :limit
 
@@ -782,10 +623,12 @@ select top (:limit)
     runs,
     waited,
     ran
-from holdfast_totals
+from holdfast_tallies
+where grain = 0
 order by
     job,
     queue,
+    since_at,
     state
 
 -- name: delete_old_tallies (sqlite)

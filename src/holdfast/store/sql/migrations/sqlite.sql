@@ -394,7 +394,7 @@ create table holdfast_stops (
 ) without rowid
 go
 -- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
--- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
+-- length of the span in minutes, 0 for all time; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
     grain integer not null,
     job text not null,
@@ -408,17 +408,6 @@ create table holdfast_tallies (
 ) without rowid
 go
 create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
-go
--- The same since the beginning; these only grow.
-create table holdfast_totals (
-    job text not null,
-    queue text not null,
-    state text not null,
-    runs integer not null,
-    waited text not null,
-    ran text not null,
-    primary key (job, queue, state)
-) without rowid
 go
 -- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
 create table holdfast_counters (

@@ -409,7 +409,7 @@ create table holdfast_stops (
 )
 go
 -- What ended in a span of time, counted: how many, how long they waited and ran (histograms as JSON). `grain` is the
--- length of the span in minutes; a row of job `*` and queue `*` is about all of them.
+-- length of the span in minutes, 0 for all time; a row of job `*` and queue `*` is about all of them.
 create table holdfast_tallies (
     grain int not null,
     job nvarchar(200) collate latin1_general_100_bin2 not null,
@@ -423,17 +423,6 @@ create table holdfast_tallies (
 )
 go
 create index holdfast_ix_tallies_since on holdfast_tallies (grain, since_at)
-go
--- The same since the beginning; these only grow.
-create table holdfast_totals (
-    job nvarchar(200) collate latin1_general_100_bin2 not null,
-    queue nvarchar(200) collate latin1_general_100_bin2 not null,
-    state nvarchar(20) collate latin1_general_100_bin2 not null,
-    runs bigint not null,
-    waited nvarchar(max) not null,
-    ran nvarchar(max) not null,
-    primary key (job, queue, state)
-)
 go
 -- What no row proves, counted: lost leases, takeovers, refused submissions, missed slots; these only grow.
 create table holdfast_counters (
