@@ -12,7 +12,10 @@ from apps.extraction.engine import breaker, embedder, library
 from apps.extraction.providers import Trouble
 from apps.extraction.search import LONGEST, Found, answer, marks
 from apps.extraction.texts import plain
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:

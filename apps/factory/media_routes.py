@@ -15,7 +15,11 @@ from apps.factory import publishing, showing, slides, videos
 from apps.factory.engine import folder_of, hf
 from apps.factory.shelf import LOST
 from apps.factory.tables import database
-from holdfast.web import IMAGES, Problem, Site, Who, magic, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
+from holdfast.web.uploads import IMAGES, magic
 
 TYPES = {
     ".mp4": "video/mp4",

@@ -10,7 +10,7 @@ from pathlib import Path
 from apps.records import documents, runs, samples
 from apps.records.archive import database
 from apps.records.engine import given, hf
-from holdfast.web import Site
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

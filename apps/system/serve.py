@@ -7,7 +7,7 @@ from pathlib import Path
 
 from apps.system import start
 from apps.system.work import hf
-from holdfast.web import Site
+from holdfast.web.site import Site
 
 token = os.environ["HOLDFAST_TOKEN"]
 site = Site(hf, token=token, templates=Path(__file__).parent / "templates", links={"Start": "system.start"})

@@ -16,7 +16,9 @@ from apps.application import Application
 from apps.system import board
 from apps.system.board import Standing
 from holdfast import Holdfast
-from holdfast.web import Problem, Site, Who
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.site import Site
 
 LATELY = timedelta(seconds=30)
 

@@ -11,7 +11,8 @@ import pytest
 import holdfast
 from holdfast import Context, Holdfast, Retry
 from holdfast.store.queries import statements
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

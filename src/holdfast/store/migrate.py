@@ -11,10 +11,10 @@ import contextlib
 import re
 from importlib.resources import files
 
-from holdfast.errors import HoldfastError, SchemaMissing, SchemaTooNew
 from holdfast.store.queries import named, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
+from holdfast.support.errors import HoldfastError, SchemaMissing, SchemaTooNew
 
 _VERSION = re.compile(r"^-- version: (\d+)$", re.MULTILINE)
 _GO = re.compile(r"^go$", re.MULTILINE)
