@@ -60,7 +60,11 @@ FILL = (
         "'failed', 1, '{nothing}', '{nothing}'",
     ),
     (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
-    (100, "insert into holdfast_totals select 'job' || (g % 7), 'q' || g, 'failed', 1, '{nothing}', '{nothing}'"),
+    (
+        100,
+        "insert into holdfast_tallies "
+        "select 0, 'job' || (g % 7), 'q' || g, '1970-01-01 00:00:00+00:00', 'failed', 1, '{nothing}', '{nothing}'",
+    ),
 )
 FIRSTS = {"id": 0, "ready": FINISHED, "waiting": FINISHED + READY, "running": FINISHED + READY + WAITING}
 POSTGRES = {

@@ -20,7 +20,7 @@ LATEST = latest("sqlite")
 @pytest.mark.empty
 def test_migrate_makes_the_tables_once(holdfast: Invoke, url: str) -> None:
     assert holdfast("runs", "list", url).exit_code == 6
-    assert holdfast("migrate", url).stdout == f"{LATEST} migrations applied\n"
+    assert holdfast("migrate", url).stdout == "1 migration applied\n"
     assert holdfast("migrate", url).stdout == "nothing to do: the tables are up to date\n"
     assert holdfast("runs", "list", url).exit_code == 0
 
@@ -30,7 +30,7 @@ def test_looking_at_a_database_makes_no_tables(holdfast: Invoke, url: str) -> No
     holdfast("migrate", url, "--sql")
     for command in (["runs", "list", url], ["verify", url], ["doctor", url], ["runs", "show", url, "x"]):
         assert holdfast(*command).exit_code in (1, 6), command
-    assert holdfast("migrate", url).stdout == f"{LATEST} migrations applied\n"
+    assert holdfast("migrate", url).stdout == "1 migration applied\n"
 
 
 def test_what_sql_prints_makes_the_same_tables_by_hand_on_sqlite(holdfast: Invoke, tmp_path: Path) -> None:

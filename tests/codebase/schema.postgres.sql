@@ -540,14 +540,6 @@ column holdfast_tallies.ran text not null
 constraint holdfast_tallies_pkey PRIMARY KEY (grain, job, queue, since_at, state)
 CREATE INDEX holdfast_ix_tallies_since ON public.holdfast_tallies USING btree (grain, since_at)
 CREATE UNIQUE INDEX holdfast_tallies_pkey ON public.holdfast_tallies USING btree (grain, job, queue, since_at, state)
-column holdfast_totals.job text collate "C" not null
-column holdfast_totals.queue text collate "C" not null
-column holdfast_totals.state text collate "C" not null
-column holdfast_totals.runs bigint not null
-column holdfast_totals.waited text not null
-column holdfast_totals.ran text not null
-constraint holdfast_totals_pkey PRIMARY KEY (job, queue, state)
-CREATE UNIQUE INDEX holdfast_totals_pkey ON public.holdfast_totals USING btree (job, queue, state)
 column holdfast_uniques.job text collate "C" not null
 column holdfast_uniques.digest text collate "C" not null
 column holdfast_uniques.run_id text collate "C" not null

@@ -124,8 +124,14 @@ CREATE TABLE holdfast_leases (
     expires_at text not null,
     deadline_at text,
     cancel_requested_at text,
-    cancel_reason text
-, key_limit integer not null default 1, number integer not null default 1 check (number between 1 and key_limit), place integer, expired_seen_at text) without rowid;
+    cancel_reason text,
+    -- Which of the key's holds the run has, and which of its queue's places.
+    key_limit integer not null default 1,
+    number integer not null default 1 check (number between 1 and key_limit),
+    place integer,
+    -- When an orchestrator first saw the lease expired; null again after each renewal.
+    expired_seen_at text
+) without rowid;
 
 CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null;
 
@@ -205,8 +211,15 @@ CREATE UNIQUE INDEX holdfast_ix_passes_name on holdfast_passes (name) where kind
 CREATE TABLE holdfast_queues (
     name text not null primary key,
     paused_at text,
-    note text
-, max_queued integer, counted_at text, concurrency integer, declared text, version integer not null default 0) without rowid;
+    note text,
+    -- How many runs may be queued or running, and from when on each is counted; how many may run at once; what the
+    -- code last said of both; version grows with each submission that counts.
+    max_queued integer,
+    counted_at text,
+    concurrency integer,
+    declared text,
+    version integer not null default 0
+) without rowid;
 
 CREATE TABLE holdfast_rates (
     name text not null,
@@ -226,8 +239,11 @@ CREATE TABLE holdfast_ready (
     key text,
     attempt integer not null,
     tries integer not null,
-    takeovers integer not null
-, key_limit integer not null default 1, number integer not null default 1, reserved integer) without rowid;
+    takeovers integer not null,
+    key_limit integer not null default 1,
+    number integer not null default 1,
+    reserved integer
+) without rowid;
 
 CREATE INDEX holdfast_ix_ready_age on holdfast_ready (queue, run_id) where rank <> 0;
 
@@ -291,8 +307,23 @@ CREATE TABLE holdfast_runs (
     tags text not null,
     idempotency_key text,
     again_of text,
-    created_at text not null
-, kind text, parent_id text, stage text, segment text, needed text, audit integer not null default 0, trace text, dependencies text, key_limit integer not null default 1) without rowid;
+    created_at text not null,
+    -- Where a run comes from: a build, a slot, a pipeline's stage or segment, another run; and the runs that it
+    -- needed.
+    kind text,
+    parent_id text,
+    stage text,
+    segment text,
+    needed text,
+    -- Kept for ever: no retention removes it.
+    audit integer not null default 0,
+    -- Where whoever submitted the run stood in a trace, so that the run goes on from there.
+    trace text,
+    -- How the run depends on each run in `needed`, so that one like it can wait as it did.
+    dependencies text,
+    -- How many runs may hold the run's key at once. Neither this nor the key ever changes.
+    key_limit integer not null default 1
+) without rowid;
 
 CREATE INDEX holdfast_ix_runs_again on holdfast_runs (again_of) where again_of is not null;
 
@@ -482,7 +513,10 @@ CREATE TABLE holdfast_slots (
     because text,
     into_at text,
     manual integer not null,
-    claimed_at text not null, claimed_by text,
+    claimed_at text not null,
+    -- The worker that claimed the slot. For a slot that was triggered by hand it is the live worker that is to run
+    -- it.
+    claimed_by text,
     primary key (job, slot_at)
 ) without rowid;
 
@@ -497,7 +531,9 @@ CREATE TABLE holdfast_steps (
     attempt integer not null,
     tries integer not null,
     started_at text not null,
-    finished_at text not null, number integer not null default 0,
+    finished_at text not null,
+    -- The how-manieth step of its attempt: the order in which steps were remembered.
+    number integer not null default 0,
     primary key (run_id, name)
 ) without rowid;
 
@@ -524,16 +560,6 @@ CREATE TABLE holdfast_tallies (
 
 CREATE INDEX holdfast_ix_tallies_since on holdfast_tallies (grain, since_at);
 
-CREATE TABLE holdfast_totals (
-    job text not null,
-    queue text not null,
-    state text not null,
-    runs integer not null,
-    waited text not null,
-    ran text not null,
-    primary key (job, queue, state)
-) without rowid;
-
 CREATE TABLE holdfast_uniques (
     job text not null,
     digest text not null,
@@ -556,8 +582,14 @@ CREATE TABLE holdfast_waits (
     due_at text,
     because text,
     look integer not null,
-    since_at text not null
-, key_limit integer not null default 1, spare integer, errand text, reserved integer) without rowid;
+    since_at text not null,
+    -- How many runs may hold the key at once; how many of its needs may still end badly (null: any); what an
+    -- orchestrator has to do for it before it can go on; which start of its rate is set aside for it.
+    key_limit integer not null default 1,
+    spare integer,
+    errand text,
+    reserved integer
+) without rowid;
 
 CREATE INDEX holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null;
 
@@ -581,7 +613,9 @@ CREATE TABLE holdfast_workers (
     started_at text not null,
     seen_at text not null,
     expires_at text not null,
-    stopping integer not null
-, drain_at text) without rowid;
+    stopping integer not null,
+    -- When someone asked the worker to claim no more, finish what it has and end.
+    drain_at text
+) without rowid;
 
 CREATE UNIQUE INDEX holdfast_ix_workers_exclusive on holdfast_workers (exclusive) where exclusive is not null;

@@ -50,7 +50,11 @@ FILL = (
         "'failed', 1, '{nothing}', '{nothing}'",
     ),
     (300, "insert into holdfast_tallies select 1, '*', '*', {minute}, 'failed', 1, '{nothing}', '{nothing}'"),
-    (1_000, "insert into holdfast_totals select 'job' || (g % 7), 'q' || g, 'failed', 1, '{nothing}', '{nothing}'"),
+    (
+        1_000,
+        "insert into holdfast_tallies "
+        "select 0, 'job' || (g % 7), 'q' || g, '1970-01-01 00:00:00+00:00', 'failed', 1, '{nothing}', '{nothing}'",
+    ),
 )
 
 POSTGRES = {

@@ -36,6 +36,16 @@ def test_a_break_whose_text_is_not_there_once_is_refused() -> None:
             one.broken(text)
 
 
+def test_a_break_of_a_statement_changes_that_statement_only() -> None:
+    text = "-- name: one\na\n\n-- name: one (sqlite)\na\n\n-- name: two\na\n"
+    assert Break("P1", "x.sql", "a", "b", statement="one (sqlite)").broken(text) == (
+        "-- name: one\na\n\n-- name: one (sqlite)\nb\n\n-- name: two\na\n"
+    )
+    assert Break("P1", "x.sql", "a", "b", statement="two").broken(text).endswith("-- name: two\nb\n")
+    with pytest.raises(ValueError, match="no such statement"):
+        Break("P1", "x.sql", "a", "b", statement="two (sqlite)").broken(text)
+
+
 def test_a_break_is_tried_again_when_it_or_a_file_changes() -> None:
     first, other = Break("P1", "README.md", "a", "b"), Break("P1", "README.md", "a", "c")
     assert first.digest(["pyproject.toml"]) == first.digest(["pyproject.toml"])

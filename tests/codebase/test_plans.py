@@ -22,7 +22,7 @@ from holdfast.testing.postgres import PostgresServer
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}
 LARGE |= {"events", "steps", "artifacts", "uniques", "builds", "slots", "rates"}
 # A look at the first row of a table is a scan by name only.
-FIRST_ROW = {"pulse": {"needs"}, "beat_and_pulse": {"needs"}, "count_states": {"waits", "ready"}}
+FIRST_ROW = {"pulse": {"needs"}, "count_states": {"waits", "ready"}}
 FIRST_ROW |= {"find_signs": {"runs", "events"}}  # the last one of an index
 # Indexes that hold only what is to be looked at: to go through one of these is the point of it.
 SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from importlib.resources import files
 from pathlib import Path
 
 import psycopg
+import pytest
 from tests.databases import sqlite
 
 from holdfast import Holdfast
+from holdfast.store import migrate
+from holdfast.store.queries import DIALECTS
 from holdfast.testing.postgres import PostgresServer
 
 FOLDER = Path(__file__).parent
@@ -41,13 +43,11 @@ def test_the_schema_of_postgres_is_the_one_checked_in(postgres: PostgresServer, 
     compare("postgres", "\n".join(row[0] for row in rows))
 
 
-def test_the_schema_of_sql_server_is_the_text_of_its_migrations() -> None:
-    folder = files("holdfast.store") / "sql" / "sqlserver" / "migrations"
-    numbered = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name
-    )
-
-    compare("sqlserver", "\ngo\n".join(entry.read_text("utf-8").strip() for entry in numbered))
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_migrations_are_numbered_without_a_gap(dialect: str) -> None:
+    found = migrate.migrations(dialect, "holdfast_")
+    assert list(found) == list(range(1, migrate.latest("sqlite") + 1))
+    assert all(statement for statements in found.values() for statement in statements)
 
 
 def compare(dialect: str, found: str) -> None:

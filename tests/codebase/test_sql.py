@@ -1,23 +1,22 @@
-"""SQL: every statement has a name, a file, a use, and the same parameters on every database."""
+"""SQL: every statement has a name, a use, and the same parameters on every database."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import holdfast
-from holdfast.store.queries import Query, sources, translate
+from holdfast.store.queries import DIALECTS, Query, Statement, sources, statements, translate
 
 SOURCE = Path(holdfast.__file__).parent
-DIALECTS = ("sqlite", "postgres", "sqlserver")
-FOLDERS = ("common", *DIALECTS)
 FIRST_WORDS = {"select", "insert", "update", "delete", "with", "create"}
 
 # What an SQL statement begins with, and a sentence does not.
@@ -82,39 +81,54 @@ def test_every_use_gives_a_statement_what_it_takes() -> None:
     assert [use for use in uses() if use.given is not None and use.given != known[use.name]] == []
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_file_is_one_statement_in_lower_case(folder: str) -> None:
+def test_a_name_stands_over_one_statement_in_lower_case() -> None:
     wrong = []
-    for path in sorted((SOURCE / "store" / "sql" / folder).glob("*.sql")):
-        text = translate(path.stem, path.read_text("utf-8"), prefix="holdfast_", style="named").text
+    for one in statements():
+        text = bare_text(one)
         words = re.sub(r"'[^']*'", "''", text)  # a text that is compared is as it is stored
         if words != words.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
-            wrong.append(path.name)
+            wrong.append(one.name)
     assert wrong == []
 
 
-@pytest.mark.parametrize("folder", ["common", "sqlite"])
-def test_sqlite_returns_plain_columns(folder: str) -> None:
+def test_sqlite_returns_plain_columns() -> None:
     """SQLite 3.40 evaluates some expressions in `returning` wrongly: `drain_at is not null` was 1 for NULL."""
     wrong = []
-    for path in sorted((SOURCE / "store" / "sql" / folder).glob("*.sql")):
-        text = translate(path.stem, path.read_text("utf-8"), prefix="holdfast_", style="named").text
-        _, returning, columns = text.partition("returning")
+    for name, query in bare("sqlite").items():
+        _, returning, columns = query.text.partition("returning")
         if returning and not re.fullmatch(r"[a-z_.0-9]+(, [a-z_.0-9]+)*", " ".join(columns.split())):
-            wrong.append(path.name)
+            wrong.append(name)
     assert wrong == []
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_dialect_says_again_what_all_say_in_common(dialect: str) -> None:
-    own = (files("holdfast.store") / "sql" / dialect).iterdir()
-    common = SOURCE / "store" / "sql" / "common"
-    again = [
-        entry.name
-        for entry in own
-        if (same := common / entry.name).is_file() and same.read_text("utf-8") == entry.read_text("utf-8")
-    ]
-    assert again == []
+def test_no_text_of_a_statement_is_said_again_for_another_dialect() -> None:
+    texts = Counter((one.name, bare_text(one)) for one in statements())
+    assert [name for (name, _), times in texts.items() if times > 1] == []
+
+
+def test_no_text_is_left_that_every_dialect_replaces() -> None:
+    own = Counter(one.name for one in statements() for _ in one.dialects)
+    assert [one.name for one in statements() if not one.dialects and own[one.name] == len(DIALECTS)] == []
+
+
+def test_the_texts_of_a_statement_stand_side_by_side() -> None:
+    names = [(one.file, one.name) for one in statements()]
+    assert [name for name, _ in groupby(names)] == list(dict.fromkeys(names))
+    assert len({name for _, name in names}) == len(set(names)), "a statement stands in two files"
+
+
+def test_every_file_says_first_what_it_is_about() -> None:
+    folder = SOURCE / "store" / "sql"
+    for file in {one.file for one in statements()}:
+        about, _, _ = (folder / file).read_text("utf-8").partition("\n\n")
+        assert re.fullmatch(r"-- [A-Z].*(\n-- .*)?\.", about), file
+
+
+def test_no_header_is_misspelt() -> None:
+    """It would be a comment, and its statement a part of the one before."""
+    texts = [path.read_text("utf-8") for path in sorted((SOURCE / "store" / "sql").glob("*.sql"))]
+    headers = [line for text in texts for line in text.splitlines() if re.match(r"\s*--\s*name\b", line)]
+    assert len(headers) == len(statements())
 
 
 def test_sql_stands_in_the_store_only() -> None:
@@ -153,3 +167,7 @@ def _texts_in(path: Path) -> Iterator[tuple[int, str]]:
 
 def bare(dialect: str) -> dict[str, Query]:
     return {name: translate(name, text, prefix="holdfast_", style="named") for name, text in sources(dialect).items()}
+
+
+def bare_text(one: Statement) -> str:
+    return translate(one.name, one.text, prefix="holdfast_", style="named").text

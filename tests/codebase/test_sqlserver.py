@@ -1,4 +1,4 @@
-"""T-SQL: each file is one statement that a parser of T-SQL understands, of the kind that its name says."""
+"""T-SQL: each text is one statement that a parser of T-SQL understands, of the kind that its name says."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def statement(name: str) -> str:
     return translate(name, sources("sqlserver")[name], prefix="holdfast_", style="named").text
 
 
-def test_every_file_parses_as_one_statement_of_its_kind() -> None:
+def test_every_text_parses_as_one_statement_of_its_kind() -> None:
     wrong = {}
     for name in sorted(sources("sqlserver")):
         found = parsed(

@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Context, Holdfast, Retry
+from holdfast.store.queries import statements
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
 
@@ -100,7 +101,4 @@ def test_a_claim_is_the_only_way_to_start_in_the_whole_code() -> None:
         if isinstance(node, ast.Constant) and node.value == "insert_leases"
     }
     assert writers == {("runs/claim.py", "claim_runs")}
-    inserting = {
-        path.name for path in root.glob("store/sql/*/*.sql") if "insert into holdfast_leases" in path.read_text("utf-8")
-    }
-    assert inserting == {"insert_leases.sql"}
+    assert {one.name for one in statements() if "insert into holdfast_leases" in one.text} == {"insert_leases"}

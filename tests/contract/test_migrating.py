@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from holdfast import Holdfast, InvalidSetting, Policy, SchemaMissing, SchemaTooNew
+from holdfast import Holdfast, InvalidSetting, SchemaMissing, SchemaTooNew
 from holdfast.store import migrate
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
@@ -78,56 +78,32 @@ def test_migrating_again_changes_nothing(hf: Holdfast, database: Database) -> No
     assert hf.snapshot(run.id) == before
 
 
-OLD = [  # as the first version wrote it: one run running, one ready, one waiting for its key, one ended
-    *(
-        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, created_at) "
-        f"values ('{run}', 'work', 'default', 0, {key}, '[]', '{{policy}}', '[]', {{then}})"
-        for run, key in (("r1", "'k'"), ("r2", "null"), ("r3", "'k'"), ("r4", "null"))
-    ),
-    "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-    "expires_at) values ('r1', 'work', 'default', 0, 'k', 1, 1, 0, 'gone', {then}, {later})",
-    "insert into holdfast_holds values ('k', 'r1')",
-    "insert into holdfast_ready values ('r2', 'work', 'default', 0, null, 0, 0, 0)",
-    "insert into holdfast_waits values ('r3', 'work', 'default', 0, 'k', 0, 0, 0, 0, null, 'its turn', 0, {then})",
-    "insert into holdfast_outcomes (run_id, state, attempt, tries, takeovers, finished_at, seal) "
-    "values ('r4', 'succeeded', 1, 1, 0, {then}, 'sealed')",
-    "insert into holdfast_artifacts values ('r4', 'out.txt', 1, 3, 'abc', {then})",
-    "insert into holdfast_queues values ('default', null, null)",
-]
-
-
 @pytest.mark.contract("S3")
 @pytest.mark.empty
-def test_what_an_older_version_left_goes_on_after_a_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    all_of_them = migrate.migrations
-    then, later = "'2026-01-01 00:00:00.000000'", "'2026-01-01 00:00:15.000000'"
-    words = {"{then}": then, "{later}": later, "{policy}": Policy().to_json(), "[]": "{}"}
-    if url.startswith("mssql"):
-        words |= {" key,": " [key],"}
-    with monkeypatch.context() as older, Holdfast(url) as hf:
-        older.setattr(migrate, "migrations", lambda *about: {1: all_of_them(*about)[1]})
-        hf._store.follow_clock()
-        assert hf.migrate() == 1
+def test_a_later_migration_is_applied_to_tables_in_use(url: str, database: Database, monkeypatch: Any) -> None:
+    real = migrate.migrations
 
-        def fill(tx: Any) -> None:
-            for statement in OLD:
-                for word, meant in words.items():
-                    statement = statement.replace(word, meant)
-                tx.execute_ddl(statement)
+    def later(*about: str) -> dict[int, list[str]]:
+        return real(*about) | {2: ["create table holdfast_later (id integer not null primary key)"]}
 
-        hf._store.do(fill)
-    with Holdfast(url, lease=1, tick=0.1) as hf:
+    with Holdfast(url) as hf:
 
         @hf.job(name="work")
         def work() -> None: ...
 
-        assert hf.migrate() == len(all_of_them(hf.store.dialect.name, "holdfast_")) - 1
-        assert [artifact.name for artifact in hf.artifacts.of("r4")] == ["out.txt"]
-        assert {finding.problem for finding in hf.verify()} <= {"lease_outlived", "outcome_changed"}
-        with hf.worker():
-            for run in ("r1", "r2", "r3"):
-                hf.get(run).result(timeout=60)
-        assert {finding.problem for finding in hf.verify()} == {"outcome_changed"}, "r4 has no true seal here"
+        run = work.submit()
+        before = hf.snapshot(run.id)
+
+    monkeypatch.setattr(migrate, "migrations", later)
+    with Holdfast(url, migrate=False) as hf, pytest.raises(SchemaMissing, match="at version 1, this code needs 2"):
+        hf.start()
+    with Holdfast(url, migrate=False) as hf:
+        assert len(hf.migration()) == 2, "the new table, and the version"
+        assert hf.migrate() == 1
+        assert migrate.version(hf._store) == 2
+        assert hf.snapshot(run.id) == before
+        assert hf.verify() == []
+    assert database.count("later") == 0
 
 
 @pytest.mark.contract("S4")

@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant("find_due", r"due_at <= :now", a_run_is_not_due_before_its_time),
     Mutant("clear_looks", r"h\.run_id is not null", a_look_stays_while_the_key_is_open),
     Mutant("clear_looks", r"not exists", a_look_stays_while_a_need_is_met),
-    Mutant("request_cancel", r"run_id = :run_id", a_cancel_stops_its_own_run_only),
+    Mutant("request_cancels", r"run_id (?:in|= any) ?\(.*:ids.*\)$", a_cancel_stops_its_own_run_only),
     Mutant("delete_expired_worker", r"expires_at < :now", a_live_worker_keeps_its_exclusive_name),
     Mutant("delete_expired_worker", r"seen_at = :seen_at", a_worker_that_was_heard_again_keeps_its_exclusive_name),
     Mutant("take_ready", r"y\.job (?:in|= any) ?\(.*?:jobs.*?\)+$", a_worker_claims_only_jobs_that_it_knows),

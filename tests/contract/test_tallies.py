@@ -113,7 +113,7 @@ def test_a_crash_in_the_middle_loses_nothing_and_counts_nothing_twice(
         raise StoreBusy("the plug was pulled")
 
     with monkeypatch.context() as broken:
-        broken.setattr(rollups, "_add_totals", dies)
+        broken.setattr(rollups, "_add", dies)
         with pytest.raises(StoreBusy):
             manual.tally()
     assert (totals(hf), tallied(hf, 1, "work")) == ({}, 0)

@@ -48,7 +48,9 @@ def test_the_python_of_a_page_does_nothing_when_it_is_only_imported(page: Path, 
     """As a worker or a run's own process imports it. The pages about tests are read by a test runner instead."""
     (tmp_path / "app.py").write_text(script(page))
     file = tmp_path / "importer.py"
-    file.write_text("from holdfast.jobs.importing import importing\n\nwith importing('a test imports it'):\n    import app\n")
+    file.write_text(
+        "from holdfast.jobs.importing import importing\n\nwith importing('a test imports it'):\n    import app\n"
+    )
     run(file, tmp_path)
 
 

@@ -1,6 +1,7 @@
 """Breaks: for each promise, the most obvious ways to break the code that keeps it.
 
-`promises.toml` has one table for each break. The text `find` stands once in `file`; `put` takes its place.
+`promises.toml` has one table for each break. The text `find` stands once in `file`, or in one `statement` of a file of
+SQL, named as its header names it: `take_ready (sqlite)`. `put` takes its place.
 """
 
 from __future__ import annotations
@@ -25,16 +26,27 @@ class Break:
     file: str
     find: str
     put: str
+    statement: str | None = None
 
     def __str__(self) -> str:
         line = next((line.strip() for line in self.find.splitlines() if line.strip()), "")
-        return f"{self.promise} {self.file}: {line[:60]}"
+        where = self.file if self.statement is None else f"{self.file}, {self.statement}"
+        return f"{self.promise} {where}: {line[:60]}"
 
     def broken(self, text: str) -> str:
         """The text of the file with the break in it."""
-        if text.count(self.find) != 1:
-            raise ValueError(f"{self}: the text to find stands {text.count(self.find)} times in the file, not once")
-        return text.replace(self.find, self.put)
+        before, part, after = ("", text, "") if self.statement is None else self._split(text, self.statement)
+        if part.count(self.find) != 1:
+            raise ValueError(f"{self}: the text to find stands {part.count(self.find)} times there, not once")
+        return f"{before}{part.replace(self.find, self.put)}{after}"
+
+    def _split(self, text: str, statement: str) -> tuple[str, str, str]:
+        """What is before the statement, the statement, and what is after it."""
+        before, header, rest = text.partition(f"-- name: {statement}\n")
+        if not header:
+            raise ValueError(f"{self}: the file has no such statement")
+        part, following, after = rest.partition("-- name: ")
+        return f"{before}{header}", part, f"{following}{after}"
 
     def tests(self, proofs: list[contracts.Proof]) -> list[str]:
         """The files with tests that name the promise."""

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from holdfast.runs import result_waiter
 from holdfast.runs.result_waiter import Watch
 from holdfast.store.group_commit import GroupCommit
 from holdfast.store.notifier import Announcer, Notifier, Signal
-from holdfast.store.queries import Queries, named, sources, translate
+from holdfast.store.queries import DIALECTS, Queries, Statement, named, parse, sources, statements, translate
 from holdfast.support import settings
 from holdfast.support.errors import (
     InvalidArguments,
@@ -288,20 +287,57 @@ def test_a_missing_or_unknown_parameter_is_our_own_error(values: dict[str, objec
 
 
 def test_the_prefix_is_replaced_everywhere_and_a_schema_only_where_it_may_stand() -> None:
-    text = "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs"
+    text = (
+        "create index holdfast_ix_runs on holdfast_runs (id); create trigger holdfast_tr_x on holdfast_runs; "
+        "alter table holdfast_runs add constraint holdfast_ck_runs check (id > 0)"
+    )
     assert named(text, "work_").count("holdfast_") == 0
     assert named(text, "s.work_") == (
-        "create index work_ix_runs on s.work_runs (id); create trigger work_tr_x on s.work_runs"
+        "create index work_ix_runs on s.work_runs (id); create trigger work_tr_x on s.work_runs; "
+        "alter table s.work_runs add constraint work_ck_runs check (id > 0)"
     )
 
 
 def test_a_dialects_statement_wins_over_the_common_one() -> None:
-    root = Path(settings.__file__).parent / "store" / "sql"
-    for dialect in ("sqlite", "postgres"):
+    for dialect in DIALECTS:
         found = sources(dialect)
-        for file in (root / dialect).glob("*.sql"):
-            assert found[file.stem] == file.read_text()
-        assert set(found) >= {file.stem for file in (root / "common").glob("*.sql")}
+        own = {one.name: one.text for one in statements() if dialect in one.dialects}
+        assert own
+        assert found == {one.name: one.text for one in statements() if not one.dialects} | own
+
+
+def test_a_file_of_statements_is_read_by_name_and_dialect() -> None:
+    text = "-- A subject.\n\n-- name: one\n-- Why.\nselect 1\n\n-- name: one (sqlite, postgres)\nselect\n    2\n"
+    assert parse({"x.sql": text}) == (
+        Statement("one", (), "-- Why.\nselect 1", "x.sql"),
+        Statement("one", ("sqlite", "postgres"), "select\n    2", "x.sql"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("select 1", "without a name"),
+        ("select 1\n-- name: one\nselect 1", "without a name"),
+        ("-- name: one (oracle)\nselect 1", "one is for oracle; known: sqlite"),
+    ],
+)
+def test_a_statement_that_no_one_would_find_is_refused(text: str, refusal: str) -> None:
+    with pytest.raises(ValueError, match=refusal):
+        parse({"x.sql": text})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("one", "one"), ("one (sqlite)", "one (sqlite)"), ("one (sqlite, postgres)", "one (postgres)")],
+)
+def test_a_name_that_is_given_twice_is_refused(first: str, second: str) -> None:
+    texts = {
+        "a.sql": f"-- name: {first}\nselect 1\n\n-- name: other\nselect 1",
+        "b.sql": f"-- name: {second}\nselect 2",
+    }
+    with pytest.raises(ValueError, match=r"b\.sql: one has two texts"):
+        parse(texts)
 
 
 def test_a_statement_can_be_replaced_to_break_a_rule_on_purpose() -> None:

@@ -16,7 +16,7 @@ from holdfast.jobs.job import Job
 from holdfast.runs import audit
 from holdfast.runs.build_once import BuildRun, replace_builds
 from holdfast.runs.handle import Run, RunLike, id_of
-from holdfast.runs.snapshot import get_snapshot, snapshot_of
+from holdfast.runs.snapshot import find_snapshots, get_snapshot, snapshot_of
 from holdfast.runs.submit import submit_builds
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Row, Transaction
@@ -142,8 +142,8 @@ def history(tx: Transaction, build: Build) -> list[Snapshot]:
     """The runs that made it, the newest first, as far as they are kept."""
     made: list[Snapshot] = []
     run_id: str | None = build.run_id
-    while run_id is not None and len(made) < HISTORY and (row := tx.one("get_run", id=run_id)) is not None:
-        made.append(snapshot_of(row))
+    while run_id is not None and len(made) < HISTORY and (found := find_snapshots(tx, [run_id])):
+        made += found
         run_id = made[-1].again_of
     return made
 
@@ -177,7 +177,7 @@ def rebuild_now(tx: Transaction, which: Which, *, allowed: Callable[[str, Policy
     `allowed` raises if no one but the application may start runs of that job with that policy.
     """
     build = get(tx, which)
-    row = tx.one("get_run", id=build.run_id)
+    row = tx.one("find_snapshots", ids=[build.run_id])
     if row is None:
         raise BuildNotFound(f"run {build.run_id}, which made {build.job} {build.scope}, is not kept any more: ask anew")
     old = snapshot_of(row)

@@ -47,7 +47,7 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed
             f"run {run_id} is part of a pipeline; do that again from its stage: "
             f"hf.pipelines.rerun({old.parent_id!r}, from_stage={old.stage!r})"
         )
-    row = tx.one("get_run", id=run_id)
+    row = tx.one("find_snapshots", ids=[run_id])
     assert row is not None
     new = Submission(
         run_id=tx.new_id(),

@@ -30,7 +30,7 @@ def cancel_run(tx: Transaction, run_id: str, *, reason: str) -> str:
             delete_dependencies(tx, [run_id])
             end_runs(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
             return "cancelled"
-        if tx.run("request_cancel", run_id=run_id, reason=reason, now=tx.now):
+        if tx.all("request_cancels", ids=[run_id], reason=reason, now=tx.now):
             events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
             tx.ring("cancels")
             return "running"

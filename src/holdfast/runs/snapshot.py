@@ -15,7 +15,7 @@ from holdfast.values.runs import Snapshot
 def get_snapshot(tx: Transaction, run_id: str) -> Snapshot:
     """The run as it stands now, or RunNotFound."""
     for left in range(9, -1, -1):
-        row = tx.one("get_run", id=run_id)
+        row = tx.one("find_snapshots", ids=[run_id])
         if row is None:
             raise RunNotFound(f"there is no run {run_id}")
         # Not every store reads its tables in one snapshot: a run on its way between two is looked for again.

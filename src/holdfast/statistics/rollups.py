@@ -1,7 +1,6 @@
 """Tallies: what ended, counted after the fact, a slice of time after the other.
 
-    outcomes ──[mark, now − lag)──▶ tallies, by the minute, ten minutes and the hour
-                                └─▶ totals, since the beginning
+    outcomes ──[mark, now − lag)──▶ tallies, by the minute, ten minutes, the hour and since the beginning
 
 Nothing is added to the finish of a run. A slice is counted by whoever moves the mark from where it saw it: any number
 may try, one does, and what it writes is committed together with the mark. All that ended in one instant is in one
@@ -33,6 +32,8 @@ FARTHEST = timedelta(hours=24)
 ALL = "*"
 KEPT = {1: timedelta(days=2), 10: timedelta(days=14), 60: timedelta(days=30)}
 """By the grain, in minutes: for how long it is kept."""
+TOTAL = 0
+"""The grain of what is counted since the beginning, and kept for ever."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -97,8 +98,7 @@ def write(tx: Transaction, piece: Slice) -> bool:
         return False
     counted = count(piece.rows)
     if counted:
-        _add_tallies(tx, counted)
-        _add_totals(tx, counted)
+        _add(tx, counted)
     return True
 
 
@@ -170,13 +170,14 @@ def forget(tx: Transaction, *, limit: int) -> int:
     )
 
 
-def _add_tallies(tx: Transaction, counted: Mapping[Group, Count]) -> None:
+def _add(tx: Transaction, counted: Mapping[Group, Count]) -> None:
     added: dict[Group, Count] = defaultdict(Count)
     for group, number in counted.items():
         for grain in KEPT:
             since_at = floor(group.since_at, grain)
             added[group._replace(grain=grain, since_at=since_at)] += number
             added[Group(grain, ALL, ALL, since_at, group.state)] += number
+        added[group._replace(grain=TOTAL, since_at=_EPOCH)] += number
     keys = [group._asdict() for group in sorted(added)]
     there = {Group(*(row[name] for name in Group._fields)): Count.of(row) for row in tx.all("find_tallies", rows=keys)}
     rows = [(group, group._asdict() | (there.get(group, Count()) + added[group]).row()) for group in sorted(added)]
@@ -184,23 +185,6 @@ def _add_tallies(tx: Transaction, counted: Mapping[Group, Count]) -> None:
         tx.put("insert_tallies", rows=new)
     if known := [row for group, row in rows if group in there]:
         tx.put("set_tallies", rows=known)
-
-
-def _add_totals(tx: Transaction, counted: Mapping[Group, Count]) -> None:
-    added: dict[tuple[str, str, str], Count] = defaultdict(Count)
-    for group, number in counted.items():
-        added[group.job, group.queue, group.state] += number
-    keys = [{"job": job, "queue": queue, "state": state} for job, queue, state in sorted(added)]
-    there = {(row["job"], row["queue"], row["state"]): Count.of(row) for row in tx.all("find_totals", rows=keys)}
-    rows = [(key, _named(key) | (there.get(key, Count()) + added[key]).row()) for key in sorted(added)]
-    if new := [row for key, row in rows if key not in there]:
-        tx.put("insert_totals", rows=new)
-    if known := [row for key, row in rows if key in there]:
-        tx.put("set_totals", rows=known)
-
-
-def _named(key: tuple[str, str, str]) -> Row:
-    return dict(zip(("job", "queue", "state"), key, strict=True))
 
 
 def floor(at: datetime, minutes: int) -> datetime:

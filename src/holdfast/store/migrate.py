@@ -1,7 +1,8 @@
-"""Migrations: numbered files, applied once, whoever comes first.
+"""Migrations: numbered, each applied once, whoever comes first.
 
 The one row of `holdfast_schema` is both the version and the lock: whoever updates it has the floor until its commit.
-A migration is a file of statements with a line `go` between them.
+Each dialect has one file in `sql/migrations/`. A migration begins with a line such as `-- version: 1`; a line `go`
+separates two statements.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, SchemaMissing, SchemaTooNew
 
-_NUMBER = re.compile(r"^(\d{4})_\w+\.sql$")
+_VERSION = re.compile(r"^-- version: (\d+)$", re.MULTILINE)
+_GO = re.compile(r"^go$", re.MULTILINE)
 
 
 def migrate(store: Store, *, prefix: str) -> int:
@@ -71,14 +73,12 @@ def latest(dialect: str) -> int:
 
 def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     """Number → statements."""
-    found = {}
-    for entry in (files("holdfast.store") / "sql" / dialect / "migrations").iterdir():
-        if match := _NUMBER.match(entry.name):
-            text = named(entry.read_text("utf-8"), prefix)
-            found[int(match[1])] = [
-                part.strip() for part in re.split(r"^go$", text, flags=re.MULTILINE) if part.strip()
-            ]
-    return found
+    text = (files("holdfast.store") / "sql" / "migrations" / f"{dialect}.sql").read_text("utf-8")
+    _, *parts = _VERSION.split(named(text, prefix))
+    return {
+        int(number): [statement.strip() for statement in _GO.split(statements)]
+        for number, statements in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def script(store: Store, *, prefix: str, since: int | None = None) -> list[str]:

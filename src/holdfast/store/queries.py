@@ -1,7 +1,11 @@
-"""Queries: the statements of `sql/`, by name, one statement a file; a dialect's file wins over the common one.
+"""Queries: the statements of `sql/`, by name, one file per subject.
 
-A statement is written with `:name` parameters and the table prefix `holdfast_`. Both are replaced once, when the
-statements are loaded: the prefix by the one in the settings, the parameters by the driver's own style.
+    -- name: find_due              the text for every dialect that has no text of its own
+    -- name: find_due (postgres)   the text of one dialect, or of several: (sqlite, postgres)
+
+A statement ends where the next such line begins. It has `:name` parameters and the table prefix `holdfast_`. Both are
+replaced once, when the statements are loaded: the prefix by the one in the settings, the parameters by the driver's own
+style.
 """
 
 from __future__ import annotations
@@ -11,15 +15,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Style = Literal["named", "pyformat", "qmark", "dollar"]
 
+DIALECTS = ("sqlite", "postgres", "sqlserver")
+
+_HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?: \((?P<dialects>[a-z, ]+)\))?$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 # A quoted text is stepped over; `::` is a cast.
 # SQLite takes a column out of a JSON array by its number three times faster than out of an object by its name.
 _COLUMN = re.compile(r"\bvalue ->> '([a-z_0-9]+)'")
-_NAME = re.compile(r"(?P<dropped>drop index (?=holdfast_ix_\w+$))?\bholdfast_(?=(?P<part>ix_|tr_)?[a-z])", re.MULTILINE)
+_NAME = re.compile(
+    r"(?P<dropped>drop index (?=holdfast_ix_\w+$))?\bholdfast_(?=(?P<part>ix_|tr_|ck_)?[a-z])", re.MULTILINE
+)
 _PARAMETER = re.compile(r"'[^']*'|(?<!:):([a-z_][a-z_0-9]*)")
 
 
@@ -71,16 +80,52 @@ class Queries:
         return self._styled[style]
 
 
+class Statement(NamedTuple):
+    """One text of a statement."""
+
+    name: str
+    dialects: tuple[str, ...]
+    """Empty: of every dialect that has no text of its own."""
+    text: str
+    file: str
+
+
 @cache
 def sources(dialect: str) -> dict[str, str]:
     """Name → text as written, the dialect's over the common ones."""
-    root = files("holdfast.store") / "sql"
-    found: dict[str, str] = {}
-    for folder in ("common", dialect):
-        for entry in (root / folder).iterdir():
-            if entry.name.endswith(".sql"):
-                found[entry.name.removesuffix(".sql")] = entry.read_text("utf-8")
+    common = {found.name: found.text for found in statements() if not found.dialects}
+    return common | {found.name: found.text for found in statements() if dialect in found.dialects}
+
+
+@cache
+def statements() -> tuple[Statement, ...]:
+    """Every text of every statement, in the order of the files."""
+    entries = sorted((files("holdfast.store") / "sql").iterdir(), key=lambda entry: entry.name)
+    return parse({entry.name: entry.read_text("utf-8") for entry in entries if entry.name.endswith(".sql")})
+
+
+def parse(texts: Mapping[str, str]) -> tuple[Statement, ...]:
+    """The statements of these files; each name has at most one text for a dialect, and one for all others."""
+    found = tuple(statement for file, text in texts.items() for statement in _statements_in(text, file))
+    seen: set[tuple[str, str]] = set()
+    for statement in found:
+        for dialect in statement.dialects or ("every dialect",):
+            if (statement.name, dialect) in seen:
+                raise ValueError(f"{statement.file}: {statement.name} has two texts for {dialect}")
+            seen.add((statement.name, dialect))
     return found
+
+
+def _statements_in(text: str, file: str) -> Iterator[Statement]:
+    headers = list(_HEADER.finditer(text))
+    starts = [header.start() for header in headers] + [len(text)]
+    if _COMMENT.sub("", text[: starts[0]]).strip():
+        raise ValueError(f"{file}: a statement without a name")
+    for header, end in zip(headers, starts[1:], strict=True):
+        dialects = tuple(header["dialects"].split(", ")) if header["dialects"] else ()
+        if unknown := set(dialects) - set(DIALECTS):
+            raise ValueError(f"{file}: {header['name']} is for {', '.join(unknown)}; known: {', '.join(DIALECTS)}")
+        yield Statement(header["name"], dialects, text[header.end() : end].strip(), file)
 
 
 @cache
@@ -112,8 +157,8 @@ def translate(name: str, text: str, *, prefix: str, style: Style) -> Query:
 def named(text: str, prefix: str) -> str:
     """The text with our prefix in place of `holdfast_`.
 
-    A prefix may name a schema too (`work.holdfast_`); indexes (`ix_`) and triggers (`tr_`) take only the last part, but
-    for one that is dropped without its table's name.
+    A prefix may name a schema too (`work.holdfast_`); indexes (`ix_`), triggers (`tr_`) and constraints (`ck_`) take
+    only the last part, but for an index that is dropped without its table's name.
     """
     bare = prefix.rpartition(".")[2]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from holdfast.runs import ready
+from holdfast.runs import ready, workers
 from holdfast.runs.claim import Claim
-from holdfast.runs.poll import Pulse, beat_and_pulse, read_pulse
+from holdfast.runs.poll import Pulse, read_pulse
 from holdfast.runs.ready import Position
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
@@ -29,12 +30,14 @@ class Poll:
     ) -> None:
         self._runtime, self._hand, self._heartbeat, self._register = runtime, hand, heartbeat, register
         self._queues, self._jobs, self._holder, self._polls = queues, jobs, holder, polls
+        self._beat_every = runtime.settings.renew_every.total_seconds()
 
     def __call__(self) -> Pulse:
-        asked = self._runtime.clock.elapsed()
         # With work in hand the heartbeat speaks for us.
-        due = asked - self._heartbeat.beaten_at >= self._runtime.settings.renew_every.total_seconds()
-        pulse = self._beat(asked) if due and not self._hand else self._runtime.store.once(self._pulse, write=False)
+        if not self._hand and self._runtime.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
+            self._beat()
+        asked = self._runtime.clock.elapsed()
+        pulse = self._runtime.store.once(self._pulse, write=False)
         if pulse.clock_at is not None:
             self._runtime.clock.follow(pulse.clock_at, asked=asked, answered=self._runtime.clock.elapsed())
         else:
@@ -45,17 +48,14 @@ class Poll:
     def _pulse(self, tx: Transaction) -> Pulse:
         return read_pulse(tx, queues=self._queues, jobs=self._jobs, holder=self._holder)
 
-    def _beat(self, asked: float) -> Pulse:
-        def beat(tx: Transaction) -> Pulse | None:
-            lease = self._runtime.settings.lease
-            return beat_and_pulse(tx, queues=self._queues, jobs=self._jobs, holder=self._holder, lease_for=lease)
-
-        pulse = self._runtime.store.once(beat, write=True)
-        if pulse is None:
+    def _beat(self) -> None:
+        asked = self._runtime.clock.elapsed()
+        lease, stopping = self._runtime.settings.lease, self._heartbeat.stopping
+        beat = partial(workers.beat, worker_id=self._holder, lease_for=lease, stopping=stopping)
+        if self._runtime.store.once(beat, write=True):
+            self._heartbeat.heard(asked)
+        else:
             self._register()  # someone took us for dead; one whose name is taken is refused here
-            return self._runtime.store.once(self._pulse, write=False)
-        self._heartbeat.heard(asked)
-        return pulse
 
 
 FROM_THE_LEFT_EVERY = 0.1

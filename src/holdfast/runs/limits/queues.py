@@ -170,7 +170,3 @@ def list_queues(tx: Transaction) -> list[Queue]:
     taken = {row["queue"]: row["seats"] for row in tx.all("count_all_seats")}
     taken[EVERY_QUEUE] = sum(taken.values())
     return [Queue(**row, seats=taken.get(row["name"], 0)) for row in tx.all("list_queues")]
-
-
-def paused(tx: Transaction) -> list[str]:
-    return [row["name"] for row in tx.all("find_paused_queues")]

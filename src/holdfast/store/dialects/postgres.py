@@ -256,7 +256,7 @@ class PostgresDialect(Dialect):
     def announce(self, connection: Connection, names: set[str]) -> None:
         # A hint need not be durable: without this, each would cost a flush to disk.
         connection.execute("begin; set local synchronous_commit = off")
-        connection.execute("select pg_notify('holdfast', %s)", [_payload(names)])  # as in announce.sql
+        connection.execute("select pg_notify('holdfast', %s)", [_payload(names)])  # as the statement `announce`
         connection.execute("commit")
 
     def announce_joined(self, tx: Transaction) -> None:

@@ -1,3 +1,0 @@
--- No one may delete outcomes.
-delete from holdfast_gates
-where id = :id

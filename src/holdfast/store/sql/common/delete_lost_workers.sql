@@ -1,3 +1,0 @@
--- Workers that went silent long ago.
-delete from holdfast_workers
-where expires_at < :before

@@ -1,3 +1,0 @@
--- A worker stops.
-delete from holdfast_workers
-where id = :id

@@ -1,4 +1,0 @@
--- The queues that something is ready in.
-select distinct queue
-from holdfast_ready
-order by queue

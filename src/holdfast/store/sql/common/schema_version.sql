@@ -1,1 +1,0 @@
-select version from holdfast_schema where id = 1

@@ -1,1 +1,0 @@
-update holdfast_schema set version = :version where id = 1

@@ -1,2 +1,0 @@
--- Wake other processes when this is committed.
-select pg_notify('holdfast', :names)

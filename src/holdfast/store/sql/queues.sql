@@ -1,0 +1,474 @@
+-- Queues: paused or not, their limits, and the capacity ("seats") of a queue that accepts only so many runs.
+
+-- name: ensure_queue
+-- A queue has a row once something is said about it.
+insert into holdfast_queues (name)
+values (:name)
+on conflict do nothing
+
+-- name: ensure_queue (sqlserver)
+-- A queue may have a row already.
+insert into holdfast_queues (name)
+select :name
+where not exists (select 1 from holdfast_queues where name = :name)
+
+-- name: find_queue
+-- A queue that has limits or is paused.
+select
+    name,
+    paused_at,
+    note,
+    max_queued,
+    concurrency,
+    declared
+from holdfast_queues
+where name = :name
+
+-- name: lock_queue
+-- A queue's limits, held still.
+update holdfast_queues
+set version = version + 1
+where name = :name
+returning max_queued, concurrency, counted_at, declared
+
+-- name: lock_queue (sqlserver)
+update holdfast_queues
+set version = version + 1
+output inserted.max_queued, inserted.concurrency, inserted.counted_at, inserted.declared
+where name = :name
+
+-- name: list_queues
+-- Every queue that has a run or something said about it.
+with here as (
+    select queue, 'waits' as place, run_id from holdfast_waits
+    union all
+    select queue, 'ready' as place, run_id from holdfast_ready
+    union all
+    select queue, 'leases' as place, run_id from holdfast_leases
+),
+
+counted as (
+    select
+        queue as name,
+        count(case when place <> 'leases' then 1 end) as queued,
+        count(case when place = 'ready' then 1 end) as ready,
+        count(case when place = 'leases' then 1 end) as running,
+        min(case when place <> 'leases' then run_id end) as oldest
+    from here
+    group by queue
+)
+
+select
+    n.name,
+    q.paused_at,
+    q.note,
+    q.max_queued,
+    q.concurrency,
+    coalesce(c.queued, 0) as queued,
+    coalesce(c.ready, 0) as ready,
+    coalesce(c.running, 0) as running,
+    r.created_at as oldest_at
+from (
+    select name
+    from holdfast_queues
+    where paused_at is not null or max_queued is not null or concurrency is not null
+    union
+    select name from counted
+) as n
+left join holdfast_queues as q on q.name = n.name
+left join counted as c on c.name = n.name
+left join holdfast_runs as r on r.id = c.oldest
+order by n.name
+
+-- name: list_limits
+-- What is said of queues.
+select
+    name,
+    paused_at,
+    note,
+    max_queued,
+    concurrency
+from holdfast_queues
+order by name
+limit :limit
+
+-- name: list_limits (sqlserver)
+select top (:limit)
+    name,
+    paused_at,
+    note,
+    max_queued,
+    concurrency
+from holdfast_queues
+order by name
+
+-- name: set_limits
+-- How many runs of this queue may be queued or running, and how many may run at once.
+update holdfast_queues
+set
+    max_queued = :max_queued,
+    concurrency = :concurrency,
+    counted_at = :counted_at,
+    declared = :declared,
+    version = version + 1
+where name = :name
+
+-- name: pause_queue
+-- Nothing of this queue may be claimed.
+update holdfast_queues
+set
+    paused_at = :now,
+    note = :note
+where name = :name
+
+-- name: resume_queue
+-- This queue may be claimed again.
+update holdfast_queues
+set
+    paused_at = null,
+    note = null
+where name = :name
+
+-- name: lock_bounds (sqlite)
+-- The bounded ones of these queues, held still: one submission at a time counts their seats.
+update holdfast_queues
+set version = version + 1
+where max_queued is not null and name in (select value from json_each(:queues))
+returning name, max_queued
+
+-- name: lock_bounds (postgres)
+-- A caller's transaction that can't see the latest seats locks nothing, and is refused afterwards.
+with bound as (
+    select name
+    from holdfast_queues
+    where
+        max_queued is not null
+        and name = any (array(select json_array_elements_text(cast(:queues as json))))
+        and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+    order by name
+    for update
+),
+
+held as (
+    update holdfast_queues as q
+    set version = q.version + 1
+    from bound
+    where q.name = bound.name
+    returning q.name, q.max_queued
+)
+
+select
+    name,
+    max_queued
+from held
+union all
+select
+    name,
+    max_queued
+from holdfast_queues
+where
+    max_queued is not null
+    and name = any (array(select json_array_elements_text(cast(:queues as json))))
+    and current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
+
+-- name: lock_bounds (sqlserver)
+update q
+set version = q.version + 1
+output inserted.name, inserted.max_queued
+from openjson(:queues) with (name nvarchar(1000) '$') as n
+inner join holdfast_queues as q with (rowlock) on q.name = n.name collate latin1_general_100_bin2
+where q.max_queued is not null
+option (force order, loop join)
+
+-- name: find_bounds (sqlite)
+-- The bounded ones of these queues.
+select
+    name,
+    max_queued
+from holdfast_queues
+where max_queued is not null and name in (select value from json_each(:queues))
+
+-- name: find_bounds (postgres)
+select
+    name,
+    max_queued
+from holdfast_queues
+where max_queued is not null and name = any (array(select json_array_elements_text(cast(:queues as json))))
+
+-- name: find_bounds (sqlserver)
+select
+    q.name,
+    q.max_queued
+from openjson(:queues) with (name nvarchar(1000) '$') as n
+inner join holdfast_queues as q on q.name = n.name collate latin1_general_100_bin2
+where q.max_queued is not null
+
+-- name: insert_seats (sqlite)
+-- Seat new runs.
+insert into holdfast_seats (run_id, queue)
+select
+    value ->> 'run_id',
+    value ->> 'queue'
+from json_each(:rows)
+where true
+on conflict do nothing
+
+-- name: insert_seats (postgres)
+insert into holdfast_seats (run_id, queue)
+select
+    run_id,
+    queue
+from json_to_recordset(cast(:rows as json)) as r (run_id text, queue text)
+order by run_id
+on conflict do nothing
+
+-- name: insert_seats (sqlserver)
+insert into holdfast_seats (run_id, queue)
+select
+    r.run_id,
+    r.queue
+from openjson(:rows) with (run_id varchar(100), queue nvarchar(1000)) as r
+where not exists (select 1 from holdfast_seats as s where s.run_id = r.run_id collate latin1_general_100_bin2)
+
+-- name: count_seats (sqlite)
+-- How many seats of these queues are taken.
+select
+    queue,
+    count(*) as seats
+from holdfast_seats
+where queue in (select value from json_each(:queues))
+group by queue
+
+-- name: count_seats (postgres)
+select
+    queue,
+    count(*) as seats
+from holdfast_seats
+where queue = any (array(select json_array_elements_text(cast(:queues as json))))
+group by queue
+
+-- name: count_seats (sqlserver)
+select
+    s.queue,
+    count(*) as seats
+from holdfast_seats as s
+where s.queue in (select n.name collate latin1_general_100_bin2 from openjson(:queues) with (name nvarchar(1000) '$') as n)
+group by s.queue
+
+-- name: count_all_seats
+-- How many seats are taken, queue by queue.
+select
+    queue,
+    count(*) as seats
+from holdfast_seats
+group by queue
+
+-- name: find_unseated
+-- Runs of a queue (* is every one) that count in its bound and have no seat, in their order.
+select run_id
+from (
+    select run_id
+    from (
+        select p.run_id
+        from holdfast_leases as p
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or cast(:queue as text) = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+        limit :limit
+    ) as leases
+    union all
+    select run_id
+    from (
+        select p.run_id
+        from holdfast_waits as p
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or cast(:queue as text) = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+        limit :limit
+    ) as waits
+    union all
+    select run_id
+    from (
+        select p.run_id
+        from holdfast_ready as p
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or cast(:queue as text) = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+        limit :limit
+    ) as ready
+) as p
+order by run_id
+limit :limit
+
+-- name: find_unseated (sqlserver)
+select top (:limit) run_id
+from (
+    select run_id
+    from (
+        select top (:limit) p.run_id
+        from holdfast_leases as p with (readpast, readcommittedlock)
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or :queue = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+    ) as leases
+    union all
+    select run_id
+    from (
+        select top (:limit) p.run_id
+        from holdfast_waits as p with (readpast, readcommittedlock)
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or :queue = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+    ) as waits
+    union all
+    select run_id
+    from (
+        select top (:limit) p.run_id
+        from holdfast_ready as p with (readpast, readcommittedlock)
+        inner join holdfast_runs as r on r.id = p.run_id
+        where
+            p.run_id > :after
+            and (p.queue = :queue or :queue = '*')
+            and coalesce(r.kind, '') <> 'build'
+            and not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+        order by p.run_id
+    ) as ready
+) as p
+order by run_id
+
+-- name: insert_seats_of (sqlite)
+-- Seat runs that are there while their queue becomes bounded.
+insert into holdfast_seats (run_id, queue)
+select
+    p.run_id,
+    p.queue
+from (
+    select run_id, queue from holdfast_leases where run_id in (select value from json_each(:ids))
+    union all
+    select run_id, queue from holdfast_waits where run_id in (select value from json_each(:ids))
+    union all
+    select run_id, queue from holdfast_ready where run_id in (select value from json_each(:ids))
+) as p
+where true
+on conflict do nothing
+
+-- name: insert_seats_of (postgres)
+-- Each is held still first: one that ends meanwhile would leave its seat behind.
+with leased as (
+    select run_id, queue from holdfast_leases where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+),
+
+waiting as (
+    select run_id, queue from holdfast_waits where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+),
+
+free as (
+    select run_id, queue from holdfast_ready where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+)
+
+insert into holdfast_seats (run_id, queue)
+select
+    p.run_id,
+    p.queue
+from (select * from leased union all select * from waiting union all select * from free) as p
+order by p.run_id
+on conflict do nothing
+
+-- name: insert_seats_of (sqlserver)
+-- Each is held still: one that ends meanwhile would leave its seat behind.
+insert into holdfast_seats (run_id, queue)
+select
+    p.run_id,
+    p.queue
+from (
+    select l.run_id, l.queue
+    from openjson(:ids) with (id varchar(100) '$') as n
+    inner join holdfast_leases as l with (updlock, rowlock) on l.run_id = n.id collate latin1_general_100_bin2
+    union all
+    select w.run_id, w.queue
+    from openjson(:ids) with (id varchar(100) '$') as n
+    inner join holdfast_waits as w with (updlock, rowlock) on w.run_id = n.id collate latin1_general_100_bin2
+    union all
+    select y.run_id, y.queue
+    from openjson(:ids) with (id varchar(100) '$') as n
+    inner join holdfast_ready as y with (updlock, rowlock) on y.run_id = n.id collate latin1_general_100_bin2
+) as p
+where not exists (select 1 from holdfast_seats as s where s.run_id = p.run_id)
+
+-- name: delete_unbounded_seats
+-- Seats of queues that are bounded no more.
+delete from holdfast_seats
+where
+    not exists (select 1 from holdfast_queues as q where q.name = '*' and q.max_queued is not null)
+    and queue not in (select q.name from holdfast_queues as q where q.max_queued is not null)
+
+-- name: find_drain
+-- How many of the last runs that ended were of this queue (* is every one), and since when those last ones are.
+with recent as (
+    select run_id, finished_at
+    from (
+        select run_id, finished_at
+        from holdfast_outcomes
+        where state = 'succeeded' and finished_at > :since
+        order by finished_at desc
+        limit 500
+    ) as succeeded
+    union all
+    select run_id, finished_at
+    from (
+        select run_id, finished_at
+        from holdfast_outcomes
+        where state = 'failed' and finished_at > :since
+        order by finished_at desc
+        limit 500
+    ) as failed
+)
+
+select
+    count(case when r.queue = :queue or cast(:queue as text) = '*' then 1 end) as ended,
+    min(o.finished_at) as oldest_at
+from recent as o
+inner join holdfast_runs as r on r.id = o.run_id
+
+-- name: find_drain (sqlserver)
+select
+    count(case when r.queue = :queue or :queue = '*' then 1 end) as ended,
+    min(o.finished_at) as oldest_at
+from (
+    select succeeded.run_id, succeeded.finished_at
+    from (
+        select top (500) run_id, finished_at
+        from holdfast_outcomes
+        where state = 'succeeded' and finished_at > :since
+        order by finished_at desc
+    ) as succeeded
+    union all
+    select failed.run_id, failed.finished_at
+    from (
+        select top (500) run_id, finished_at
+        from holdfast_outcomes
+        where state = 'failed' and finished_at > :since
+        order by finished_at desc
+    ) as failed
+) as o
+inner join holdfast_runs as r on r.id = o.run_id

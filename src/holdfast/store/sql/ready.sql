@@ -1,0 +1,470 @@
+-- Ready runs: each may be claimed by any worker of its queue.
+
+-- name: insert_ready (sqlite)
+-- Let runs be claimed.
+insert into holdfast_ready (
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+)
+select
+    value ->> 'run_id',
+    value ->> 'job',
+    value ->> 'queue',
+    value ->> 'rank',
+    value ->> 'key',
+    value ->> 'attempt',
+    value ->> 'tries',
+    value ->> 'takeovers',
+    value ->> 'key_limit',
+    value ->> 'number',
+    value ->> 'reserved'
+from json_each(:rows)
+where true
+
+-- name: insert_ready (postgres)
+insert into holdfast_ready (
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+)
+select
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)
+
+-- name: insert_ready (sqlserver)
+insert into holdfast_ready (
+    run_id,
+    job,
+    queue,
+    rank,
+    [key],
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+)
+select
+    r.run_id,
+    r.job,
+    r.queue,
+    r.rank,
+    r.[key],
+    r.attempt,
+    r.tries,
+    r.takeovers,
+    r.key_limit,
+    r.number,
+    r.reserved
+from openjson(:rows) with (
+    run_id varchar(100),
+    job nvarchar(1000),
+    queue nvarchar(1000),
+    rank int,
+    [key] nvarchar(1000),
+    attempt int,
+    tries int,
+    takeovers int,
+    key_limit int,
+    number int,
+    reserved bigint
+) as r
+
+-- name: take_ready (sqlite)
+-- Claim, first half: the highest priority first, then the oldest; no more than the queue has places free.
+delete from holdfast_ready
+where run_id in (
+    select y.run_id
+    from holdfast_ready as y
+    where
+        y.queue = :queue
+        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
+        and y.job in (select value from json_each(:jobs))
+    order by y.rank, y.run_id
+    limit coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    )
+)
+returning
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+
+-- name: take_ready (postgres)
+with room as (
+    select
+        q.concurrency,
+        case
+            when q.paused_at is not null then 0
+            when q.concurrency is null then :limit
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+        end as free
+    from holdfast_queues as q
+    where q.name = :queue
+),
+
+chosen as (
+    select y.run_id
+    from holdfast_ready as y
+    where
+        y.queue = :queue
+        and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
+        and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    order by y.rank, y.run_id
+    limit coalesce((select free from room), :limit)
+    for update skip locked
+),
+
+taken as (
+    delete from holdfast_ready as y
+    -- The limit says again what the planner can't see in the one above: that these are few.
+    using (select run_id from chosen limit :limit) as few
+    where y.run_id = few.run_id
+    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+)
+
+select
+    t.run_id,
+    t.job,
+    t.queue,
+    t.rank,
+    t.key,
+    t.attempt,
+    t.tries,
+    t.takeovers,
+    t.key_limit,
+    t.number,
+    t.reserved,
+    (select concurrency from room) as concurrency,
+    r.args,
+    r.policy,
+    r.key as own_key,
+    r.key_limit as own_key_limit,
+    r.tags,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.trace,
+    r.created_at
+from taken as t
+inner join holdfast_runs as r on r.id = t.run_id
+
+-- name: take_ready (sqlserver)
+-- Claim, first half: the highest priority first, then the oldest. The gate is the delete: whoever else chose the same
+-- row finds it gone.
+delete y
+output
+    deleted.run_id,
+    deleted.job,
+    deleted.queue,
+    deleted.rank,
+    deleted.[key],
+    deleted.attempt,
+    deleted.tries,
+    deleted.takeovers,
+    deleted.key_limit,
+    deleted.number,
+    deleted.reserved,
+    chosen.concurrency
+from (
+    select top (coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) then 0
+                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)
+                    else :limit
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    ))
+        c.run_id,
+        (select q.concurrency from holdfast_queues as q where q.name = :queue) as concurrency
+    from holdfast_ready as c with (readpast, updlock, readcommittedlock)
+    where
+        c.queue = :queue
+        and c.rank >= :floor_rank
+        and (c.rank > :floor_rank or c.run_id >= :floor_id)
+        and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
+    order by c.rank, c.run_id
+) as chosen
+inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
+option (force order, loop join)
+
+-- name: take_oldest_ready (sqlite)
+-- Claim, first half, by age alone, so that priority starves no one.
+delete from holdfast_ready
+where run_id in (
+    select run_id
+    from (
+        select run_id
+        from (
+            select y.run_id
+            from holdfast_ready as y
+            where y.queue = :queue and y.rank = 0 and y.job in (select value from json_each(:jobs))
+            order by y.run_id
+            limit :limit
+        )
+        union all
+        select run_id
+        from (
+            select y.run_id
+            from holdfast_ready as y
+            where y.queue = :queue and y.rank <> 0 and y.job in (select value from json_each(:jobs))
+            order by y.run_id
+            limit :limit
+        )
+    )
+    order by run_id
+    limit coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    else max(0, min(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    )
+)
+returning
+    run_id,
+    job,
+    queue,
+    rank,
+    key,
+    attempt,
+    tries,
+    takeovers,
+    key_limit,
+    number,
+    reserved
+
+-- name: take_oldest_ready (postgres)
+with room as (
+    select
+        q.concurrency,
+        case
+            when q.paused_at is not null then 0
+            when q.concurrency is null then :limit
+            else greatest(0, least(:limit, q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)))
+        end as free
+    from holdfast_queues as q
+    where q.name = :queue
+),
+
+plain as (
+    select y.run_id
+    from holdfast_ready as y
+    -- Between, not equal: so the order is one that only the queue's own index has.
+    where y.queue = :queue and y.rank between 0 and 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    order by y.rank, y.run_id
+    limit :limit
+    for update skip locked
+),
+
+ranked as (
+    select y.run_id
+    from holdfast_ready as y
+    where y.queue = :queue and y.rank <> 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    order by y.run_id
+    limit :limit
+    for update skip locked
+),
+
+chosen as (
+    select run_id
+    from (select run_id from plain union all select run_id from ranked) as oldest
+    order by run_id
+    limit coalesce((select free from room), :limit)
+),
+
+taken as (
+    delete from holdfast_ready as y
+    -- The limit says again what the planner can't see in the one above: that these are few.
+    using (select run_id from chosen limit :limit) as few
+    where y.run_id = few.run_id
+    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+)
+
+select
+    t.run_id,
+    t.job,
+    t.queue,
+    t.rank,
+    t.key,
+    t.attempt,
+    t.tries,
+    t.takeovers,
+    t.key_limit,
+    t.number,
+    t.reserved,
+    (select concurrency from room) as concurrency,
+    r.args,
+    r.policy,
+    r.key as own_key,
+    r.key_limit as own_key_limit,
+    r.tags,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.trace,
+    r.created_at
+from taken as t
+inner join holdfast_runs as r on r.id = t.run_id
+
+-- name: take_oldest_ready (sqlserver)
+delete y
+output
+    deleted.run_id,
+    deleted.job,
+    deleted.queue,
+    deleted.rank,
+    deleted.[key],
+    deleted.attempt,
+    deleted.tries,
+    deleted.takeovers,
+    deleted.key_limit,
+    deleted.number,
+    deleted.reserved,
+    chosen.concurrency
+from (
+    select top (coalesce(
+        (
+            select
+                case
+                    when q.paused_at is not null then 0
+                    when q.concurrency is null then :limit
+                    when q.concurrency <= (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) then 0
+                    when q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null) < :limit then q.concurrency - (select count(*) from holdfast_leases as l where l.queue = :queue and l.place is not null)
+                    else :limit
+                end
+            from holdfast_queues as q
+            where q.name = :queue
+        ),
+        :limit
+    ))
+        oldest.run_id,
+        (select q.concurrency from holdfast_queues as q where q.name = :queue) as concurrency
+    from (
+        select plain.run_id
+        from (
+            select top (:limit) c.run_id
+            from holdfast_ready as c with (readpast, updlock, readcommittedlock)
+            where c.queue = :queue and c.rank = 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
+            order by c.run_id
+        ) as plain
+        union all
+        select ranked.run_id
+        from (
+            select top (:limit) c.run_id
+            from holdfast_ready as c with (readpast, updlock, readcommittedlock)
+            where c.queue = :queue and c.rank <> 0 and c.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
+            order by c.run_id
+        ) as ranked
+    ) as oldest
+    order by oldest.run_id
+) as chosen
+inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
+option (force order, loop join)
+
+-- name: delete_ready (sqlite)
+-- These runs may not be claimed any more: the rows that come back are ours to move.
+delete from holdfast_ready
+where run_id in (select value from json_each(:ids))
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
+
+-- name: delete_ready (postgres)
+delete from holdfast_ready
+where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
+
+-- name: delete_ready (sqlserver)
+delete y
+output
+    deleted.run_id,
+    deleted.job,
+    deleted.queue,
+    deleted.rank,
+    deleted.[key],
+    deleted.attempt,
+    deleted.tries,
+    deleted.takeovers,
+    deleted.key_limit,
+    deleted.number,
+    deleted.reserved
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_ready as y with (rowlock) on y.run_id = k.id collate latin1_general_100_bin2
+option (force order, loop join)
+
+-- name: find_ready_queues
+-- The queues that something is ready in.
+select distinct queue
+from holdfast_ready
+order by queue
+
+-- name: count_ahead
+-- How many ready runs of the queue go before this one.
+select count(*) as ahead
+from holdfast_ready as y
+inner join holdfast_ready as me on me.run_id = :run_id
+where y.queue = :queue and (y.rank < me.rank or (y.rank = me.rank and y.run_id < me.run_id))

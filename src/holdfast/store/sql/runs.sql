@@ -1,0 +1,1455 @@
+-- Runs: one row per submission of a job. Insert them, look them up, and search them wherever they stand.
+
+-- name: insert_runs (sqlite)
+-- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
+-- Where a queue is bounded and its seats were not counted, the database refuses.
+insert into holdfast_runs (
+    id,
+    job,
+    queue,
+    priority,
+    key,
+    args,
+    policy,
+    tags,
+    idempotency_key,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    dependencies,
+    key_limit,
+    audit,
+    trace,
+    created_at
+)
+select
+    value ->> 'id',
+    value ->> 'job',
+    value ->> 'queue',
+    value ->> 'priority',
+    value ->> 'key',
+    value ->> 'args',
+    value ->> 'policy',
+    value ->> 'tags',
+    value ->> 'idempotency_key',
+    value ->> 'again_of',
+    value ->> 'kind',
+    value ->> 'parent_id',
+    value ->> 'stage',
+    value ->> 'segment',
+    value ->> 'needed',
+    value ->> 'dependencies',
+    value ->> 'key_limit',
+    value ->> 'audit',
+    value ->> 'trace',
+    case
+        when
+            :counted = 0
+            and exists (
+                select 1
+                from holdfast_queues as q
+                where q.max_queued is not null and q.name in ('*', value ->> 'queue')
+            ) then null
+        else value ->> 'created_at'
+    end
+from json_each(:rows)
+where true
+on conflict do nothing
+returning id
+
+-- name: insert_runs (postgres)
+insert into holdfast_runs (
+    id,
+    job,
+    queue,
+    priority,
+    key,
+    args,
+    policy,
+    tags,
+    idempotency_key,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    dependencies,
+    key_limit,
+    audit,
+    trace,
+    created_at
+)
+select
+    id,
+    job,
+    queue,
+    priority,
+    key,
+    args,
+    policy,
+    tags,
+    idempotency_key,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    dependencies,
+    key_limit,
+    audit,
+    trace,
+    case
+        when
+            :counted = 0
+            and exists (
+                select 1
+                from holdfast_queues as q
+                where q.max_queued is not null and q.name in ('*', r.queue)
+            ) then null
+        else created_at
+    end
+from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
+order by id
+on conflict do nothing
+returning id
+
+-- name: insert_runs (sqlserver)
+insert into holdfast_runs (
+    id,
+    job,
+    queue,
+    priority,
+    [key],
+    args,
+    policy,
+    tags,
+    idempotency_key,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    dependencies,
+    key_limit,
+    key_submitted,
+    audit,
+    trace,
+    created_at
+)
+output inserted.id
+select
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.[key],
+    r.args,
+    r.policy,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.dependencies,
+    r.key_limit,
+    concat(r.id, '|', r.key_limit, '|', r.[key]),
+    r.audit,
+    r.trace,
+    case
+        when
+            :counted = 0
+            and exists (
+                select 1
+                from holdfast_queues as q
+                where q.max_queued is not null and (q.name = '*' or q.name = r.queue collate latin1_general_100_bin2)
+            ) then null
+        else r.created_at
+    end
+from (
+    select
+        s.id collate latin1_general_100_bin2 as id,
+        s.job collate latin1_general_100_bin2 as job,
+        s.queue,
+        s.priority,
+        s.[key],
+        s.args,
+        s.policy,
+        s.tags,
+        s.idempotency_key collate latin1_general_100_bin2 as idempotency_key,
+        s.again_of,
+        s.kind,
+        s.parent_id collate latin1_general_100_bin2 as parent_id,
+        s.stage collate latin1_general_100_bin2 as stage,
+        s.segment collate latin1_general_100_bin2 as segment,
+        s.needed,
+        s.dependencies,
+        s.key_limit,
+        s.audit,
+        s.trace,
+        s.created_at,
+        row_number() over (
+            partition by
+                s.job collate latin1_general_100_bin2,
+                s.idempotency_key collate latin1_general_100_bin2,
+                case when s.idempotency_key is null then s.id end
+            order by s.id collate latin1_general_100_bin2
+        ) as turn
+    from openjson(:rows) with (
+        id varchar(100),
+        job nvarchar(1000),
+        queue nvarchar(1000),
+        priority int,
+        [key] nvarchar(1000),
+        args nvarchar(max),
+        policy nvarchar(max),
+        tags nvarchar(max),
+        idempotency_key nvarchar(1000),
+        again_of varchar(100),
+        kind nvarchar(1000),
+        parent_id varchar(100),
+        stage nvarchar(1000),
+        segment nvarchar(1000),
+        needed nvarchar(max),
+        dependencies nvarchar(max),
+        key_limit int,
+        audit int,
+        trace nvarchar(1000),
+        created_at datetime2(6)
+    ) as s
+) as r
+where
+    r.turn = 1
+    and not exists (select 1 from holdfast_runs as o where o.id = r.id)
+    and not exists (
+        select 1
+        from holdfast_runs as o
+        where o.job = r.job and o.idempotency_key = r.idempotency_key and o.idempotency_key is not null
+    )
+    and not exists (
+        select 1
+        from holdfast_runs as o
+        where
+            o.parent_id = r.parent_id
+            and o.parent_id is not null
+            and o.stage = r.stage
+            and o.segment = r.segment
+    )
+order by r.id
+
+-- name: find_idempotent (sqlite)
+-- The runs that already have these idempotency keys.
+select
+    r.id,
+    r.job,
+    r.idempotency_key,
+    r.args
+from json_each(:rows) as k
+inner join holdfast_runs as r on r.job = k.value ->> 'job' and r.idempotency_key = k.value ->> 'idempotency_key'
+
+-- name: find_idempotent (postgres)
+select
+    r.id,
+    r.job,
+    r.idempotency_key,
+    r.args
+from json_to_recordset(cast(:rows as json)) as k (job text, idempotency_key text)
+inner join holdfast_runs as r on r.job = k.job and r.idempotency_key = k.idempotency_key
+
+-- name: find_idempotent (sqlserver)
+select
+    r.id,
+    r.job,
+    r.idempotency_key,
+    r.args
+from openjson(:rows) with (job nvarchar(1000), idempotency_key nvarchar(1000)) as k
+inner join holdfast_runs as r
+    on
+        r.job = k.job collate latin1_general_100_bin2
+        and r.idempotency_key = k.idempotency_key collate latin1_general_100_bin2
+        and r.idempotency_key is not null
+
+-- name: get_submissions (sqlite)
+-- What was submitted, and how many runs of its queue may run at once.
+select
+    r.id,
+    r.args,
+    r.policy,
+    r.key as own_key,
+    r.key_limit as own_key_limit,
+    r.tags,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.trace,
+    r.created_at,
+    q.concurrency
+from holdfast_runs as r
+left join holdfast_queues as q on q.name = r.queue
+where r.id in (select value from json_each(:ids))
+
+-- name: get_submissions (postgres)
+-- What was submitted.
+select
+    id,
+    args,
+    policy,
+    key as own_key,
+    key_limit as own_key_limit,
+    tags,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    trace,
+    created_at
+from holdfast_runs
+where id = any (array(select json_array_elements_text(cast(:ids as json))))
+
+-- name: get_submissions (sqlserver)
+-- What was submitted.
+select
+    r.id,
+    r.args,
+    r.policy,
+    r.[key] as own_key,
+    r.key_limit as own_key_limit,
+    r.tags,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.trace,
+    r.created_at
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
+
+-- name: find_snapshots (sqlite)
+-- These runs, wherever they are.
+select
+    v.id,
+    v.job,
+    v.queue,
+    v.priority,
+    v.key,
+    v.args,
+    v.tags,
+    v.idempotency_key,
+    v.again_of,
+    v.kind,
+    v.parent_id,
+    v.stage,
+    v.segment,
+    v.needed,
+    v.audit,
+    v.created_at,
+    v.state,
+    v.place,
+    v.attempt,
+    v.tries,
+    v.takeovers,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.expires_at,
+    v.deadline_at,
+    v.cancel_requested_at,
+    v.due_at,
+    v.because,
+    v.failure_type,
+    v.error,
+    v.result,
+    r.policy
+from holdfast_run as v
+inner join holdfast_runs as r on r.id = v.id
+where v.id in (select value from json_each(:ids))
+
+-- name: find_snapshots (postgres)
+select
+    v.id,
+    v.job,
+    v.queue,
+    v.priority,
+    v.key,
+    v.args,
+    v.tags,
+    v.idempotency_key,
+    v.again_of,
+    v.kind,
+    v.parent_id,
+    v.stage,
+    v.segment,
+    v.needed,
+    v.audit,
+    v.created_at,
+    v.state,
+    v.place,
+    v.attempt,
+    v.tries,
+    v.takeovers,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.expires_at,
+    v.deadline_at,
+    v.cancel_requested_at,
+    v.due_at,
+    v.because,
+    v.failure_type,
+    v.error,
+    v.result,
+    r.policy
+from holdfast_run as v
+inner join holdfast_runs as r on r.id = v.id
+where
+    v.id = any (array(select json_array_elements_text(cast(:ids as json))))
+    and r.id = any (array(select json_array_elements_text(cast(:ids as json))))
+
+-- name: find_snapshots (sqlserver)
+select
+    v.id,
+    v.job,
+    v.queue,
+    v.priority,
+    v.[key],
+    v.args,
+    v.tags,
+    v.idempotency_key,
+    v.again_of,
+    v.kind,
+    v.parent_id,
+    v.stage,
+    v.segment,
+    v.needed,
+    v.audit,
+    v.created_at,
+    v.state,
+    v.place,
+    v.attempt,
+    v.tries,
+    v.takeovers,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.expires_at,
+    v.deadline_at,
+    v.cancel_requested_at,
+    v.due_at,
+    v.because,
+    v.failure_type,
+    v.error,
+    v.result,
+    r.policy
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
+inner join holdfast_run as v on v.id = r.id
+option (force order, loop join)
+
+-- name: find_runs (sqlite)
+-- Which of these runs exist.
+select id
+from holdfast_runs
+where id in (select value from json_each(:ids))
+
+-- name: find_runs (postgres)
+select id
+from holdfast_runs
+where id = any (array(select json_array_elements_text(cast(:ids as json))))
+
+-- name: find_runs (sqlserver)
+select r.id
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
+
+-- name: find_open (sqlite)
+-- Those of these runs that exist and have not ended.
+select r.id
+from holdfast_runs as r
+where
+    r.id in (select value from json_each(:ids))
+    and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
+
+-- name: find_open (postgres)
+select r.id
+from holdfast_runs as r
+where
+    r.id = any (array(select json_array_elements_text(cast(:ids as json))))
+    and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
+
+-- name: find_open (sqlserver)
+select r.id
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
+where not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
+
+-- name: find_ids
+-- The ids between two texts.
+select id
+from holdfast_runs
+where
+    id > :after
+    and id < :before
+order by id
+limit :limit
+
+-- name: find_ids (sqlserver)
+-- The ids between two texts; one that a caller's open transaction submits is passed by.
+select top (:limit) id
+from holdfast_runs with (readpast, readcommittedlock)
+where
+    id > :after
+    and id < :before
+order by id
+
+-- name: find_newest (sqlite)
+-- The newest run, after which new ones come.
+select
+    id,
+    created_at
+from holdfast_runs
+order by id desc
+limit 1
+
+-- name: find_newest (postgres)
+-- Not in a caller's transaction that reads from a snapshot: a serializable one would conflict with every submission
+-- of others.
+select
+    id,
+    created_at
+from holdfast_runs
+where current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+order by id desc
+limit 1
+
+-- name: find_newest (sqlserver)
+-- The newest run, after which new ones come; one that is not committed yet is passed by.
+select top (1)
+    id,
+    created_at
+from holdfast_runs with (readpast, readcommittedlock)
+order by id desc
+
+-- name: find_kin (sqlite)
+-- Where the runs stand that belong to a run, those that repeat it, and those that are named.
+select
+    k.relation,
+    v.id,
+    v.job,
+    v.kind,
+    v.stage,
+    v.segment,
+    v.state,
+    v.created_at,
+    v.started_at,
+    v.finished_at,
+    v.failure_type
+from (
+    select
+        'child' as relation,
+        c.id
+    from (
+        select r.id
+        from holdfast_runs as r
+        where r.parent_id = :run_id
+        order by
+            r.stage,
+            r.segment
+        limit :limit
+    ) as c
+    union all
+    select
+        'repeat' as relation,
+        a.id
+    from (
+        select r.id
+        from holdfast_runs as r
+        where r.again_of = :run_id
+        order by r.id desc
+        limit :limit
+    ) as a
+    union all
+    select
+        'named' as relation,
+        j.value as id
+    from json_each(:ids) as j
+) as k
+inner join holdfast_run as v on v.id = k.id
+
+-- name: find_kin (postgres)
+select
+    k.relation,
+    v.id,
+    v.job,
+    v.kind,
+    v.stage,
+    v.segment,
+    v.state,
+    v.created_at,
+    v.started_at,
+    v.finished_at,
+    v.failure_type
+from (
+    select
+        'child' as relation,
+        c.id
+    from (
+        select r.id
+        from holdfast_runs as r
+        where r.parent_id = :run_id
+        order by
+            r.stage,
+            r.segment
+        limit :limit
+    ) as c
+    union all
+    select
+        'repeat' as relation,
+        a.id
+    from (
+        select r.id
+        from holdfast_runs as r
+        where r.again_of = :run_id
+        order by r.id desc
+        limit :limit
+    ) as a
+    union all
+    select
+        'named' as relation,
+        j.id
+    from json_array_elements_text(cast(:ids as json)) as j (id)
+) as k
+inner join holdfast_run as v on v.id = k.id
+
+-- name: find_kin (sqlserver)
+select
+    k.relation,
+    v.id,
+    v.job,
+    v.kind,
+    v.stage,
+    v.segment,
+    v.state,
+    v.created_at,
+    v.started_at,
+    v.finished_at,
+    v.failure_type
+from (
+    select
+        'child' as relation,
+        c.id
+    from (
+        select top (:limit) r.id
+        from holdfast_runs as r
+        where r.parent_id = :run_id
+        order by
+            r.stage,
+            r.segment
+    ) as c
+    union all
+    select
+        'repeat' as relation,
+        a.id
+    from (
+        select top (:limit) r.id
+        from holdfast_runs as r
+        where r.again_of = :run_id
+        order by r.id desc
+    ) as a
+    union all
+    select
+        'named' as relation,
+        j.id collate latin1_general_100_bin2 as id
+    from openjson(:ids) with (id varchar(100) '$') as j
+) as k
+inner join holdfast_run as v on v.id = k.id
+
+-- name: lock_run (sqlite)
+-- Whether there is such a run; whoever writes has the whole database.
+select id as run_id
+from holdfast_runs
+where id = :run_id
+
+-- name: lock_run (postgres)
+-- Where a run stands; no one can move it, or write of it, before this transaction ends.
+with l as (
+    select run_id
+    from holdfast_leases
+    where run_id = :run_id
+    for update
+),
+
+o as (
+    select run_id
+    from holdfast_outcomes
+    where run_id = :run_id
+    for update
+),
+
+w as (
+    select run_id
+    from holdfast_waits
+    where run_id = :run_id
+    for update
+),
+
+y as (
+    select run_id
+    from holdfast_ready
+    where run_id = :run_id
+    for update
+)
+
+select run_id from l
+union all
+select run_id from o
+union all
+select run_id from w
+union all
+select run_id from y
+
+-- name: lock_run (sqlserver)
+-- Where a run stands; no one can move it, or write of it, before this transaction ends.
+select p.run_id
+from (
+    select run_id
+    from holdfast_leases with (updlock, rowlock)
+    where run_id = :run_id
+    union all
+    select run_id
+    from holdfast_outcomes with (updlock, rowlock)
+    where run_id = :run_id
+    union all
+    select run_id
+    from holdfast_waits with (updlock, rowlock)
+    where run_id = :run_id
+    union all
+    select run_id
+    from holdfast_ready with (updlock, rowlock)
+    where run_id = :run_id
+) as p
+
+-- name: share_runs (sqlite)
+-- Which of these runs there are; none of them can be removed before this transaction ends.
+select id
+from holdfast_runs
+where id in (select value from json_each(:ids))
+
+-- name: share_runs (postgres)
+select id
+from holdfast_runs
+where id = any (array(select json_array_elements_text(cast(:ids as json))))
+order by id
+for key share
+
+-- name: share_runs (sqlserver)
+select r.id
+from openjson(:ids) with (id varchar(100) '$') as k
+inner join holdfast_runs as r with (repeatableread, rowlock) on r.id = k.id collate latin1_general_100_bin2
+option (force order, loop join)
+
+-- name: count_states
+-- How many runs are in each state, counted no further than that.
+select
+    (select count(*) from (select run_id from holdfast_waits limit :most) as w)
+    + (select count(*) from (select run_id from holdfast_ready limit :most) as r) as queued,
+    (select count(*) from (select run_id from holdfast_leases limit :most) as l) as running,
+    (select count(*) from (select run_id from holdfast_outcomes where state = 'succeeded' order by finished_at desc limit :most) as o) as succeeded,
+    (select count(*) from (select run_id from holdfast_outcomes where state = 'failed' order by finished_at desc limit :most) as o) as failed,
+    (select count(*) from (select run_id from holdfast_outcomes where state = 'cancelled' order by finished_at desc limit :most) as o) as cancelled,
+    (select count(*) from (select run_id from holdfast_outcomes where state = 'timed_out' order by finished_at desc limit :most) as o) as timed_out
+
+-- name: count_states (sqlserver)
+select
+    (select count(*) from (select top (:most) run_id from holdfast_waits with (readpast, readcommittedlock)) as w)
+    + (select count(*) from (select top (:most) run_id from holdfast_ready with (readpast, readcommittedlock)) as r) as queued,
+    (select count(*) from (select top (:most) run_id from holdfast_leases with (readpast, readcommittedlock)) as l) as running,
+    (select count(*) from (select top (:most) run_id from holdfast_outcomes with (readpast, readcommittedlock) where state = 'succeeded' order by finished_at desc) as o) as succeeded,
+    (select count(*) from (select top (:most) run_id from holdfast_outcomes with (readpast, readcommittedlock) where state = 'failed' order by finished_at desc) as o) as failed,
+    (select count(*) from (select top (:most) run_id from holdfast_outcomes with (readpast, readcommittedlock) where state = 'cancelled' order by finished_at desc) as o) as cancelled,
+    (select count(*) from (select top (:most) run_id from holdfast_outcomes with (readpast, readcommittedlock) where state = 'timed_out' order by finished_at desc) as o) as timed_out
+
+-- name: list_runs
+-- The newest runs first.
+select
+    v.id,
+    v.job,
+    v.queue,
+    v.priority,
+    v.key,
+    v.args,
+    v.tags,
+    v.idempotency_key,
+    v.again_of,
+    v.kind,
+    v.parent_id,
+    v.stage,
+    v.segment,
+    v.needed,
+    v.audit,
+    v.created_at,
+    v.state,
+    v.place,
+    v.attempt,
+    v.tries,
+    v.takeovers,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.expires_at,
+    v.deadline_at,
+    v.cancel_requested_at,
+    v.due_at,
+    v.because,
+    v.failure_type,
+    v.error,
+    v.result,
+    r.policy
+from holdfast_run as v
+inner join holdfast_runs as r on r.id = v.id
+where
+    v.id < :before
+    and (cast(:state as varchar(20)) is null or v.state = :state)
+    and (cast(:job as varchar(200)) is null or v.job = :job)
+    and (cast(:queue as varchar(200)) is null or v.queue = :queue)
+    and (cast(:tag as varchar(2000)) is null or v.tags like :tag escape '~')
+    and (cast(:parent_id as varchar(100)) is null or v.parent_id = :parent_id)
+    and (:parts = 1 or v.kind is null or v.kind not in ('stage', 'segment'))
+order by v.id desc
+limit :limit
+
+-- name: list_runs (sqlserver)
+-- The newest runs first; one that a caller's open transaction submits is passed by.
+select top (:limit)
+    v.id,
+    v.job,
+    v.queue,
+    v.priority,
+    v.[key],
+    v.args,
+    v.tags,
+    v.idempotency_key,
+    v.again_of,
+    v.kind,
+    v.parent_id,
+    v.stage,
+    v.segment,
+    v.needed,
+    v.audit,
+    v.created_at,
+    v.state,
+    v.place,
+    v.attempt,
+    v.tries,
+    v.takeovers,
+    v.holder,
+    v.started_at,
+    v.finished_at,
+    v.expires_at,
+    v.deadline_at,
+    v.cancel_requested_at,
+    v.due_at,
+    v.because,
+    v.failure_type,
+    v.error,
+    v.result,
+    r.policy
+from holdfast_runs as r with (readpast, readcommittedlock)
+inner join holdfast_run as v on v.id = r.id
+where
+    r.id < :before
+    and (cast(:state as nvarchar(200)) is null or v.state = :state)
+    and (cast(:job as nvarchar(1000)) is null or r.job = :job)
+    and (cast(:queue as nvarchar(1000)) is null or r.queue = :queue)
+    and (cast(:tag as nvarchar(2000)) is null or r.tags like :tag escape '~')
+    and (cast(:parent_id as varchar(100)) is null or r.parent_id = :parent_id)
+    and (:parts = 1 or r.kind is null or r.kind not in ('stage', 'segment'))
+order by r.id desc
+
+-- name: find_matching (sqlite)
+-- A stretch of one place, the newest first: the runs in it that are wanted, and the last that was looked at.
+select
+    p.run_id,
+    p.position_at,
+    p.found,
+    p.searched,
+    p.matched
+from (
+    select
+        m.run_id,
+        m.position_at,
+        m.found,
+        count(*) over () as searched,
+        sum(m.found) over () as matched,
+        row_number() over (
+            order by
+                m.position_at desc,
+                m.run_id desc
+        ) as number
+    from (
+        select
+            c.run_id,
+            c.position_at,
+            (
+                select count(*)
+                from holdfast_runs as q
+                where
+                    q.id = c.run_id
+                    and q.id < :below
+                    and q.created_at >= :since
+                    and q.created_at < :until
+                    and (:job is null or q.job = :job)
+                    and (:queue is null or q.queue = :queue)
+                    and (:key is null or q.key = :key)
+                    and (:tag is null or q.tags like :tag escape '~')
+                    and (:parent_id is null or q.parent_id = :parent_id)
+                    and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
+                    and (:tested is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (
+                        :error is null
+                        or instr(lower((select e.error from holdfast_outcomes as e where e.run_id = q.id)), lower(:error)) > 0
+                    )
+                    and not exists (
+                        select 1
+                        from json_each(:args) as a
+                        where
+                            -- Arguments that can't be decoded match no value, not even null. SQLite 3.40 cuts a text off at a NUL.
+                            case
+                                when json_valid(q.args) and instr(replace(q.args, '\\', ''), '\u0000') = 0
+                                then coalesce(
+                                    case json_type(case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end, a.value ->> 'path')
+                                        when 'text' then case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end ->> (a.value ->> 'path')
+                                        else case q.kind when 'pipeline' then q.args -> '$.arguments' else q.args end -> (a.value ->> 'path')
+                                    end,
+                                    'null'
+                                )
+                            end is not a.value ->> 'text'
+                    )
+            ) as found
+        from (
+            select
+                every.run_id,
+                every.position_at
+            from (
+                select
+                    w.run_id,
+                    w.position_at
+                from (
+                    select
+                        run_id,
+                        null as position_at
+                    from holdfast_waits
+                    where
+                        :place = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as w
+                union all
+                select
+                    y.run_id,
+                    y.position_at
+                from (
+                    select
+                        run_id,
+                        null as position_at
+                    from holdfast_ready
+                    where
+                        :place = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as y
+                union all
+                select
+                    l.run_id,
+                    l.position_at
+                from (
+                    select
+                        run_id,
+                        null as position_at
+                    from holdfast_leases
+                    where
+                        :place = 'running'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as l
+                union all
+                select
+                    o.run_id,
+                    o.position_at
+                from (
+                    select
+                        run_id,
+                        finished_at as position_at
+                    from holdfast_outcomes
+                    where
+                        :place = 'ended'
+                        and state = :state
+                        and finished_at >= :since
+                        and finished_at <= :before_at
+                        and (finished_at < :before_at or run_id < :before)
+                    order by
+                        finished_at desc,
+                        run_id desc
+                    limit :budget
+                ) as o
+                union all
+                select
+                    r.run_id,
+                    r.position_at
+                from (
+                    select
+                        id as run_id,
+                        null as position_at
+                    from holdfast_runs
+                    where
+                        :place = 'runs'
+                        and id < :before
+                        and id > :after
+                    order by id desc
+                    limit :budget
+                ) as r
+                union all
+                select
+                    j.run_id,
+                    j.position_at
+                from (
+                    select
+                        id as run_id,
+                        null as position_at
+                    from holdfast_runs
+                    where
+                        :place = 'job'
+                        and id < :before
+                        and id > :after
+                        and job = :job
+                    order by id desc
+                    limit :budget
+                ) as j
+                union all
+                select
+                    p.run_id,
+                    p.position_at
+                from (
+                    select
+                        id as run_id,
+                        null as position_at
+                    from holdfast_runs
+                    where
+                        :place = 'parent'
+                        and id < :before
+                        and id > :after
+                        and parent_id = :parent_id
+                    order by id desc
+                    limit :budget
+                ) as p
+            ) as every
+            order by
+                every.position_at desc,
+                every.run_id desc
+            limit :budget
+        ) as c
+    ) as m
+) as p
+where p.found = 1 or p.number = p.searched
+order by p.number
+limit :limit
+
+-- name: find_matching (postgres)
+select
+    p.run_id,
+    p.position_at,
+    p.found,
+    p.searched,
+    p.matched
+from (
+    select
+        m.run_id,
+        m.position_at,
+        m.found,
+        count(*) over () as searched,
+        cast(sum(m.found) over () as integer) as matched,
+        row_number() over (
+            order by
+                m.position_at desc,
+                m.run_id desc
+        ) as number
+    from (
+        select
+            c.run_id,
+            c.position_at,
+            (
+                select count(*)
+                from holdfast_runs as q
+                where
+                    q.id = c.run_id
+                    and q.id < :below
+                    and q.created_at >= :since
+                    and q.created_at < :until
+                    and (cast(:job as text) is null or q.job = :job)
+                    and (cast(:queue as text) is null or q.queue = :queue)
+                    and (cast(:key as text) is null or q.key = :key)
+                    and (cast(:tag as text) is null or q.tags like :tag escape '~')
+                    and (cast(:parent_id as text) is null or q.parent_id = :parent_id)
+                    and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
+                    and (cast(:tested as text) is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (
+                        cast(:error as text) is null
+                        or strpos(lower((select e.error from holdfast_outcomes as e where e.run_id = q.id)), lower(cast(:error as text))) > 0
+                    )
+                    and not exists (
+                        select
+                        from json_to_recordset(cast(:args as json)) as a (parts json, text text)
+                        where
+                            -- Arguments that can't be decoded match no value, not even null.
+                            holdfast_argument(q.args, q.kind, array(select json_array_elements_text(a.parts))) is distinct from a.text
+                    )
+            ) as found
+        from (
+            select
+                every.run_id,
+                every.position_at
+            from (
+                select
+                    w.run_id,
+                    w.position_at
+                from (
+                    select
+                        run_id,
+                        cast(null as timestamptz) as position_at
+                    from holdfast_waits
+                    where
+                        cast(:place as text) = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as w
+                union all
+                select
+                    y.run_id,
+                    y.position_at
+                from (
+                    select
+                        run_id,
+                        cast(null as timestamptz) as position_at
+                    from holdfast_ready
+                    where
+                        cast(:place as text) = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as y
+                union all
+                select
+                    l.run_id,
+                    l.position_at
+                from (
+                    select
+                        run_id,
+                        cast(null as timestamptz) as position_at
+                    from holdfast_leases
+                    where
+                        cast(:place as text) = 'running'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                    limit :budget
+                ) as l
+                union all
+                select
+                    o.run_id,
+                    o.position_at
+                from (
+                    select
+                        run_id,
+                        finished_at as position_at
+                    from holdfast_outcomes
+                    where
+                        cast(:place as text) = 'ended'
+                        and state = :state
+                        and finished_at >= :since
+                        and finished_at <= :before_at
+                        and (finished_at < :before_at or run_id < :before)
+                    order by
+                        finished_at desc,
+                        run_id desc
+                    limit :budget
+                ) as o
+                union all
+                select
+                    r.run_id,
+                    r.position_at
+                from (
+                    select
+                        id as run_id,
+                        cast(null as timestamptz) as position_at
+                    from holdfast_runs
+                    where
+                        cast(:place as text) = 'runs'
+                        and id < :before
+                        and id > :after
+                    order by id desc
+                    limit :budget
+                ) as r
+                union all
+                select
+                    j.run_id,
+                    j.position_at
+                from (
+                    select
+                        id as run_id,
+                        cast(null as timestamptz) as position_at
+                    from holdfast_runs
+                    where
+                        -- As a pair: by two conditions it may go through other jobs' runs too.
+                        cast(:place as text) = 'job'
+                        and (job, id) < (:job, :before)
+                        and (job, id) > (:job, :after)
+                    order by
+                        job desc,
+                        id desc
+                    limit :budget
+                ) as j
+                union all
+                select
+                    p.run_id,
+                    p.position_at
+                from (
+                    select
+                        f.id as run_id,
+                        cast(null as timestamptz) as position_at
+                    from (
+                        -- All of a family first: in the order of ids it may go through everyone else's runs too.
+                        select id
+                        from holdfast_runs
+                        where cast(:place as text) = 'parent' and parent_id = :parent_id
+                        offset 0
+                    ) as f
+                    where
+                        f.id < :before
+                        and f.id > :after
+                    order by f.id desc
+                    limit :budget
+                ) as p
+            ) as every
+            order by
+                every.position_at desc,
+                every.run_id desc
+            limit :budget
+        ) as c
+        offset 0
+    ) as m
+) as p
+where p.found = 1 or p.number = p.searched
+order by p.number
+limit :limit
+
+-- name: find_matching (sqlserver)
+-- What is locked because it is being renewed or moved is not passed by: who acts on all that match would miss it.
+select top (:limit)
+    p.run_id,
+    p.position_at,
+    p.found,
+    p.searched,
+    p.matched
+from (
+    select
+        m.run_id,
+        m.position_at,
+        m.found,
+        count(*) over () as searched,
+        sum(m.found) over () as matched,
+        row_number() over (
+            order by
+                m.position_at desc,
+                m.run_id desc
+        ) as number
+    from (
+        select
+            c.run_id,
+            c.position_at,
+            (
+                select count(*)
+                from holdfast_runs as q
+                where
+                    q.id = c.run_id
+                    and q.id < :below
+                    and q.created_at >= :since
+                    and q.created_at < :until
+                    and (cast(:job as nvarchar(1000)) is null or q.job = :job)
+                    and (cast(:queue as nvarchar(1000)) is null or q.queue = :queue)
+                    and (cast(:key as nvarchar(1000)) is null or q.[key] = :key)
+                    and (cast(:tag as nvarchar(4000)) is null or q.tags like :tag escape '~')
+                    and (cast(:parent_id as nvarchar(100)) is null or q.parent_id = :parent_id)
+                    and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
+                    and (cast(:tested as nvarchar(20)) is null or :tested = (select v.state from holdfast_run as v where v.id = q.id))
+                    and (
+                        cast(:error as nvarchar(1000)) is null
+                        or charindex(lower(cast(:error as nvarchar(1000))), lower((select e.error from holdfast_outcomes as e where e.run_id = q.id))) > 0
+                    )
+                    and not exists (
+                        select 1
+                        from openjson(:args) with (path nvarchar(2000), text nvarchar(1000)) as a
+                        where
+                            -- Arguments that can't be decoded match no value, not even null.
+                            case isjson(q.args)
+                                when 1
+                                then
+                                    case
+                                        when
+                                            coalesce(
+                                                json_value(case q.kind when 'pipeline' then json_query(q.args, '$.arguments') else q.args end, a.path),
+                                                'null'
+                                            ) collate latin1_general_100_bin2 = a.text collate latin1_general_100_bin2
+                                            then 1
+                                        else 0
+                                    end
+                                else 0
+                            end = 0
+                    )
+            ) as found
+        from (
+            select top (:budget)
+                every.run_id,
+                every.position_at
+            from (
+                select
+                    w.run_id,
+                    w.position_at
+                from (
+                    select top (:budget)
+                        run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_waits
+                    where
+                        cast(:place as varchar(20)) = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                ) as w
+                union all
+                select
+                    y.run_id,
+                    y.position_at
+                from (
+                    select top (:budget)
+                        run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_ready
+                    where
+                        cast(:place as varchar(20)) = 'queued'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                ) as y
+                union all
+                select
+                    l.run_id,
+                    l.position_at
+                from (
+                    select top (:budget)
+                        run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_leases
+                    where
+                        cast(:place as varchar(20)) = 'running'
+                        and run_id < :before
+                        and run_id > :after
+                    order by run_id desc
+                ) as l
+                union all
+                select
+                    o.run_id,
+                    o.position_at
+                from (
+                    select top (:budget)
+                        run_id,
+                        finished_at as position_at
+                    from holdfast_outcomes
+                    where
+                        cast(:place as varchar(20)) = 'ended'
+                        and state = :state
+                        and finished_at >= :since
+                        and finished_at <= :before_at
+                        and (finished_at < :before_at or run_id < :before)
+                    order by
+                        finished_at desc,
+                        run_id desc
+                ) as o
+                union all
+                select
+                    r.run_id,
+                    r.position_at
+                from (
+                    select top (:budget)
+                        id as run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_runs with (readpast, readcommittedlock)
+                    where
+                        cast(:place as varchar(20)) = 'runs'
+                        and id < :before
+                        and id > :after
+                    order by id desc
+                ) as r
+                union all
+                select
+                    j.run_id,
+                    j.position_at
+                from (
+                    select top (:budget)
+                        id as run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_runs with (readpast, readcommittedlock)
+                    where
+                        cast(:place as varchar(20)) = 'job'
+                        and id < :before
+                        and id > :after
+                        and job = :job
+                    order by id desc
+                ) as j
+                union all
+                select
+                    p.run_id,
+                    p.position_at
+                from (
+                    select top (:budget)
+                        id as run_id,
+                        cast(null as datetime2(6)) as position_at
+                    from holdfast_runs with (readpast, readcommittedlock)
+                    where
+                        cast(:place as varchar(20)) = 'parent'
+                        and id < :before
+                        and id > :after
+                        and parent_id = :parent_id
+                    order by id desc
+                ) as p
+            ) as every
+            order by
+                every.position_at desc,
+                every.run_id desc
+        ) as c
+    ) as m
+) as p
+where p.found = 1 or p.number = p.searched
+order by p.number

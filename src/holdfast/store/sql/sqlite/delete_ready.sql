@@ -1,4 +1,0 @@
--- These runs may not be claimed any more: the rows that come back are ours to move.
-delete from holdfast_ready
-where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved

@@ -1,2 +1,0 @@
--- Once a transaction has the write lock, it sees all that was committed.
-select null as isolation

@@ -1,2 +1,0 @@
--- It goes by an index as it is.
-select 1 as one

@@ -1,1 +1,0 @@
-create table holdfast_schema (id int not null primary key, version int not null, touched int not null)

@@ -1,9 +1,0 @@
--- What no row proves, counted.
-select top (:limit)
-    name,
-    label,
-    value
-from holdfast_counters
-order by
-    name,
-    label
