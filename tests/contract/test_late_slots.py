@@ -95,7 +95,7 @@ def test_after_a_year_of_absence_the_work_is_bounded_and_what_was_passed_over_is
 def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     scheduled(hf, manual, catch_up="latest")
     table = Scheduler(hf.store, hf.scheduled, holder="manual")
-    orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
+    orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, scheduler=table)
     leave = hf.notifier.listen(orchestrator.heard)
     hf.schedules.pause("ingest")
     clock.advance(QUARTER + timedelta(minutes=10))
@@ -104,7 +104,7 @@ def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock
 
     hf.schedules.resume("ingest")
 
-    assert orchestrator.bell.wait(0)
+    assert orchestrator.signal.wait(0)
     assert 0 < orchestrator.tick() <= 1
     assert told(hf) == ["00:15 queued"]
     leave()

@@ -242,10 +242,10 @@ def test_what_a_stale_attempt_tells_is_dropped(hf: Holdfast, manual: Manual, clo
     clock.advance(2 * hf.settings.lease)
     manual.orchestrate()
     [fresh] = manual.worker("sleeper").claim()
-    chronicle = EventBuffer("sleeper")
+    event_buffer = EventBuffer("sleeper")
     for claim, said in ((stale, "stale"), (fresh, "fresh")):
-        chronicle.tell(claim.lease, "LOG", {"message": said}, at=clock.now())
-    hf.do(lambda tx: chronicle.write(tx, chronicle.take()))
+        event_buffer.tell(claim.lease, "LOG", {"message": said}, at=clock.now())
+    hf.do(lambda tx: event_buffer.write(tx, event_buffer.take()))
     assert [event.data["message"] for event in run.story() if event.kind == "LOG"] == ["fresh"]
 
 

@@ -158,9 +158,9 @@ def test_events_of_a_stale_attempt_are_dropped(stage_of: Callable[..., Stage]) -
     run = on.submit()
     old = on.claim("a")
     new = on.claimed_again(run, "a")
-    chronicle = EventBuffer("a")
+    event_buffer = EventBuffer("a")
     for claim in (new, old):
-        chronicle.tell(claim.lease, "PROGRESS", {"attempt": claim.lease.attempt}, at=on.clock.now())
-    on.hf.do(lambda tx: chronicle.write(tx, chronicle.take()))
+        event_buffer.tell(claim.lease, "PROGRESS", {"attempt": claim.lease.attempt}, at=on.clock.now())
+    on.hf.do(lambda tx: event_buffer.write(tx, event_buffer.take()))
     told: list[Event] = [event for event in on.hf.story(run) if event.kind == "PROGRESS"]
     assert [event.attempt for event in told] == [new.lease.attempt]

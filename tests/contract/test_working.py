@@ -15,7 +15,7 @@ import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Context, Holdfast, Retry, RunFailed, Snapshot
-from holdfast.worker.loop import Cycle
+from holdfast.worker.loop import WorkerLoop
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -257,13 +257,13 @@ def begins(live: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When each turn of a worker's loop began."""
     times: list[float] = []
-    real = Cycle.turn
+    real = WorkerLoop.turn
 
-    def turn(cycle: Cycle) -> None:
+    def turn(loop: WorkerLoop) -> None:
         times.append(time.monotonic())
-        real(cycle)
+        real(loop)
 
-    monkeypatch.setattr(Cycle, "turn", turn)
+    monkeypatch.setattr(WorkerLoop, "turn", turn)
     return times
 
 

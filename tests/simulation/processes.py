@@ -127,7 +127,7 @@ class WorkerProcess(Process):
             return []
         return [
             (running.lease.run_id, running.lease.attempt, _hold(running.lease.ticket))
-            for running in self.worker.hand.all()
+            for running in self.worker.in_flight.all()
             if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
         ]
 
@@ -135,12 +135,12 @@ class WorkerProcess(Process):
         """Runs whose lease is still ours, and whose work we have stopped, begun or not."""
         if self.worker is None:
             return []
-        in_hand = {(running.lease.run_id, running.lease.attempt) for running in self.worker.hand.all()}
+        in_hand = {(running.lease.run_id, running.lease.attempt) for running in self.worker.in_flight.all()}
         return [
             run_id
             for run_id, place in places.items()
             if place.holder == self.worker.id
-            and (run_id, place.attempt) in self.ever | self.worker._cycle._lost
+            and (run_id, place.attempt) in self.ever | self.worker._loop._lost
             and (run_id, place.attempt) not in in_hand
         ]
 

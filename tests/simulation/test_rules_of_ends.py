@@ -151,7 +151,7 @@ def test_rule_19_undone_a_judge_that_does_not_follow_the_clock_takes_runs_from_w
 def test_rule_19_undone_a_claim_that_is_answered_after_its_lease_is_started(monkeypatch: Patch) -> None:
     too_late = Deadlines.too_late
     monkeypatch.setattr(
-        Deadlines, "too_late", lambda self, running: running in self._hand.all() and too_late(self, running)
+        Deadlines, "too_late", lambda self, running: running in self._in_flight.all() and too_late(self, running)
     )
     stalling = Odds(features=0, stall=0.2, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90)
     assert found(replace(stalling, workers=4, concurrency=2), first=22) is not None
@@ -165,10 +165,10 @@ def left_after_a_jump(url: str) -> timedelta:
         run = job.submit()
         [claim] = Manual(hf).worker("a").claim()
         now = clock.elapsed()
-        hand = InFlight()
-        hand.take(RunInFlight(claim=claim, job=job, lease_until=now + 15, deadline=now + 60))
+        in_flight = InFlight()
+        in_flight.take(RunInFlight(claim=claim, job=job, lease_until=now + 15, deadline=now + 60))
         clock.step(timedelta(hours=1))
-        Heartbeat(hf.store, hand, hf.settings, clock, holder="a").beat()
+        Heartbeat(hf.store, in_flight, hf.settings, clock, holder="a").beat()
         expires_at = hf.snapshot(run.id).expires_at
     assert expires_at is not None
     return expires_at - clock.now()

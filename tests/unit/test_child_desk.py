@@ -1,4 +1,4 @@
-"""The desk in a run's own process, with a worker at the other end that says what a test wants."""
+"""The run services in a run's own process, with a worker at the other end that says what a test wants."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
     worker = threading.Thread(target=answer, daemon=True)
     worker.start()
     try:
-        desk = RemoteRunServices(ours, offset=0.0, artifacts=str(tmp_path / "artifacts"))
+        services = RemoteRunServices(ours, offset=0.0, artifacts=str(tmp_path / "artifacts"))
         with pytest.raises(TooLarge):
-            desk.keep("large.bin", b"x" * 1000)
+            services.keep("large.bin", b"x" * 1000)
         assert sizes == [1000]
         assert list(tmp_path.iterdir()) == []
     finally:
         ours.shutdown(socket.SHUT_RDWR)
         worker.join(timeout=60)
         for thread in threading.enumerate():
-            if thread.name == "holdfast-desk-reader":
+            if thread.name == "holdfast-services-reader":
                 thread.join(timeout=60)  # or it would read from a socket that is closed
         ours.close()
         theirs.close()

@@ -212,23 +212,23 @@ def test_a_database_that_is_away_is_told_to_all_at_once() -> None:
 # Wake-ups
 
 
-def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
-    bell = Signal()
-    assert bell.wait(0) is False
-    bell.ring()
-    bell.ring()
-    assert bell.wait(0) is True
-    assert bell.wait(0) is False
+def test_a_signal_is_taken_by_one_wait_and_never_lost_before_it() -> None:
+    signal = Signal()
+    assert signal.wait(0) is False
+    signal.set()
+    signal.set()
+    assert signal.wait(0) is True
+    assert signal.wait(0) is False
 
 
 def test_listeners_hear_every_commit_until_they_leave() -> None:
-    wakeups = Notifier()
+    notifier = Notifier()
     heard: list[tuple[set[str], list[str]]] = []
-    leave = wakeups.listen(lambda rung, ended: heard.append((rung, ended)))
-    wakeups.committed({"mail"}, ["r1"])
-    wakeups.heard({""})
+    leave = notifier.listen(lambda rung, ended: heard.append((rung, ended)))
+    notifier.committed({"mail"}, ["r1"])
+    notifier.heard({""})
     leave()
-    wakeups.committed({"mail"}, [])
+    notifier.committed({"mail"}, [])
     assert heard == [({"mail"}, ["r1"]), ({""}, [])]
 
 

@@ -112,7 +112,7 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
         screen.note(f"{ended}; {working.claimed} attempts were made")
         return exit_codes.OK
     grace = screen.duration(hf.settings.shutdown_grace)
-    screen.note(f"stopping: {len(working.hand)} running, {grace} to finish; signal again to stop at once")
+    screen.note(f"stopping: {len(working.in_flight)} running, {grace} to finish; signal again to stop at once")
     if working.stop() == "handed_back":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
         return exit_codes.HANDED_BACK

@@ -37,7 +37,7 @@ class Orchestrator:
         clock: Clock,
         *,
         look: Callable[[], Pulse],
-        timetable: Scheduler,
+        scheduler: Scheduler,
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
@@ -47,13 +47,13 @@ class Orchestrator:
         self._store, self._settings, self._clock = store, settings, clock
         self._look, self._may_recover, self._on_pulse, self._chore = look, may_recover, on_pulse, chore
         self._on_busy = on_busy
-        self._timetable = timetable
+        self._scheduler = scheduler
         self._moves = moves
         self._ended_lock = threading.Lock()
         self._ended: set[str] = set()
         self._needs_exist = True
         self._cursor: tuple[str, str] | None = ("", "")
-        self.bell = Signal()
+        self.signal = Signal()
 
     def heard(self, rung: set[str], ended: list[str]) -> None:
         """A transaction was committed somewhere."""
@@ -62,12 +62,12 @@ class Orchestrator:
         if ended and self._needs_exist:
             with self._ended_lock:
                 self._ended.update(ended)
-            self.bell.ring()
+            self.signal.set()
         if not rung.isdisjoint(("waits", "holds", "")):
-            self.bell.ring()
+            self.signal.set()
         if "schedules" in rung:
-            self._timetable.forget()
-            self.bell.ring()
+            self._scheduler.forget()
+            self.signal.set()
 
     def tick(self) -> float:
         """Do all there is to do now; how many seconds until there may be more."""
@@ -84,7 +84,7 @@ class Orchestrator:
         """Tick until told to stop. A database that is away is waited for."""
         wait = 0.0
         while not stopping.is_set():
-            self.bell.wait(wait)
+            self.signal.wait(wait)
             if stopping.is_set():
                 return
             try:
@@ -127,7 +127,7 @@ class Orchestrator:
             moved += self._recovered()
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
-        moved += self._timetable.keep(self._clock.now())
+        moved += self._scheduler.keep(self._clock.now())
         return moved > 0
 
     def _needs(self) -> int:
@@ -163,7 +163,7 @@ class Orchestrator:
 
     def _until_next(self, pulse: Pulse) -> float:
         wait = self._settings.tick
-        for due_at in (pulse.due_at, self._timetable.next_at()) if self._moves else ():
+        for due_at in (pulse.due_at, self._scheduler.next_at()) if self._moves else ():
             if due_at is not None:
                 wait = min(wait, max(due_at - self._clock.now(), timedelta(milliseconds=1)))
         return wait.total_seconds()

@@ -55,13 +55,13 @@ def claim_runs(
     kill_grace: timedelta,
     oldest_first: bool = False,
     room: Mapping[str, int] | None = None,
-    floors: Mapping[str, Position] | None = None,
+    scan_from: Mapping[str, Position] | None = None,
 ) -> list[Claim]:
     """Start up to `limit` runs: each leaves `ready` and stands under our lease. `room` is for how many of a queue."""
     if oldest_first:
         taken = ready.take_oldest(tx, queues, jobs=jobs, limit=limit, room=room)
     else:
-        taken = ready.take(tx, queues, jobs=jobs, limit=limit, room=room, floors=floors)
+        taken = ready.take(tx, queues, jobs=jobs, limit=limit, room=room, scan_from=scan_from)
     if not taken:
         return []
     unknown = [one.ticket.run_id for one in taken if one.submitted is None]

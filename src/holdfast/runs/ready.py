@@ -41,7 +41,7 @@ def take(
     jobs: Sequence[str],
     limit: int,
     room: Mapping[str, int] | None = None,
-    floors: Mapping[str, Position] | None = None,
+    scan_from: Mapping[str, Position] | None = None,
 ) -> list[Taken]:
     """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age.
 
@@ -53,7 +53,7 @@ def take(
     for queue, most in _most(queues, limit, room):
         if len(taken) == limit:
             break
-        rank, run_id = (floors or {}).get(queue, LEFT)
+        rank, run_id = (scan_from or {}).get(queue, LEFT)
         rows = tx.all(
             "take_ready",
             queue=queue,

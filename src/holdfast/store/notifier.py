@@ -20,7 +20,7 @@ class Listener:
     def __init__(self, store: Store, notifier: Notifier, *, listen: bool) -> None:
         self._store, self._notifier, self._listen = store, notifier, listen
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="holdfast-ear", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="holdfast-listener", daemon=True)
 
     def start(self) -> None:
         if self._listen and self._store.dialect.listens:
@@ -36,7 +36,7 @@ class Listener:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        """Listen until told to stop; a connection that breaks is made anew, and what was missed is looked for."""
+        """Listen until told to stop; reconnect after an error. Polling finds what was missed meanwhile."""
         wait = 0.5
         while not self._stopping.is_set():
             try:
@@ -45,9 +45,9 @@ class Listener:
                     self._notifier.heard(names)
                 return
             except HoldfastError as error:
-                log.info("not listening for wake-ups (%s); the tick serves until then", error)
+                log.info("not listening for notifications (%s); polling until then", error)
             except Exception:
-                log.exception("listening for wake-ups failed; the tick serves until then")
+                log.exception("listening for notifications failed; polling until then")
             self._stopping.wait(wait)
             wait = min(wait * 2, 30.0)
 
@@ -56,20 +56,21 @@ OnSignal = Callable[[set[str], list[str]], None]
 
 
 class Signal:
-    """Something to wait at. A ring is taken before looking, never cleared after: none is lost in between."""
+    """Wakes one waiting thread. `wait` clears the signal before the thread looks for work, so none is lost."""
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        self._event = threading.Event()
 
-    def ring(self) -> None:
-        if not self._rung.is_set():
-            self._rung.set()
+    def set(self) -> None:
+        """Wake the waiting thread, or let its next wait return at once."""
+        if not self._event.is_set():
+            self._event.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a ring, at most so long, and take it."""
-        rang = self._rung.wait(max(0.0, seconds))
-        self._rung.clear()
-        return rang
+        """Wait at most `seconds` for the signal and clear it; True if it was set."""
+        was_set = self._event.wait(max(0.0, seconds))
+        self._event.clear()
+        return was_set
 
 
 class Notifier:
@@ -78,12 +79,12 @@ class Notifier:
         self._announcer: Announcer | None = None
 
     def announce_by(self, announce: Callable[[set[str]], None] | None) -> None:
-        """How other processes are told from now on, if that is possible."""
+        """Notify other processes with this function from now on; None if the database can't."""
         self.close()
         self._announcer = Announcer(announce) if announce is not None else None
 
     def listen(self, listener: OnSignal) -> Callable[[], None]:
-        """Be told of every commit of this process (and of others', where a worker hears them); returns the way out."""
+        """Call `listener` for every commit of this process, and of others if one listens; returns an unsubscribe."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -94,7 +95,7 @@ class Notifier:
             self._announcer.tell(rung)
 
     def heard(self, rung: set[str], ended: Iterable[str] = ()) -> None:
-        """Another process rang."""
+        """Call the listeners of this process."""
         for listener in tuple(self._listeners):
             listener(rung, list(ended))
 
@@ -104,7 +105,7 @@ class Notifier:
 
 
 class Announcer:
-    """Passes rings on to other processes: the first at once, the next ones gathered."""
+    """Notifies other processes: the first time at once, then in batches at most every SPACING seconds."""
 
     SPACING = 0.005
 

@@ -60,7 +60,7 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
-        self._timetable = Scheduler(hf.store, hf.scheduled, holder=NAME)
+        self._scheduler = Scheduler(hf.store, hf.scheduled, holder=NAME)
 
     def worker(
         self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
@@ -100,13 +100,13 @@ class Manual:
 
     def schedule(self) -> int:
         """Decide the slots that are due, as a worker's process would; how many."""
-        self._timetable.forget()
-        return self._timetable.keep(self.hf.clock.now())
+        self._scheduler.forget()
+        return self._scheduler.keep(self.hf.clock.now())
 
     def tally(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
-        tallier = RollupTask(self.hf.store, self.hf.clock)
-        while tallier.piece():
+        rollup_task = RollupTask(self.hf.store, self.hf.clock)
+        while rollup_task.piece():
             pass
 
     def run_all(self, *, limit: int = 10_000) -> int:
@@ -209,10 +209,10 @@ class ManualWorker:
         hf = self.hf
         job = hf.jobs[claim.lease.ticket.job]
         refuse_import(f"runs {job.name}")
-        desk = _Desk(hf, claim)
+        services = _Desk(hf, claim)
         retry = job.options.policy.retry
         max_result_bytes = hf.settings.max_result_bytes
-        context = RunContext(claim, desk, job=job, retry=retry, max_result_bytes=max_result_bytes, first=False)
+        context = RunContext(claim, services, job=job, retry=retry, max_result_bytes=max_result_bytes, first=False)
         judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
         outcome = execute(job, claim, context, judge)
         if context.finishing:

@@ -47,10 +47,17 @@ def _for_good() -> Iterator[None]:
 
 class RunContext(Context):
     def __init__(
-        self, claim: Claim, desk: RunServices, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
+        self,
+        claim: Claim,
+        services: RunServices,
+        *,
+        job: Job[..., Any],
+        retry: Retry,
+        max_result_bytes: int,
+        first: bool,
     ) -> None:
         self._claim, self._job = claim, job
-        self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
+        self._services, self._retry, self._max_result_bytes = services, retry, max_result_bytes
         self.finishing = False
         """Whether the run's end was written in a transaction of the job's own, be that committed or not."""
         self._remembered: dict[str, str] | None = {} if first else None
@@ -71,7 +78,7 @@ class RunContext(Context):
     @cached_property
     def needed(self) -> tuple[Any, ...]:
         ids = self.run.needed
-        found = {result.run_id: self._value(result) for result in self._desk.results(ids)} if ids else {}
+        found = {result.run_id: self._value(result) for result in self._services.results(ids)} if ids else {}
         return tuple(found.get(run_id) for run_id in ids)
 
     def _value(self, ended: Result) -> Any:
@@ -81,28 +88,28 @@ class RunContext(Context):
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         """What this run is given when it starts."""
-        return self._desk.inputs(what, names)
+        return self._services.inputs(what, names)
 
     def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
         self.check()
         name, options = children.named(job, self._numbers)
-        now = self._desk.now()
+        now = self._services.now()
         submission = job.submission(job.runtime.ids.new(now), options, args, kwargs, now=now)
-        return Child(self._desk.submit_child(submission, name), name, job, submission.key)
+        return Child(self._services.submit_child(submission, name), name, job, submission.key)
 
     def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
         children.checked(children_)
-        found = self._desk.results([child.id for child in children_])
+        found = self._services.results([child.id for child in children_])
         policy, ticket = self._claim.policy, self._claim.lease.ticket
         kept = ticket.key if policy.key_order == "strict" and policy.key_limit == 1 else None
         return children.gathered(children_, found, return_exceptions=return_exceptions, kept=kept)
 
     @property
     def cancelled(self) -> bool:
-        return self._desk.stopped() is not None
+        return self._services.stopped() is not None
 
     def check(self) -> None:
-        match self._desk.stopped():
+        match self._services.stopped():
             case None:
                 return
             case "lost":
@@ -118,13 +125,13 @@ class RunContext(Context):
         if found is not None:
             return shape.decode(found)  # type: ignore[no-any-return]
         with telemetry.step(name):
-            started_at = self._desk.now()
+            started_at = self._services.now()
             for number in range(1, self._retry.steps + 1):
                 self.check()
                 try:
                     value = fn(*args, **kwargs)
                 except Exception as error:
-                    self._desk.wait(self._before_next(name, number, error, started_at).total_seconds())
+                    self._services.wait(self._before_next(name, number, error, started_at).total_seconds())
                     continue
                 return self._remember(name, shape, value, number, started_at)  # type: ignore[no-any-return]
         raise AssertionError
@@ -137,7 +144,7 @@ class RunContext(Context):
         if found is not None:
             return shape.decode(found)
         with telemetry.step(name):
-            started_at = self._desk.now()
+            started_at = self._services.now()
             for number in range(1, self._retry.steps + 1):
                 self.check()
                 try:
@@ -151,20 +158,20 @@ class RunContext(Context):
     def forget(self, name: str) -> None:
         check_name(name, what="a step's name", max_length=MAX_KEY)
         with self._lock:
-            if not self._desk.forget(name):
+            if not self._services.forget(name):
                 raise StepNotFound(f"run {self.run.id} remembers no step {name!r}: it has not ended, or is forgotten")
             self._used.discard(name)
             if self._remembered is not None:
                 self._remembered.pop(name, None)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        now = self._desk.now().timestamp()
+        now = self._services.now().timestamp()
         if self._told_at is not None and now - self._told_at < 0.5 and done != total:
             self._untold = (done, total, note)
             return
         self._told_at, self._untold = now, None
         numbers = json_text.load(json_text.dump({"done": done, "total": total}, what="progress"))
-        self._desk.tell("PROGRESS", numbers | {"note": str(note)})
+        self._services.tell("PROGRESS", numbers | {"note": str(note)})
 
     def settle(self) -> None:
         """The function has returned or raised: tell how far it came, if that was dropped."""
@@ -173,18 +180,18 @@ class RunContext(Context):
             self.progress(*self._untold)
 
     def artifact(self, name: str, content: Content) -> Any:
-        return create.artifact(self._desk, name, content)
+        return create.artifact(self._services, name, content)
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         self.check()
         with _for_good():
             text, _ = self._job.arguments.encode_finish(result, max_bytes=self._max_result_bytes)
         self.finishing = True
-        self._desk.finish(text, connection)
+        self._services.finish(text, connection)
 
     def logged(self, record: logging.LogRecord) -> None:
         """Keep a log record with the run."""
-        self._desk.tell(
+        self._services.tell(
             "LOG", {"level": record.levelname, "logger": record.name, "message": record.getMessage()[:10_000]}
         )
 
@@ -195,15 +202,15 @@ class RunContext(Context):
                 raise DuplicateStep(f"step {name!r} was used before in this run; every step needs a name of its own")
             self._used.add(name)
             if self._remembered is None:
-                self._remembered = self._desk.steps()
+                self._remembered = self._services.steps()
             return self._remembered.get(name)
 
     def _remember(self, name: str, shape: Shape, value: Any, tries: int, started_at: datetime) -> Any:
         """Store a step's result; the value as a later attempt gets it."""
         with _for_good():
             text, again = shape.encode(value, what=f"the result of step {name!r}", max_bytes=self._max_result_bytes)
-        finished_at = self._desk.now()
-        self._desk.remember(
+        finished_at = self._services.now()
+        self._services.remember(
             Step(
                 name=name,
                 result=text,
@@ -219,13 +226,13 @@ class RunContext(Context):
         """How long to wait before the step is tried again; raises when it is not."""
         if number == 1:
             # A step that succeeds at once has a row that tells its start; that row would come too late here.
-            self._desk.tell("STEP_STARTED", {"step": name}, at=started_at)
+            self._services.tell("STEP_STARTED", {"step": name}, at=started_at)
         if number == self._retry.steps or not self._retry.applies_to(error) or isinstance(error, LeaseLost | Cancelled):
             raise error
-        self._desk.tell(
+        self._services.tell(
             "STEP_RETRIED", {"step": name, "try": number, "error": f"{type(error).__name__}: {error}"[:2000]}
         )
-        return self._retry.wait_before(number + 1, fraction=self._desk.fraction())
+        return self._retry.wait_before(number + 1, fraction=self._services.fraction())
 
 
 def info_of(claim: Claim) -> RunInfo:

@@ -20,7 +20,7 @@ IDLE = 1.0
 class Deadlines:
     def __init__(
         self,
-        hand: InFlight,
+        in_flight: InFlight,
         clock: Clock,
         *,
         lease: timedelta,
@@ -31,7 +31,7 @@ class Deadlines:
 
         `on_unsafe`: a lease can be taken away soon from a function that nobody can stop.
         """
-        self._hand, self._clock, self._on_standstill, self._on_unsafe = hand, clock, on_standstill, on_unsafe
+        self._in_flight, self._clock, self._on_standstill, self._on_unsafe = in_flight, clock, on_standstill, on_unsafe
         # The work must be gone before the lease is: a tenth of it is for stopping.
         self._margin = lease.total_seconds() / 10
         self._idle = min(IDLE, lease.total_seconds() / 12)
@@ -59,9 +59,9 @@ class Deadlines:
         now = self._clock.elapsed()
         late = max(0.0, now - self._due_at)
         self._notice_standstill(now, late)
-        self._hand.guardian.awake(now)
+        self._in_flight.guardian.awake(now)
         next_at = now + self._idle
-        for running in self._hand.all():
+        for running in self._in_flight.all():
             if running.ended or running.stopped is not None:
                 continue
             if running.deadline is not None and now >= running.deadline:
@@ -73,7 +73,7 @@ class Deadlines:
                 next_at = min(next_at, self._next(running))
         if self.loops is not None:
             next_at = min(next_at, self.loops.check(now, late=late))
-        if now >= (unsafe_at := self._hand.guardian.unsafe_at(margin=self._margin / 2)):
+        if now >= (unsafe_at := self._in_flight.guardian.unsafe_at(margin=self._margin / 2)):
             self._on_unsafe("its leases could not be renewed in time, and a function in a thread did not stop")
         else:
             next_at = min(next_at, unsafe_at)  # to the moment: soon after it the guardian would kill this process
@@ -93,7 +93,7 @@ class Deadlines:
 
     def too_late(self, running: RunInFlight) -> bool:
         """Whether the lease may run out before the work could be stopped."""
-        renewed_until = max(running.lease_until, min(self._hand.guardian.renewed_until, running.last))
+        renewed_until = max(running.lease_until, min(self._in_flight.guardian.renewed_until, running.last))
         return self._clock.elapsed() >= renewed_until - self._margin
 
     def _next(self, running: RunInFlight) -> float:

@@ -1,4 +1,4 @@
-"""Start: hands a claimed run to a thread, the event loop or a process, and says what stopping means for each."""
+"""Dispatch: starts a claimed run in a thread, the event loop or a process, and decides what stopping it means."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ STILL_RUNNING = (
 Settle = Callable[[RunInFlight, Outcome | None], None]
 
 
-class Starter:
+class Dispatcher:
+    """Starts the runs of one worker; each ends with a call of `settle`."""
+
     def __init__(
         self,
         runtime: Runtime,
-        chronicle: EventBuffer,
+        event_buffer: EventBuffer,
         writer: StepWriter,
         *,
         settle: Settle,
         on_change: Callable[[], None],
-        hand: InFlight,
+        in_flight: InFlight,
         artifact_store: Callable[[], ArtifactStore],
     ) -> None:
         """`on_change` is called when async runs can be started again."""
-        self._runtime, self._chronicle, self._writer = runtime, chronicle, writer
-        self._settle, self._hand, self._artifact_store = settle, hand, artifact_store
+        self._runtime, self._event_buffer, self._writer = runtime, event_buffer, writer
+        self._settle, self._in_flight, self._artifact_store = settle, in_flight, artifact_store
         self._judge = Judge(runtime.redactor, runtime.ids, max_result_bytes=runtime.settings.max_result_bytes)
         self._threads = Threads("holdfast-run")
         self.loops = Loops(
@@ -65,18 +67,18 @@ class Starter:
             case "process":
                 self._in_process(running)
         if running.stopped is not None:
-            running.interrupt()  # it was told before there was anyone to tell
+            running.interrupt()  # it was told to stop before `interrupt` was set
 
     def close(self) -> None:
         self._threads.close()
         self.loops.close(wait=self._runtime.settings.kill_grace.total_seconds())
 
     def _in_thread(self, running: RunInFlight) -> None:
-        desk, context = self._context(running)
+        services, context = self._context(running)
 
         def interrupt() -> None:
             # A thread can't be killed: its run ends while the function may go on.
-            desk.interrupted()
+            services.interrupted()
             self._settle(running, self._told(running, f"its function {STILL_RUNNING}"))
 
         def work() -> None:
@@ -88,14 +90,14 @@ class Starter:
                     outcome = self._or_told(running, execute(running.job, running.claim, context, self._judge))
                     tracing.ended(span, outcome)
             finally:
-                self._hand.returned(running)
+                self._in_flight.returned(running)
             self._settle(running, outcome)
 
         running.interrupt = interrupt
         self._threads.run(work)
 
     def _in_loop(self, running: RunInFlight) -> None:
-        desk, context = self._context(running)
+        services, context = self._context(running)
         task: asyncio.Task[Any] | None = None
         gate = Gate()
 
@@ -115,7 +117,7 @@ class Starter:
                     told = self._or_told(running, outcome)
                     tracing.ended(span, told)
             finally:
-                self._hand.returned(running)
+                self._in_flight.returned(running)
             self._settle(running, told)
 
         loop = self.loops.run(running, work)
@@ -126,7 +128,7 @@ class Starter:
                 task.cancel()
 
         def interrupt() -> None:
-            desk.interrupted()
+            services.interrupted()
             gate.shut = True
             loop.call(cancel)
             lingering = threading.Timer(self._runtime.settings.kill_grace.total_seconds(), linger)
@@ -150,8 +152,8 @@ class Starter:
     def _in_process(self, running: RunInFlight) -> None:
         from holdfast.worker.isolation.launch import Child
 
-        desk, _ = self._context(running)
-        child = Child(self._runtime, running, desk, self._judge, self._hand.guardian.board)
+        services, _ = self._context(running)
+        child = Child(self._runtime, running, services, self._judge, self._in_flight.guardian.board)
 
         def work() -> None:
             with tracing.attempt(running.claim, self._runtime.redactor) as span:
@@ -164,25 +166,25 @@ class Starter:
         self._threads.run(work)
 
     def _context(self, running: RunInFlight) -> tuple[LocalRunServices, RunContext]:
-        desk = LocalRunServices(self._runtime, running, self._chronicle, self._writer, self._artifact_store)
+        services = LocalRunServices(self._runtime, running, self._event_buffer, self._writer, self._artifact_store)
         claim = running.claim
         retry = retry_of(running.job, claim)
         first = claim.lease.attempt == 1
         context = RunContext(
             claim,
-            desk,
+            services,
             job=running.job,
             retry=retry,
             max_result_bytes=self._runtime.settings.max_result_bytes,
             first=first,
         )
-        return desk, context
+        return services, context
 
     def _blocked(self, standstill: Standstill) -> None:
         log.warning("%s; other async runs of this worker wait for it", standstill)
         if standstill.blocker is not None:
             data = self._runtime.redactor.data({"where": standstill.where, "stack": standstill.stack})
-            self._chronicle.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
+            self._event_buffer.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
 
     def _or_told(self, running: RunInFlight, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
         """What the work itself came to, unless it was stopped from outside and has no result."""

@@ -1,4 +1,4 @@
-"""Chronicle: events of running runs, written with the next transaction, through the fence."""
+"""Event buffer: events of runs in flight, written with the worker's next commit if their leases are still ours."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ MOST = 20_000  # a job that logs without end loses its oldest records, not the w
 
 
 class EventBuffer:
+    """Events of one worker that wait for its next commit."""
+
     def __init__(self, holder: str) -> None:
         self._holder = holder
         self._lock = threading.Lock()

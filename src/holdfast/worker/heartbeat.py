@@ -24,7 +24,7 @@ class Heartbeat:
     def __init__(
         self,
         store: Store,
-        hand: InFlight,
+        in_flight: InFlight,
         settings: Settings,
         clock: Clock,
         *,
@@ -33,7 +33,7 @@ class Heartbeat:
         on_taken: Callable[[RunInFlight], None] = lambda running: None,
     ) -> None:
         """`on_taken`: someone else may have this run now."""
-        self._store, self._hand, self._settings, self._clock = store, hand, settings, clock
+        self._store, self._in_flight, self._settings, self._clock = store, in_flight, settings, clock
         self._holder, self._on_busy, self._on_taken = holder, on_busy, on_taken
         # Short, so that several attempts, and a look at our leases after each, fit into one `proof_for`.
         self._patience = settings.renew_every / 5
@@ -60,7 +60,7 @@ class Heartbeat:
     def heard(self, at: float) -> None:
         """The database has heard us: until the next lease and the wait after it, nobody takes a lease of ours away."""
         self.beaten_at = at
-        self._hand.guardian.safe_until(at + (self._settings.lease + self._settings.proof_for).total_seconds())
+        self._in_flight.guardian.safe_until(at + (self._settings.lease + self._settings.proof_for).total_seconds())
 
     def fresh(self) -> bool:
         """Whether we ourselves were heard within two renew intervals, so that we may judge others.
@@ -70,8 +70,8 @@ class Heartbeat:
         return self._clock.elapsed() - self.beaten_at <= 2 * self._settings.renew_every.total_seconds()
 
     def beat(self) -> None:
-        """Renew every lease in hand, once."""
-        held = self._hand.all()
+        """Renew the lease of every run in flight, once."""
+        held = self._in_flight.all()
         asked = self._clock.elapsed()
 
         def renew(tx: Transaction) -> list[Renewal]:
@@ -107,11 +107,11 @@ class Heartbeat:
         least that long, and a marked one is ours until the wait is over. The mark counts as it reads now: if the clock
         has jumped since, others may already see the wait as over.
         """
-        held = self._hand.all()
+        held = self._in_flight.all()
         asked, now = self._clock.elapsed(), self._clock.now()
         marks = self._store.read(lambda tx: lease_marks(tx, self._holder))
         first_mark = min((seen_at for seen_at in marks.values() if seen_at is not None), default=now)
-        self._hand.guardian.safe_until(
+        self._in_flight.guardian.safe_until(
             asked + (self._settings.proof_for - max(now - first_mark, timedelta(0))).total_seconds()
         )
         for running in held:
@@ -148,9 +148,9 @@ class Heartbeat:
                 return
             self._hurried.clear()
             wait = interval / 10
-            self._hand.guardian.require()
+            self._in_flight.guardian.require()
             try:
-                if len(self._hand):  # an idle worker beats with its look
+                if len(self._in_flight):  # an idle worker beats with its look
                     with self._store.reserved():
                         self._renew()
                 wait = interval

@@ -1,4 +1,4 @@
-"""Running: what this worker has in hand, and how each of it is told to stop."""
+"""In flight: the runs that this worker has claimed and not finished, and how each is told to stop."""
 
 from __future__ import annotations
 
@@ -80,8 +80,10 @@ class RunInFlight:
 
 
 class InFlight:
-    """All that this worker has in hand, by attempt: one that was taken from us may still be ending when we claim the
-    run again. Safe to read from any thread."""
+    """The runs in flight of this worker, by run and attempt; safe to read from any thread.
+
+    By attempt, because an attempt that was taken over may still be ending when we claim its run again.
+    """
 
     def __init__(self) -> None:
         self.guardian = Guardian()

@@ -30,7 +30,7 @@ from holdfast.worker import attempt_log, completer
 from holdfast.worker.attempt_log import FailureHooks
 from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.declared import Declared
-from holdfast.worker.dispatch import Starter
+from holdfast.worker.dispatch import Dispatcher
 from holdfast.worker.event_buffer import EventBuffer, Told
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight, RunInFlight, began
@@ -45,16 +45,16 @@ SHUTS_DOWN = "its worker shuts down"
 OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
 
 
-class Cycle:
+class WorkerLoop:
     """What one worker writes, a commit at a time. `turn` is called by the worker's thread alone."""
 
     def __init__(
         self,
         runtime: Runtime,
-        hand: InFlight,
+        in_flight: InFlight,
         heartbeat: Heartbeat,
         watch: Deadlines,
-        chronicle: EventBuffer,
+        event_buffer: EventBuffer,
         declared: Declared,
         *,
         holder: str,
@@ -67,9 +67,15 @@ class Cycle:
 
         The worker changes `queues` and `jobs` in place when more are declared.
         """
-        self.runtime, self.hand, self.id, self.queues, self.concurrency = runtime, hand, holder, queues, concurrency
-        self.bell = Signal()
-        self.chronicle = chronicle
+        self.runtime, self.in_flight, self.id, self.queues, self.concurrency = (
+            runtime,
+            in_flight,
+            holder,
+            queues,
+            concurrency,
+        )
+        self.signal = Signal()
+        self.event_buffer = event_buffer
         self.claimed = 0
         self.handed_back = 0
         self._heartbeat, self._watch, self._named = heartbeat, watch, named
@@ -77,21 +83,21 @@ class Cycle:
         self._per_worker: Mapping[str, int] = declared.per_worker
         self._steered_at = 0.0
         self._hooks = FailureHooks(runtime, declared.failure_hooks)
-        self._starter = Starter(
+        self._dispatcher = Dispatcher(
             runtime,
-            self.chronicle,
+            self.event_buffer,
             StepWriter(runtime, holder),
             settle=self.settle,
             on_change=self.look,
-            hand=hand,
+            in_flight=in_flight,
             artifact_store=declared.artifact_store,
         )
-        watch.loops = self._starter.loops
+        watch.loops = self._dispatcher.loops
         self._settled: deque[tuple[RunInFlight, Outcome]] = deque()
         self._hungry = True
         self._closed = self._leaving = False
         self._backlog = False
-        self._floors = ScanCursor()
+        self._scan_cursor = ScanCursor()
         self._cycles = 0
         self._doubt = False
         self._lost: set[tuple[str, int]] = set()
@@ -100,14 +106,14 @@ class Cycle:
     @property
     def idle(self) -> bool:
         """Whether there is nothing in hand and nothing to write."""
-        return not self.hand and not self._settled and not self.chronicle
+        return not self.in_flight and not self._settled and not self.event_buffer
 
     def look(self, *, steered: bool = False) -> None:
         """There may be something to claim; if `steered`, of what operators asked for."""
         self._hungry = True
         if steered:
             self._steered_at = 0.0
-        self.bell.ring()
+        self.signal.set()
 
     def settle(self, running: RunInFlight, outcome: Outcome | None) -> None:
         """A run's work is over, or no longer ours (None)."""
@@ -119,32 +125,32 @@ class Cycle:
             self._settled.append((running, outcome))
         if running.lease.ticket.queue in self._per_worker:
             self._hungry = True  # what it leaves is room of its queue, for which more may have waited
-        self.bell.ring()
+        self.signal.set()
 
     def _given_up(self, running: RunInFlight) -> None:
         """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
         self.runtime.store.counters.add("lease_lost")
         self._lost.add((running.lease.run_id, running.lease.attempt))
-        self.hand.give_up(running)
+        self.in_flight.give_up(running)
 
     def stop_claiming(self) -> None:
         """Start nothing more, from now on."""
         self._closed = True
-        self.bell.ring()
+        self.signal.set()
 
     def hand_back(self) -> None:
         """Tell all that is in hand to stop, and what a commit under way may still bring."""
         self._closed = self._leaving = True
-        for running in self.hand.all():
+        for running in self.in_flight.all():
             running.stop("shutdown", SHUTS_DOWN)
 
     def turn(self) -> None:
         """One commit if there is something to write or to claim; else wait for a ring."""
-        free = 0 if self._closed else self.concurrency - len(self.hand) + len(self._settled)
+        free = 0 if self._closed else self.concurrency - len(self.in_flight) + len(self._settled)
         # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
         claiming = free > 0 and (self._hungry or self._hands_on()) and self._heartbeat.fresh()
-        if not self._settled and not claiming and not self.chronicle:
-            self.bell.wait(self.runtime.settings.tick.total_seconds())
+        if not self._settled and not claiming and not self.event_buffer:
+            self.signal.wait(self.runtime.settings.tick.total_seconds())
             return
         if self._backlog:
             self._linger()
@@ -163,7 +169,7 @@ class Cycle:
         """In a backlog, let those that are about to end do so first: one commit for all of them."""
         for _ in range(LINGER):
             before = len(self._settled)
-            if before >= len(self.hand):
+            if before >= len(self.in_flight):
                 return
             self._pause.wait(MOMENT)
             if len(self._settled) == before:
@@ -172,8 +178,8 @@ class Cycle:
     def _commit(self, *, claim: bool) -> None:
         """Finish and claim in one transaction; if the claim fails, the finish is committed alone."""
         done = [self._settled.popleft() for _ in range(len(self._settled))]
-        told = self.chronicle.take()
-        limit = self.concurrency - len(self.hand) + len(done) if claim else 0
+        told = self.event_buffer.take()
+        limit = self.concurrency - len(self.in_flight) + len(done) if claim else 0
         room = self._room({running for running, _ in done}) if self._per_worker else {}
         if claim:
             self._hungry = False  # before looking: a ring from now on is for the next turn
@@ -182,7 +188,7 @@ class Cycle:
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
             nonlocal asked
             asked = began(tx, self.runtime.clock)
-            self.chronicle.write(tx, told)
+            self.event_buffer.write(tx, told)
             pairs = [(running.lease, outcome) for running, outcome in done]
             lost = finish_runs(tx, pairs, holder=self.id) if pairs else set()
             promote.hand_on(tx)
@@ -192,7 +198,7 @@ class Cycle:
             lost, claims = self.runtime.do(write)
         except (StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists) as error:
             self._settled.extendleft(reversed(done))
-            self.chronicle.put_back(told)
+            self.event_buffer.put_back(told)
             self._hungry = self._hungry or claim
             self._doubt = self._doubt or isinstance(error, StoreUnavailable)
             raise
@@ -205,20 +211,20 @@ class Cycle:
                 self.runtime.settings.tick.total_seconds()
             )  # what stopped the claim may stop the next one too
             return
-        self.chronicle.written(told)
+        self.event_buffer.written(told)
         self._finished_runs(done, lost)
         if limit:
             full = len(claims) == limit
             self._hungry = self._hungry or full
             self._backlog = full
             if self._cycles % OLDEST_EVERY:
-                self._floors.claimed(claims, full=full)
+                self._scan_cursor.claimed(claims, full=full)
         for one in claims:
             self._begin(one, asked)
 
     def _room(self, done: set[RunInFlight]) -> Mapping[str, int]:
         """How many more of a queue this worker may run, where that has a bound."""
-        held = Counter(running.lease.ticket.queue for running in self.hand.all() if running not in done)
+        held = Counter(running.lease.ticket.queue for running in self.in_flight.all() if running not in done)
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
 
     def _claim(self, tx: Transaction, limit: int, room: Mapping[str, int]) -> list[Claim]:
@@ -238,12 +244,12 @@ class Cycle:
             kill_grace=self.runtime.settings.kill_grace,
             oldest_first=self._cycles % OLDEST_EVERY == 0,
             room=room,
-            floors=self._floors.at(self.runtime.clock.elapsed()),
+            scan_from=self._scan_cursor.at(self.runtime.clock.elapsed()),
         )
 
     def _startable(self) -> Sequence[str]:
         """Our jobs; while the event loop is blocked, without those that would wait for it."""
-        if not self._starter.loops.blocked:
+        if not self._dispatcher.loops.blocked:
             return self._jobs
         return [name for name in self._jobs if self.runtime.jobs[name].isolation != "async"]
 
@@ -287,14 +293,14 @@ class Cycle:
 
     def _tell_alone(self, told: Told) -> None:
         try:
-            self.runtime.do(lambda tx: self.chronicle.write(tx, told))
+            self.runtime.do(lambda tx: self.event_buffer.write(tx, told))
         except (StoreBusy, StoreUnavailable):
-            self.chronicle.put_back(told)
+            self.event_buffer.put_back(told)
         except Exception:
             log.exception("events of running runs could not be written and are lost")
-            self.chronicle.written(told)
+            self.event_buffer.written(told)
         else:
-            self.chronicle.written(told)
+            self.event_buffer.written(told)
 
     def _begin(self, claim: Claim, asked: float) -> None:
         settings, clock = self.runtime.settings, self.runtime.clock
@@ -315,9 +321,9 @@ class Cycle:
             self._doubt = self._hungry = True
             return
         self.claimed += 1
-        self.hand.take(running)
+        self.in_flight.take(running)
         attempt_log.started(running)
-        self._starter.begin(running)
+        self._dispatcher.begin(running)
         if self._leaving:
             running.stop("shutdown", SHUTS_DOWN)
         if timeout is not None and timeout < timedelta(seconds=2):
@@ -325,7 +331,7 @@ class Cycle:
 
     def _finished_runs(self, done: Sequence[tuple[RunInFlight, Outcome]], lost: set[str]) -> None:
         for running, outcome in done:
-            self.hand.drop(running)
+            self.in_flight.drop(running)
             if running.lease.run_id in lost and (own := self._own_end(running)) is not None:
                 outcome = own
             elif running.lease.run_id in lost:
@@ -349,15 +355,17 @@ class Cycle:
         """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
-            self.chronicle.contended(error, at=self.runtime.clock.now())
+            self.event_buffer.contended(error, at=self.runtime.clock.now())
         jitter = 0.5 + self.runtime.ids.fraction()
         self._pause.wait(self.runtime.settings.tick.total_seconds() * jitter)
 
     def _hand_back_unknown(self) -> None:
-        if count := self.runtime.do(lambda tx: completer.release_unknown(tx, self.hand, self._lost, holder=self.id)):
+        if count := self.runtime.do(
+            lambda tx: completer.release_unknown(tx, self.in_flight, self._lost, holder=self.id)
+        ):
             log.warning("%d runs whose claim was not answered were handed back", count)
         self._doubt = False
 
     def close(self) -> None:
-        self._starter.close()
+        self._dispatcher.close()
         self._hooks.close()

@@ -19,7 +19,7 @@ class Poll:
     def __init__(
         self,
         runtime: Runtime,
-        hand: InFlight,
+        in_flight: InFlight,
         heartbeat: Heartbeat,
         *,
         queues: Sequence[str],
@@ -28,13 +28,13 @@ class Poll:
         register: Callable[[], None],
         polls: dict[str, float],
     ) -> None:
-        self._runtime, self._hand, self._heartbeat, self._register = runtime, hand, heartbeat, register
+        self._runtime, self._in_flight, self._heartbeat, self._register = runtime, in_flight, heartbeat, register
         self._queues, self._jobs, self._holder, self._polls = queues, jobs, holder, polls
         self._beat_every = runtime.settings.renew_every.total_seconds()
 
     def __call__(self) -> Pulse:
-        # With work in hand the heartbeat speaks for us.
-        if not self._hand and self._runtime.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
+        # While runs are in flight, the heartbeat keeps our row alive.
+        if not self._in_flight and self._runtime.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
             self._beat()
         asked = self._runtime.clock.elapsed()
         pulse = self._runtime.store.once(self._pulse, write=False)
@@ -62,23 +62,25 @@ FROM_THE_LEFT_EVERY = 0.1
 
 
 class ScanCursor:
+    """Per queue, the position after which the next claim looks for ready runs."""
+
     def __init__(self) -> None:
-        self._floors: dict[str, Position] = {}
+        self._positions: dict[str, Position] = {}
         self._left_at = float("-inf")
 
     def at(self, now: float) -> Mapping[str, Position]:
-        """Where the next claim begins."""
+        """The positions that the next claim starts from; from the very first row now and then."""
         if now - self._left_at >= FROM_THE_LEFT_EVERY:
-            self._floors.clear()
-        if not self._floors:
+            self._positions.clear()
+        if not self._positions:
             self._left_at = now
-        return self._floors
+        return self._positions
 
     def claimed(self, claims: Sequence[Claim], *, full: bool) -> None:
-        """What the last claim found; one that was not full has seen the end."""
+        """Move past the runs of the last claim; start over if it was not full, because it reached the end."""
         if not full:
-            self._floors.clear()
+            self._positions.clear()
             return
         for claim in claims:
             ticket = claim.lease.ticket
-            self._floors[ticket.queue] = max(ready.position(ticket), self._floors.get(ticket.queue, ready.LEFT))
+            self._positions[ticket.queue] = max(ready.position(ticket), self._positions.get(ticket.queue, ready.LEFT))

@@ -1,4 +1,4 @@
-"""Desk: what a running job's context may ask of its worker."""
+"""Run services: what a running job's context asks of its worker."""
 
 from __future__ import annotations
 
@@ -116,17 +116,17 @@ class StepWriter:
 
 
 class LocalRunServices:
-    """The desk of one run in this process. A locked database is waited for as long as the run may go on."""
+    """The services of one run in this process. They wait for a locked database until the run is told to stop."""
 
     def __init__(
         self,
         runtime: Runtime,
         running: RunInFlight,
-        chronicle: EventBuffer,
+        event_buffer: EventBuffer,
         writer: StepWriter,
         artifact_store: Callable[[], ArtifactStore],
     ) -> None:
-        self._runtime, self._running, self._chronicle, self._writer = runtime, running, chronicle, writer
+        self._runtime, self._running, self._event_buffer, self._writer = runtime, running, event_buffer, writer
         self._artifact_store = artifact_store
         self._told: threading.Event | None = None
         self._numbers = itertools.count(1)
@@ -176,7 +176,7 @@ class LocalRunServices:
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
         data = self._runtime.redactor.data(data)
-        self._chronicle.tell(self._running.lease, kind, data, at=at or self._runtime.clock.now())
+        self._event_buffer.tell(self._running.lease, kind, data, at=at or self._runtime.clock.now())
 
     def finish(self, result: str, connection: Any) -> None:
         lease = self._running.lease
@@ -187,7 +187,7 @@ class LocalRunServices:
             require_latest(tx, "to finish a run")
             if finish_runs(tx, [(lease, Succeeded(result))], holder=lease.holder):
                 raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
-            self._chronicle.write_last(tx, lease)
+            self._event_buffer.write_last(tx, lease)
 
         while True:
             try:

@@ -1,11 +1,11 @@
 """Worker: runs jobs until it is told to stop.
 
-worker ── cycle          finishes and claims, a commit at a time
-       ── heartbeat      renews what is in hand
-       ── watch          stops what is over its time
-       ── orchestrator   moves what waits, takes over what was lost
-       ── ear            hears other processes
-       ── guardian       a process that renews what is in hand while this one can't
+worker ── loop           finishes and claims runs, a commit at a time
+       ── heartbeat      renews the leases of the runs in flight
+       ── deadlines      stops runs that are over their time
+       ── orchestrator   moves waiting runs, takes over lost ones
+       ── listener       receives notifications of other processes
+       ── guardian       a process that renews the leases while this one can't
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.guardian import Guardian
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight, RunInFlight
-from holdfast.worker.loop import Cycle
+from holdfast.worker.loop import WorkerLoop
 from holdfast.worker.poll import Poll
 from holdfast.worker.run_log import RunLog
 
@@ -94,7 +94,7 @@ class Worker:
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = (concurrency or runtime.settings.concurrency) if self.claims else 0
         self.id = runtime.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
-        self.hand = InFlight()
+        self.in_flight = InFlight()
         self.restart: Callable[[], None] | None = None
         """How to end this process at once and start it again. Set only where the process is the worker's own; then it
         is ended before a takeover could run a function beside itself."""
@@ -113,31 +113,31 @@ class Worker:
         outages.outlast(self._register, wait=as_duration(wait), clock=runtime.clock)
         store = runtime.store
         store.warn()
-        chronicle = EventBuffer(self.id)
+        event_buffer = EventBuffer(self.id)
         self._heartbeat = Heartbeat(
             store,
-            self.hand,
+            self.in_flight,
             runtime.settings,
             runtime.clock,
             holder=self.id,
-            on_busy=partial(_contended, runtime, chronicle),
+            on_busy=partial(_contended, runtime, event_buffer),
             on_taken=self._taken,
         )
         if self.claims:
-            self.hand.guardian = Guardian.of(runtime, holder=self.id, may_kill=self.restart is not None)
-        self._watch = Deadlines(
-            self.hand,
+            self.in_flight.guardian = Guardian.of(runtime, holder=self.id, may_kill=self.restart is not None)
+        self._deadlines = Deadlines(
+            self.in_flight,
             runtime.clock,
             lease=runtime.settings.lease,
             on_standstill=self._heartbeat.hurry,
             on_unsafe=self._unsafe,
         )
-        self._cycle = Cycle(
+        self._loop = WorkerLoop(
             runtime,
-            self.hand,
+            self.in_flight,
             self._heartbeat,
-            self._watch,
-            chronicle,
+            self._deadlines,
+            event_buffer,
             declared,
             holder=self.id,
             queues=self.queues,
@@ -145,22 +145,22 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or runtime.settings.solo,
         )
-        self._timetable = Scheduler(
+        self._scheduler = Scheduler(
             store, declared.schedules if self.schedules else {}, holder=self.id, guard=self._guard
         )
         # At a moment of the hour that differs from worker to worker.
-        self._retainer = Pruner(
+        self._pruner = Pruner(
             runtime.store, runtime.settings, runtime.clock, depot=declared.artifact_store, seed=self.id
         )
-        self._tallier = RollupTask(store, runtime.clock)
-        self._sampler = GaugeTask(store, runtime.clock)
+        self._rollup_task = RollupTask(store, runtime.clock)
+        self._gauge_task = GaugeTask(store, runtime.clock)
         self._orchestrator = Orchestrator(
             store,
             runtime.settings,
             runtime.clock,
             look=Poll(
                 runtime,
-                self.hand,
+                self.in_flight,
                 self._heartbeat,
                 queues=self.served,
                 jobs=self.jobs,
@@ -170,14 +170,14 @@ class Worker:
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
-            on_busy=partial(_contended, runtime, chronicle),
+            on_busy=partial(_contended, runtime, event_buffer),
             chore=self._chore,
-            timetable=self._timetable,
+            scheduler=self._scheduler,
             moves=self.orchestrates,
         )
-        self._ear = Listener(store, runtime.notifier, listen=runtime.settings.listen)
+        self._listener = Listener(store, runtime.notifier, listen=runtime.settings.listen)
         self._run_log = RunLog(
-            lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
+            lambda run_id, attempt: self.in_flight.get(run_id, attempt) is not None,
             level=getattr(logging, runtime.settings.log_level.upper()),
         )
         logging.getLogger().addHandler(self._run_log)
@@ -190,8 +190,8 @@ class Worker:
         )
         self._thread = threading.Thread(target=self._run, name="holdfast-worker", daemon=True)
         self._heartbeat.start()
-        self._watch.start()
-        self._ear.start()
+        self._deadlines.start()
+        self._listener.start()
         self._orchestrating.start()
         self._thread.start()
 
@@ -206,19 +206,19 @@ class Worker:
         self._lock = lock
 
     def stop(self, *, grace: timedelta | None = None) -> Ended:
-        """Claim no more, let running work finish within the grace, hand back the rest, release everything."""
+        """Claim no more, let runs finish within the grace, release the others and all locks."""
         self.request_stop()
         if not self._drained(grace if grace is not None else self.runtime.settings.shutdown_grace):
-            self._cycle.hand_back()
+            self._loop.hand_back()
         return self.join()
 
     def request_stop(self) -> None:
         """Claim no more, neither runs nor slots."""
         self._stopping.set()
         self._heartbeat.stopping = True
-        self.hand.guardian.stopping()
-        self._timetable.close()
-        self._cycle.stop_claiming()
+        self.in_flight.guardian.stopping()
+        self._scheduler.close()
+        self._loop.stop_claiming()
 
     def join(self, timeout: float | None = None) -> Ended:
         """Wait until it has stopped; raises what stopped it, if that was an error."""
@@ -226,12 +226,12 @@ class Worker:
         self._thread.join(timeout)
         if self._failure is not None:
             raise self._failure
-        return "handed_back" if self._cycle.handed_back else "drained"
+        return "handed_back" if self._loop.handed_back else "drained"
 
     @property
     def claimed(self) -> int:
         """How many attempts it has begun."""
-        return self._cycle.claimed
+        return self._loop.claimed
 
     @property
     def alive(self) -> bool:
@@ -249,7 +249,7 @@ class Worker:
             try:
                 while not self._finished():
                     self.runtime.store.require_safe()
-                    self._cycle.turn()
+                    self._loop.turn()
             except BaseException as error:
                 # Our own errors say what to do in a line; of anything else we want to know where it came from.
                 log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
@@ -263,18 +263,18 @@ class Worker:
             workers.require(tx, self.id)
 
     def _finished(self) -> bool:
-        return self._cycle.idle and (self._stopping.is_set() or (self.drain and self._nothing_left()))
+        return self._loop.idle and (self._stopping.is_set() or (self.drain and self._nothing_left()))
 
-    # Rings
+    # Notifications
 
     def _heard(self, rung: set[str], ended: list[str]) -> None:
         if "" in rung or not rung.isdisjoint(self.served):
-            self._cycle.look(steered=OPERATIONS in rung)
+            self._loop.look(steered=OPERATIONS in rung)
         if not rung.isdisjoint(("cancels", "drains", "")):
-            self._orchestrator.bell.ring()
+            self._orchestrator.signal.set()
         self._orchestrator.heard(rung, ended)
         if ended and self.orchestrates:
-            self._tallier.ended()
+            self._rollup_task.ended()
 
     def _chore(self) -> None:
         """What is done between two ticks."""
@@ -282,9 +282,9 @@ class Worker:
         self.runtime.store.counters.flush()
         if not self.orchestrates:
             return
-        self._retainer.tick()
-        self._tallier.tick()
-        self._sampler.tick()
+        self._pruner.tick()
+        self._rollup_task.tick()
+        self._gauge_task.tick()
 
     def _follow_declarations(self) -> None:
         """Serve what was declared since we last looked, as in a notebook: jobs, builds and their queues, schedules."""
@@ -297,7 +297,7 @@ class Worker:
             self.served[:] = _served(self.queues)
         registration.update(runtime, self)
         self._known = known
-        self._cycle.look()
+        self._loop.look()
 
     def _declarations(self) -> tuple[int, int]:
         """Another value whenever a job, a build, a pipeline or a schedule was declared."""
@@ -305,7 +305,7 @@ class Worker:
 
     def _on_pulse(self, pulse: Pulse) -> None:
         if pulse.ready:
-            self._cycle.look()
+            self._loop.look()
         if pulse.cancels:
             self._cancel_requested()
         if pulse.drains and not self._stopping.is_set():
@@ -315,7 +315,7 @@ class Worker:
 
     def _cancel_requested(self) -> None:
         for row in self.runtime.read(lambda tx: tx.all("find_cancels", holder=self.id)):
-            running = self.hand.get(row["run_id"], row["attempt"])
+            running = self.in_flight.get(row["run_id"], row["attempt"])
             if running is not None:
                 running.stop("cancel", row["cancel_reason"] or "cancelled")
 
@@ -326,8 +326,8 @@ class Worker:
             self._unsafe(f"run {running.lease.run_id} was taken over, and its function did not stop")
 
     def _unsafe(self, why: str) -> None:
-        if self.restart is not None and self.hand.guardian.board is not None:
-            self.hand.guardian.close()  # first: it must not kill what is about to end
+        if self.restart is not None and self.in_flight.guardian.board is not None:
+            self.in_flight.guardian.close()  # first: it must not kill what is about to end
             log.error("worker %s ends at once and starts again: %s", self.id, why)
             self.restart()
 
@@ -340,7 +340,7 @@ class Worker:
                 lambda tx: tx.one("anything_left", queues=self.served, jobs=self.runtime.jobs.served(), now=tx.now)
             )
         except (StoreBusy, StoreUnavailable) as error:
-            self._cycle.trouble(error)
+            self._loop.trouble(error)
             return False
         return left is None
 
@@ -352,19 +352,19 @@ class Worker:
         return not self.alive
 
     def _close(self) -> None:
-        self._timetable.close()
-        for running in self.hand.all():  # only where an error stopped us
+        self._scheduler.close()
+        for running in self.in_flight.all():  # only where an error stopped us
             running.stop("lost", "its worker has stopped")
         self._stopped.set()
-        self._orchestrator.bell.ring()
+        self._orchestrator.signal.set()
         self._leave()
         logging.getLogger().removeHandler(self._run_log)
-        self._ear.stop()
+        self._listener.stop()
         self._orchestrating.join(timeout=5)
         self._heartbeat.stop()
-        self._watch.stop()
-        self.hand.guardian.close()
-        self._cycle.close()
+        self._deadlines.stop()
+        self.in_flight.guardian.close()
+        self._loop.close()
         self.declared.polls.pop(self.id, None)
         self.runtime.store.counters.flush(at_once=True)
         try:
@@ -374,8 +374,8 @@ class Worker:
         self._lock.release()
 
 
-def _contended(runtime: Runtime, chronicle: EventBuffer, error: StoreBusy) -> None:
-    chronicle.contended(error, at=runtime.clock.now())
+def _contended(runtime: Runtime, event_buffer: EventBuffer, error: StoreBusy) -> None:
+    event_buffer.contended(error, at=runtime.clock.now())
 
 
 def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:

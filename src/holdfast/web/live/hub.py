@@ -108,9 +108,9 @@ class Hub:
     async def _run(self) -> None:
         """Look while someone watches."""
         store = await self.ask(lambda: self._hf.store)
-        ear = Listener(store, self._hf.notifier, listen=self._hf.settings.listen)
+        listener = Listener(store, self._hf.notifier, listen=self._hf.settings.listen)
         leave = self._hf.notifier.listen(lambda rung, ended: self._ring())
-        ear.start()
+        listener.start()
         try:
             while not self.closing and (self._watches or await _happens(self._came, within=LINGER)):
                 self._rung.clear()
@@ -123,7 +123,7 @@ class Hub:
             self._task = None
             leave()
             self._wake_all()
-            ear.request_stop()
+            listener.request_stop()
 
     async def _look(self) -> None:
         names = list(self._watches)

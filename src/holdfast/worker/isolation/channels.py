@@ -21,10 +21,10 @@ class Channels:
 
     def __init__(self, board: SharedMemory | None) -> None:
         self.control, control = socket.socketpair()
-        self.desk, desk = socket.socketpair()
+        self.services, services = socket.socketpair()
         try:
             # -P: the script's own folder is no place to import from.
-            files = [control.fileno(), desk.fileno(), *([] if board is None else [board.file])]
+            files = [control.fileno(), services.fileno(), *([] if board is None else [board.file])]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", supervisor.__file__, *map(str, files)],
                 pass_fds=files,
@@ -36,11 +36,11 @@ class Channels:
             )
         except BaseException:
             self.control.close()
-            self.desk.close()
+            self.services.close()
             raise
         finally:
             control.close()
-            desk.close()
+            services.close()
         self._selector = selectors.DefaultSelector()
 
     def serve(
@@ -62,16 +62,16 @@ class Channels:
                 heard(None)
             return piece != b""
 
-        def desk() -> bool:
-            piece = _received(self.desk)
+        def services() -> bool:
+            piece = _received(self.services)
             for told in written.feed(piece):
                 reply = asked(told)
                 if reply is not None:
                     with contextlib.suppress(OSError):
-                        self.desk.sendall(line(reply))
+                        self.services.sendall(line(reply))
             return piece != b""
 
-        sources: list[tuple[Any, Callable[[], bool]]] = [(self.control, control), (self.desk, desk)]
+        sources: list[tuple[Any, Callable[[], bool]]] = [(self.control, control), (self.services, services)]
         for name, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
             sources.append((stream, lambda name=name, stream=stream: output[name].read(stream)))  # type: ignore[misc]
         for source, take in sources:
@@ -86,7 +86,7 @@ class Channels:
     def close(self) -> None:
         self._selector.close()
         self.control.close()
-        self.desk.close()
+        self.services.close()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()

@@ -49,14 +49,14 @@ class Terminated(BaseException):
 
 def main(channel: socket.socket, start: messages.Message) -> None:
     """Do the run, tell its outcome, and end without any of the interpreter's farewells."""
-    desk = RemoteRunServices(channel, offset=start["offset"], artifacts=start["artifacts"])
-    signal.signal(signal.SIGTERM, desk.told_to_stop)
+    services = RemoteRunServices(channel, offset=start["offset"], artifacts=start["artifacts"])
+    signal.signal(signal.SIGTERM, services.told_to_stop)
     for stream in (sys.stdout, sys.stderr):
         # What is printed is known at once, whatever comes next.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    outcome = _outcome(desk, start)
-    if desk.stopped() is not None and not isinstance(outcome, Succeeded):
-        desk.close()
+    outcome = _outcome(services, start)
+    if services.stopped() is not None and not isinstance(outcome, Succeeded):
+        services.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -64,11 +64,11 @@ def main(channel: socket.socket, start: messages.Message) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     telemetry.flush()
-    desk.answer(outcome)
+    services.answer(outcome)
     os._exit(0)
 
 
-def _outcome(desk: RemoteRunServices, start: messages.Message) -> Outcome:
+def _outcome(services: RemoteRunServices, start: messages.Message) -> Outcome:
     claim = messages.claim_from_wire(start["claim"])
     logging.getLogger().setLevel(start["root_level"])
     try:
@@ -82,7 +82,7 @@ def _outcome(desk: RemoteRunServices, start: messages.Message) -> Outcome:
     judge = Judge(job.runtime.redactor, job.runtime.ids, max_result_bytes=start["max_result_bytes"])
     context = RunContext(
         claim,
-        desk,
+        services,
         job=job,
         retry=retry_of(job, claim),
         max_result_bytes=start["max_result_bytes"],
@@ -92,29 +92,29 @@ def _outcome(desk: RemoteRunServices, start: messages.Message) -> Outcome:
     try:
         with telemetry.going_on(start["trace"], job.runtime.redactor.text):
             if inspect.iscoroutinefunction(job.fn):
-                return asyncio.run(_in_loop(job, claim, context, judge, desk))
+                return asyncio.run(_in_loop(job, claim, context, judge, services))
             return execute(job, claim, context, judge)
     except BaseException as error:  # told to stop between two lines of ours
         return judge.failure(job, claim, error)
 
 
 async def _in_loop(
-    job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge, desk: RemoteRunServices
+    job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge, services: RemoteRunServices
 ) -> Outcome:
     work = asyncio.ensure_future(aexecute(job, claim, context, judge))
 
     def stop() -> None:
-        desk.interrupted()
+        services.interrupted()
         work.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-    if desk.stopped() is not None:
+    if services.stopped() is not None:
         work.cancel()
     return await work
 
 
 class RemoteRunServices:
-    """The desk of a run whose worker is at the other end of a socket.
+    """The services of a run whose worker is at the other end of a socket.
 
     Threads of our own read and write it: an exception raised by a signal can't leave half a message behind.
     """
@@ -129,9 +129,9 @@ class RemoteRunServices:
         self._numbers = itertools.count()
         self._asked: dict[int, SimpleQueue[messages.Message]] = {}
         self._outbox: SimpleQueue[messages.Message | None] = SimpleQueue()
-        self._writer = threading.Thread(target=self._write, name="holdfast-desk-writer", daemon=True)
+        self._writer = threading.Thread(target=self._write, name="holdfast-services-writer", daemon=True)
         self._writer.start()
-        threading.Thread(target=self._read, name="holdfast-desk-reader", daemon=True).start()
+        threading.Thread(target=self._read, name="holdfast-services-reader", daemon=True).start()
 
     def told_to_stop(self, number: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM; it raises once, so that cleaning up is not disturbed again."""
@@ -192,12 +192,12 @@ class RemoteRunServices:
         raise InvalidPolicy("a job in a process of its own can't end in its own transaction: use a thread or async")
 
     @cached_property
-    def _depot(self) -> ArtifactStore:
+    def _artifact_store(self) -> ArtifactStore:
         return open_artifact_store(self._artifacts)
 
     def recall(self, name: str) -> Artifact | None:
         found = self._ask("recall", name=name)
-        return None if found is None else messages.artifact_from_wire(found).at(self._depot)
+        return None if found is None else messages.artifact_from_wire(found).at(self._artifact_store)
 
     def scratch(self) -> tuple[str, Path]:
         part, path = self._ask("scratch")
@@ -213,7 +213,7 @@ class RemoteRunServices:
                 with contextlib.suppress(OSError):
                     path.unlink()  # if it was refused, or was not written whole
         kept = self._ask("keep", name=name, path=str(content.absolute()), part=part)
-        return messages.artifact_from_wire(kept).at(self._depot)
+        return messages.artifact_from_wire(kept).at(self._artifact_store)
 
     def _ask(self, what: str, **values: Any) -> Any:
         number, reply = next(self._numbers), SimpleQueue[messages.Message]()

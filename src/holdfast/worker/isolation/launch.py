@@ -44,9 +44,20 @@ class Child:
     """One run's process, from its start to its end."""
 
     def __init__(
-        self, runtime: Runtime, running: RunInFlight, desk: LocalRunServices, judge: Judge, board: SharedMemory | None
+        self,
+        runtime: Runtime,
+        running: RunInFlight,
+        services: LocalRunServices,
+        judge: Judge,
+        board: SharedMemory | None,
     ) -> None:
-        self._runtime, self._running, self._desk, self._judge, self._board = runtime, running, desk, judge, board
+        self._runtime, self._running, self._services, self._judge, self._board = (
+            runtime,
+            running,
+            services,
+            judge,
+            board,
+        )
         # Nearer to the end of the lease than the watch, which stops in an orderly way: this is the net below it.
         self._margin = runtime.settings.lease.total_seconds() / 20
         self._lock = threading.Lock()
@@ -55,7 +66,7 @@ class Child:
         self._pid: int | None = None
         self._outcome: Outcome | None = None
         self._gone: tuple[str, int | None] | None = None
-        self._output = {name: Output(name, desk, level=runtime.settings.log_level) for name in ("stdout", "stderr")}
+        self._output = {name: Output(name, services, level=runtime.settings.log_level) for name in ("stdout", "stderr")}
 
     def run(self) -> tuple[Outcome, str]:
         """Start it, serve it until it is gone; its outcome, and what was done to end it."""
@@ -110,7 +121,7 @@ class Child:
             if self._running.stopped is not None:
                 self._say_stop()
         with contextlib.suppress(ConnectionError):  # it is gone already: how, its supervisor tells
-            channels.desk.sendall(line(start))
+            channels.services.sendall(line(start))
 
     def _say_until(self) -> None:
         running = self._running
@@ -148,7 +159,7 @@ class Child:
         """The process speaks; what to reply."""
         match told:
             case {"tell": kind, "data": data, "at": at}:
-                self._desk.tell(kind, data, at=at and datetime.fromisoformat(at))
+                self._services.tell(kind, data, at=at and datetime.fromisoformat(at))
             case {"outcome": outcome}:
                 self._outcome = messages.outcome_from_wire(outcome, self._running.claim, self._runtime.redactor)
                 with self._lock:
@@ -163,25 +174,25 @@ class Child:
     def _answer(self, what: str, told: messages.Message) -> Any:
         match what:
             case "steps":
-                return self._desk.steps()
+                return self._services.steps()
             case "results":
-                return [asdict(result) for result in self._desk.results(told["run_ids"])]
+                return [asdict(result) for result in self._services.results(told["run_ids"])]
             case "inputs":
-                return self._desk.inputs(told["question"], told["names"])
+                return self._services.inputs(told["question"], told["names"])
             case "submit_child":
-                return self._desk.submit_child(messages.submission_from_wire(told["submission"]), told["name"])
+                return self._services.submit_child(messages.submission_from_wire(told["submission"]), told["name"])
             case "remember":
-                return self._desk.remember(messages.step_from_wire(told["step"]))
+                return self._services.remember(messages.step_from_wire(told["step"]))
             case "forget":
-                return self._desk.forget(told["name"])
+                return self._services.forget(told["name"])
             case "recall":
-                found = self._desk.recall(told["name"])
+                found = self._services.recall(told["name"])
                 return None if found is None else messages.artifact_to_wire(found)
             case "scratch":
-                part, path = self._desk.scratch()
+                part, path = self._services.scratch()
                 return [part, str(path)]
             case "keep":
-                kept = self._desk.keep(told["name"], Path(told["path"]), part=told["part"])
+                kept = self._services.keep(told["name"], Path(told["path"]), part=told["part"])
                 return messages.artifact_to_wire(kept)
         raise ValueError(f"a run's process asked for {what!r}")
 

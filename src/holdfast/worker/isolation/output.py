@@ -14,8 +14,8 @@ MAX_LINE, MAX_LINES, MAX_BYTES, TAIL = 10_000, 10_000, 1_000_000, 2_000
 class Output:
     """One stream of one process."""
 
-    def __init__(self, name: str, desk: RunServices, *, level: str) -> None:
-        self._name, self._desk = name, desk
+    def __init__(self, name: str, services: RunServices, *, level: str) -> None:
+        self._name, self._services = name, services
         self._level = logging.INFO if name == "stdout" else logging.WARNING
         self._wanted = self._level >= getattr(logging, level.upper())
         self._rest = b""
@@ -64,4 +64,4 @@ class Output:
 
     def _event(self, text: str) -> None:
         level = logging.getLevelName(self._level)
-        self._desk.tell("LOG", {"level": level, "logger": self._name, "message": text})
+        self._services.tell("LOG", {"level": level, "logger": self._name, "message": text})

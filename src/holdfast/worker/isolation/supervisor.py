@@ -2,7 +2,7 @@
 
     worker ──control──▶ supervisor ──fork──▶ the run's process ──▶ whatever that starts
        ▲                                          │
-       └──────────────────── desk ────────────────┘
+       └────────────────── services ──────────────┘
 
 Started as a script: it imports nothing of ours, so that it is there in milliseconds and no job's code runs in it. The
 worker tells it until when the lease is sure, and so does the worker's guardian, on the board. When that moment comes
@@ -140,10 +140,10 @@ class Supervisor:
         return False
 
 
-def main(control_fd: int, desk_fd: int, board_fd: int | None) -> None:
-    control, desk = socket.socket(fileno=control_fd), socket.socket(fileno=desk_fd)
+def main(control_fd: int, services_fd: int, board_fd: int | None) -> None:
+    control, services = socket.socket(fileno=control_fd), socket.socket(fileno=services_fd)
     os.set_inheritable(control_fd, False)
-    os.set_inheritable(desk_fd, False)
+    os.set_inheritable(services_fd, False)
     board = None
     if board_fd is not None:
         board = SharedMemory(board_fd)
@@ -163,10 +163,10 @@ def main(control_fd: int, desk_fd: int, board_fd: int | None) -> None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != me:
             os._exit(1)
-        _work(desk)
+        _work(services)
     with contextlib.suppress(OSError):  # both sides do it, so that neither has to wait for the other
         os.setpgid(pid, pid)
-    desk.close()
+    services.close()
     _let_go_of_output()
     control.sendall(line({"pid": pid}))
     supervisor = Supervisor(control, pid, lines, told, board)
@@ -174,19 +174,19 @@ def main(control_fd: int, desk_fd: int, board_fd: int | None) -> None:
     supervisor.end()
 
 
-def _work(desk: socket.socket) -> None:
+def _work(services: socket.socket) -> None:
     """The run's process: read where our code is, and become it."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         lines, told = Lines(), list[dict[str, Any]]()
         while not told:
-            told = lines.feed(desk.recv(1 << 20) or b"null\n")
+            told = lines.feed(services.recv(1 << 20) or b"null\n")
         start = told[0]
         sys.path[:] = start["sys_path"]
         sys.argv[:] = start["sys_argv"]
         from holdfast.worker.isolation.child import main as work
 
-        work(desk, start)
+        work(services, start)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
