@@ -57,11 +57,11 @@ def claim_runs(
     room: Mapping[str, int] | None = None,
     scan_from: Mapping[str, Position] | None = None,
 ) -> list[Claim]:
-    """Start up to `limit` runs: each leaves `ready` and stands under our lease. `room` is for how many of a queue."""
-    if oldest_first:
-        taken = ready.take_oldest(tx, queues, jobs=jobs, limit=limit, room=room)
-    else:
-        taken = ready.take(tx, queues, jobs=jobs, limit=limit, room=room, scan_from=scan_from)
+    """Start up to `limit` runs: each leaves `ready` and gets our lease.
+
+    `room` says how many of a queue at most, `scan_from` from where on to look; see `ready.take`.
+    """
+    taken = ready.take(tx, queues, jobs=jobs, limit=limit, oldest_first=oldest_first, room=room, scan_from=scan_from)
     if not taken:
         return []
     unknown = [one.ticket.run_id for one in taken if one.submitted is None]
@@ -79,26 +79,33 @@ def claim_runs(
         for one in taken
     ]
     tickets = {one.ticket.run_id: one.ticket for one in taken}
-    judgement = rates.judge(tx, [(tickets[claim.lease.run_id], claim.policy) for claim in claims])
-    _start_later(tx, claims, tickets, judgement)
-    claims = [claim for claim in claims if claim.lease.run_id not in judgement.later]
+    rated = [(tickets[claim.lease.run_id], claim.policy) for claim in claims if claim.policy.rate is not None]
+    judgement = rates.judge(tx, rated) if rated else None
+    if judgement is not None and judgement.later:
+        _start_later(tx, claims, tickets, judgement)
+        claims = [claim for claim in claims if claim.lease.run_id not in judgement.later]
     limits = {
         one.ticket.queue: limit_of_queue
         for one in taken
         if (limit_of_queue := submitted.get(one.ticket.run_id, {}).get("concurrency", one.places)) is not None
     }
-    placed, crowded = number_permits(tx, [tickets[claim.lease.run_id] for claim in claims], limits)
-    claims = _placed(claims, placed, crowded) if limits else claims
+    placed: dict[str, int] = {}
+    crowded: list[QueueEntry] = []
+    if limits:
+        placed, crowded = number_permits(tx, [tickets[claim.lease.run_id] for claim in claims], limits)
+        claims = _placed(claims, placed, crowded)
     inserted: set[str] = set()
     if claims:
         rows = [_row(claim.lease) for claim in claims]
         inserted = {row["run_id"] for row in tx.all("insert_leases", rows=rows, holder=holder, now=tx.now)}
-    judgement.keep(tx, inserted)
+    if judgement is not None:
+        judgement.keep(tx, inserted)
     if len(inserted) < len(claims):
         beaten = [tickets[claim.lease.run_id] for claim in claims if claim.lease.run_id not in inserted]
         crowded += _wait_again(tx, beaten, placed, pause=lease_for)
     if crowded:
-        ready.put(tx, [one.changed(reserved=judgement.turns.get(one.run_id)) for one in crowded])
+        turns = {} if judgement is None else judgement.turns
+        ready.put(tx, [one.changed(reserved=turns.get(one.run_id)) for one in crowded])
     if len(inserted) < len(taken) == limit:
         tx.ring(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
     return [claim for claim in claims if claim.lease.run_id in inserted]
@@ -178,8 +185,6 @@ def _start_later(
 ) -> None:
     """Runs that their rates hold up wait for their turns, and let their keys go."""
     held_up = [claim for claim in claims if claim.lease.run_id in judgement.later]
-    if not held_up:
-        return
     open_key_locks(tx, [tickets[claim.lease.run_id] for claim in held_up if claim.policy.key_order == "due"])
     later = [(tickets[claim.lease.run_id], judgement.later[claim.lease.run_id]) for claim in held_up]
     add_waiting(

@@ -40,42 +40,29 @@ def take(
     *,
     jobs: Sequence[str],
     limit: int,
+    oldest_first: bool = False,
     room: Mapping[str, int] | None = None,
     scan_from: Mapping[str, Position] | None = None,
 ) -> list[Taken]:
-    """Remove up to `limit` runs of jobs that we know: the first queue first, then by priority, then by age.
+    """Remove up to `limit` runs of these jobs: the first queue first, then by priority, then by age.
 
+    `oldest_first` ignores priority, so that no run starves behind higher ones.
     `room` says how many of a queue at most, where it is fewer.
-    `floors` says per queue from where on to look. Rows that were taken leave something behind while an old snapshot
-    is open somewhere (a dump, a long report); who starts from the left walks over all of it each time.
+    `scan_from` says per queue from where on to look by priority. While an old snapshot is open somewhere (a dump, a
+    long report), rows that were taken leave dead rows behind, and a scan from the start reads them all each time.
     """
     taken: list[Taken] = []
     for queue, most in _most(queues, limit, room):
         if len(taken) == limit:
             break
-        rank, run_id = (scan_from or {}).get(queue, LEFT)
-        rows = tx.all(
-            "take_ready",
-            queue=queue,
-            jobs=list(jobs),
-            limit=min(most, limit - len(taken)),
-            floor_rank=rank,
-            floor_id=run_id,
-        )
-        taken += sorted(map(_taken, rows), key=lambda one: position(one.ticket))
-    return taken
-
-
-def take_oldest(
-    tx: Transaction, queues: Sequence[str], *, jobs: Sequence[str], limit: int, room: Mapping[str, int] | None = None
-) -> list[Taken]:
-    """Remove up to `limit` runs by age alone, so that priority starves no one."""
-    taken: list[Taken] = []
-    for queue, most in _most(queues, limit, room):
-        if len(taken) == limit:
-            break
-        rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=min(most, limit - len(taken)))
-        taken += sorted(map(_taken, rows), key=lambda one: one.ticket.run_id)
+        most = min(most, limit - len(taken))
+        if oldest_first:
+            rows = tx.all("take_oldest_ready", queue=queue, jobs=list(jobs), limit=most)
+            taken += sorted(map(_taken, rows), key=lambda one: one.ticket.run_id)
+        else:
+            rank, run_id = (scan_from or {}).get(queue, LEFT)
+            rows = tx.all("take_ready", queue=queue, jobs=list(jobs), limit=most, floor_rank=rank, floor_id=run_id)
+            taken += sorted(map(_taken, rows), key=lambda one: position(one.ticket))
     return taken
 
 

@@ -20,8 +20,6 @@ def number_permits(
     """A free place for each of these runs whose queue is limited; and those for which there is none."""
     placed: dict[str, int] = {}
     crowded: list[QueueEntry] = []
-    if not limits:
-        return placed, crowded
     taken: dict[str, set[int]] = {queue: set() for queue in limits}
     for row in tx.all("find_places", queues=sorted(limits)):
         taken[row["queue"]].add(row["place"])

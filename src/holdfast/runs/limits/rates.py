@@ -100,15 +100,15 @@ class Judgement:
 
 
 def judge(tx: Transaction, runs: Sequence[tuple[QueueEntry, Policy]]) -> Judgement:
-    """Let these runs start, in this order, or say when they may. Their rates are ours until the transaction ends."""
+    """Let these runs, which all have a rate, start in this order, or say when they may.
+
+    Their rates are locked until the transaction ends.
+    """
     judgement = Judgement()
-    rated = [(ticket, policy) for ticket, policy in runs if policy.rate is not None]
-    if not rated:
-        return judgement
-    asked = [(name_of(ticket, policy), parse_rate(policy.rate or "")) for ticket, policy in rated]
+    asked = [(name_of(ticket, policy), parse_rate(policy.rate or "")) for ticket, policy in runs]
     meters = _lock(tx, asked)
     judgement._meters = list(meters.values())
-    for (ticket, policy), (name, rate) in zip(rated, asked, strict=True):
+    for (ticket, policy), (name, rate) in zip(runs, asked, strict=True):
         meter = meters[name]
         turn, due_at = meter.ask(ticket.run_id, ticket.reserved, rate, now=tx.now)
         judgement.turns[ticket.run_id] = turn
