@@ -43,7 +43,7 @@ def test_submits_of_many_threads_share_commits(
     commits = count_commits(hf, monkeypatch)
     gather = hf._submitter._together
     with ThreadPoolExecutor(20) as pool:
-        with gather._floor:  # as someone has who is at it
+        with gather._lock:  # as someone has who is at it
             submitted = [pool.submit(work.submit, str(index)) for index in range(20)]
             over_at = time.monotonic() + 30
             while len(gather._waiting) < 20:

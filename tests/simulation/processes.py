@@ -140,7 +140,7 @@ class WorkerProcess(Process):
             run_id
             for run_id, place in places.items()
             if place.holder == self.worker.id
-            and (run_id, place.attempt) in self.ever | self.worker._loop._lost
+            and (run_id, place.attempt) in self.ever | self.worker._loop.completer.lost
             and (run_id, place.attempt) not in in_hand
         ]
 

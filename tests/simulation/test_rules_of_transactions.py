@@ -23,7 +23,7 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.ids import Ids
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import Manual
-from holdfast.worker.loop import WorkerLoop
+from holdfast.worker.completer import Completer
 
 # What two open transactions do to each other: PostgreSQL
 
@@ -151,10 +151,10 @@ def test_rule_15_undone_one_bad_result_holds_up_its_whole_batch(
     hf, _, bad = with_a_bad_result
     refuse_bad_outcomes(monkeypatch, hf)
 
-    def no_halving(self: WorkerLoop, done: Any) -> None:
+    def no_halving(self: Completer, ended: Any) -> None:
         raise RuntimeError("the batch can't be written")
 
-    monkeypatch.setattr(WorkerLoop, "_finish_alone", no_halving)
+    monkeypatch.setattr(Completer, "finish_in_halves", no_halving)
     monkeypatch.setattr("holdfast.worker.loop.log.exception", lambda *_: None)
     run = bad.submit()
     worker = hf.worker(drain=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -21,7 +20,7 @@ from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
 from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Row, Transaction
-from holdfast.support import atfork
+from holdfast.support.atfork import on_fork
 from holdfast.support.clock import Clock
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
 from holdfast.support.ids import Ids
@@ -64,7 +63,9 @@ class Store:
         self._followed_at = clock.elapsed()
         self._reset()
         if dialect.one_writer:
-            atfork.around_fork(self._before_fork, self._after_fork_in_parent)
+            on_fork(self._forked, before=self._before_fork, parent=self._after_fork_in_parent)
+        else:
+            on_fork(self._forked)
 
     def warn(self) -> None:
         """Log what is risky about the database, once in a process. Called where a worker or a server starts."""
@@ -229,7 +230,7 @@ class Store:
             self.dialect.close(writer)
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
+        self._in_new_child = False
         self._pool = Pool(self.dialect.close, self.clock.elapsed, limit=self._max_connections, wait=self._busy_timeout)
         self._writer = None
         self._turn = threading.Lock()
@@ -320,9 +321,13 @@ class Store:
             self.dialect.close(connection)
         return connection
 
+    def _forked(self) -> None:
+        # Replace the connections when they are next needed: the child may be inside a transaction that it must leave.
+        self._in_new_child = True
+
     def _after_fork(self) -> None:
-        """A child process must not speak on its parent's connections."""
-        if self._pid != os.getpid():
+        """Replace everything that a child process inherited: it must not use its parent's connections."""
+        if self._in_new_child:
             inherited = [*self._pool.idle, *([] if self._writer is None else [self._writer])]
             self._reset()
             self.dialect.after_fork_in_child(inherited)

@@ -1,4 +1,4 @@
-"""Forks: locks that a thread of the parent holds stay locked in a forked child, so they are reset or taken before."""
+"""Forks: a child has none of its parent's threads, so locks that they held stay locked; replace them after a fork."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import os
 from collections.abc import Callable
 from weakref import WeakMethod
 
-
-def on_fork(renew: Callable[[], None]) -> None:
-    """Call this method in every child that is forked from this process, as long as its object is there."""
-    os.register_at_fork(after_in_child=_weakly(renew))
+Method = Callable[[], None]
 
 
-def around_fork(before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Call these methods in the parent before and after every fork, as long as their object is there."""
-    os.register_at_fork(before=_weakly(before), after_in_parent=_weakly(after))
+def on_fork(child: Method, *, before: Method | None = None, parent: Method | None = None) -> None:
+    """Call these bound methods at every fork, while their object lives.
+
+    `child` is called in the child; `before` in the parent before the fork, and `parent` after it.
+    """
+    hooks = {"after_in_child": child, "before": before, "after_in_parent": parent}
+    os.register_at_fork(**{when: _weakly(method) for when, method in hooks.items() if method is not None})
 
 
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+def _weakly(method: Method) -> Method:
     found = WeakMethod(method)
 
     def call() -> None:

@@ -1,16 +1,15 @@
-"""The worker's loop: finish what is done and claim what is free, in one commit.
+"""The worker's loop: finish ended runs and claim ready ones, in one commit.
 
-    claim ──▶ pool (threads, event loop, processes) ──▶ settled ──▶ finish + claim ──▶ …
+    claim ──▶ dispatcher (threads, event loop, processes) ──▶ completer ──▶ finish + claim ──▶ …
 
-Runs that end while a commit is under way are finished by the next one, so the busier the worker, the larger its
-batches.
+Runs that end during a commit are finished by the next one, so the busier the worker, the larger its batches.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -18,16 +17,13 @@ from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator import promote
 from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
-from holdfast.runs.finish import finish_runs
-from holdfast.runs.outcomes import Failed, Outcome, Release, Succeeded
-from holdfast.runs.snapshot import get_snapshot
 from holdfast.runtime import Runtime
-from holdfast.store.dialects.base import Unstorable
 from holdfast.store.notifier import Signal
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists
-from holdfast.worker import attempt_log, completer
+from holdfast.worker import attempt_log
 from holdfast.worker.attempt_log import FailureHooks
+from holdfast.worker.completer import Completer
 from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.declared import Declared
 from holdfast.worker.dispatch import Dispatcher
@@ -39,21 +35,20 @@ from holdfast.worker.run_services import StepWriter
 
 log = logging.getLogger("holdfast.worker")
 
-CANT_BE_STORED = (Unstorable, ValueError, TypeError, OverflowError)
 LINGER, MOMENT = 4, 0.0005
 SHUTS_DOWN = "its worker shuts down"
-OLDEST_EVERY = 10  # so often a claim goes by age alone, so that priority starves no one
+OLDEST_EVERY = 10  # every tenth claim goes by age alone, so that no run starves behind higher priorities
 
 
 class WorkerLoop:
-    """What one worker writes, a commit at a time. `turn` is called by the worker's thread alone."""
+    """Finishes and claims the runs of one worker, a commit at a time. Only the worker's thread calls `turn`."""
 
     def __init__(
         self,
         runtime: Runtime,
         in_flight: InFlight,
         heartbeat: Heartbeat,
-        watch: Deadlines,
+        deadlines: Deadlines,
         event_buffer: EventBuffer,
         declared: Declared,
         *,
@@ -63,141 +58,118 @@ class WorkerLoop:
         concurrency: int,
         named: bool,
     ) -> None:
-        """`named`: its row in `workers` stands for a name, without which it may start nothing.
+        """`named`: the worker holds a name, and starts nothing once its row in `workers` is gone.
 
         The worker changes `queues` and `jobs` in place when more are declared.
         """
-        self.runtime, self.in_flight, self.id, self.queues, self.concurrency = (
-            runtime,
-            in_flight,
-            holder,
-            queues,
-            concurrency,
-        )
+        self.runtime, self.in_flight, self.id = runtime, in_flight, holder
+        self.queues, self.concurrency = queues, concurrency
         self.signal = Signal()
         self.event_buffer = event_buffer
         self.claimed = 0
-        self.handed_back = 0
-        self._heartbeat, self._watch, self._named = heartbeat, watch, named
+        self._heartbeat, self._deadlines, self._named = heartbeat, deadlines, named
         self._jobs = jobs
         self._per_worker: Mapping[str, int] = declared.per_worker
         self._steered_at = 0.0
-        self._hooks = FailureHooks(runtime, declared.failure_hooks)
+        self.completer = Completer(
+            runtime,
+            in_flight,
+            FailureHooks(runtime, declared.failure_hooks),
+            self.signal,
+            holder=holder,
+            limited=self._per_worker,
+            on_room=self.look,
+        )
         self._dispatcher = Dispatcher(
             runtime,
             self.event_buffer,
             StepWriter(runtime, holder),
-            settle=self.settle,
+            settle=self.completer.settle,
             on_change=self.look,
             in_flight=in_flight,
             artifact_store=declared.artifact_store,
         )
-        watch.loops = self._dispatcher.loops
-        self._settled: deque[tuple[RunInFlight, Outcome]] = deque()
+        deadlines.loops = self._dispatcher.loops
         self._hungry = True
         self._closed = self._leaving = False
         self._backlog = False
         self._scan_cursor = ScanCursor()
         self._cycles = 0
         self._doubt = False
-        self._lost: set[tuple[str, int]] = set()
         self._pause = threading.Event()
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing in hand and nothing to write."""
-        return not self.in_flight and not self._settled and not self.event_buffer
+        """Whether no run is in flight and nothing waits to be written."""
+        return not self.in_flight and not self.completer and not self.event_buffer
 
     def look(self, *, steered: bool = False) -> None:
-        """There may be something to claim; if `steered`, of what operators asked for."""
+        """Look for runs to claim; if `steered`, also for the bulk operations that operators asked for."""
         self._hungry = True
         if steered:
             self._steered_at = 0.0
         self.signal.set()
-
-    def settle(self, running: RunInFlight, outcome: Outcome | None) -> None:
-        """A run's work is over, or no longer ours (None)."""
-        if not running.end():
-            return
-        if outcome is None:
-            self._given_up(running)
-        else:
-            self._settled.append((running, outcome))
-        if running.lease.ticket.queue in self._per_worker:
-            self._hungry = True  # what it leaves is room of its queue, for which more may have waited
-        self.signal.set()
-
-    def _given_up(self, running: RunInFlight) -> None:
-        """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
-        self.runtime.store.counters.add("lease_lost")
-        self._lost.add((running.lease.run_id, running.lease.attempt))
-        self.in_flight.give_up(running)
 
     def stop_claiming(self) -> None:
         """Start nothing more, from now on."""
         self._closed = True
         self.signal.set()
 
-    def hand_back(self) -> None:
-        """Tell all that is in hand to stop, and what a commit under way may still bring."""
+    def release(self) -> None:
+        """Tell every run in flight to stop, and every run that a commit under way still claims."""
         self._closed = self._leaving = True
         for running in self.in_flight.all():
             running.stop("shutdown", SHUTS_DOWN)
 
     def turn(self) -> None:
-        """One commit if there is something to write or to claim; else wait for a ring."""
-        free = 0 if self._closed else self.concurrency - len(self.in_flight) + len(self._settled)
-        # Who has not been heard for a while may go by an old time: its new leases could be over as they are made.
-        claiming = free > 0 and (self._hungry or self._hands_on()) and self._heartbeat.fresh()
-        if not self._settled and not claiming and not self.event_buffer:
+        """Commit once if there is something to write or to claim; else wait for the signal."""
+        free = 0 if self._closed else self.concurrency - len(self.in_flight) + len(self.completer)
+        # Without a fresh heartbeat our clock may be behind, and new leases could be expired when they are made.
+        claiming = free > 0 and (self._hungry or self.completer.frees_a_key()) and self._heartbeat.fresh()
+        if not self.completer and not claiming and not self.event_buffer:
             self.signal.wait(self.runtime.settings.tick.total_seconds())
             return
         if self._backlog:
             self._linger()
         try:
             if self._doubt:
-                self._hand_back_unknown()
+                self._release_unknown()
             self._commit(claim=claiming)
         except (StoreBusy, StoreUnavailable) as error:
-            self.trouble(error)
-
-    def _hands_on(self) -> bool:
-        """Whether a run that has ended lets the next of its key go, in the same commit."""
-        return any(running.lease.ticket.key is not None for running, _ in self._settled)
+            self.back_off(error)
 
     def _linger(self) -> None:
-        """In a backlog, let those that are about to end do so first: one commit for all of them."""
+        """In a backlog, wait a moment for runs that are about to end: one commit finishes them all."""
         for _ in range(LINGER):
-            before = len(self._settled)
+            before = len(self.completer)
             if before >= len(self.in_flight):
                 return
             self._pause.wait(MOMENT)
-            if len(self._settled) == before:
+            if len(self.completer) == before:
                 return
 
     def _commit(self, *, claim: bool) -> None:
-        """Finish and claim in one transaction; if the claim fails, the finish is committed alone."""
-        done = [self._settled.popleft() for _ in range(len(self._settled))]
+        """Finish and claim in one transaction; if it can't be written, finish alone."""
+        done = self.completer.take()
         told = self.event_buffer.take()
         limit = self.concurrency - len(self.in_flight) + len(done) if claim else 0
         room = self._room({running for running, _ in done}) if self._per_worker else {}
         if claim:
-            self._hungry = False  # before looking: a ring from now on is for the next turn
+            self._hungry = False  # before the claim: a signal from now on is for the next turn
         asked = self.runtime.clock.elapsed()
 
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
             nonlocal asked
             asked = began(tx, self.runtime.clock)
             self.event_buffer.write(tx, told)
-            pairs = [(running.lease, outcome) for running, outcome in done]
-            lost = finish_runs(tx, pairs, holder=self.id) if pairs else set()
+            lost = self.completer.write(tx, done)
             promote.hand_on(tx)
             return lost, [] if self._closed else self._claim(tx, limit, room)
 
         try:
             lost, claims = self.runtime.do(write)
         except (StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists) as error:
-            self._settled.extendleft(reversed(done))
+            self.completer.put_back(done)
             self.event_buffer.put_back(told)
             self._hungry = self._hungry or claim
             self._doubt = self._doubt or isinstance(error, StoreUnavailable)
@@ -205,14 +177,13 @@ class WorkerLoop:
         except Exception as error:
             log.warning("a batch could not be written (%s); finishing its %d runs one by one", error, len(done))
             self._hungry = True
-            self._tell_alone(told)
-            self._finish_alone(done)
-            self._pause.wait(
-                self.runtime.settings.tick.total_seconds()
-            )  # what stopped the claim may stop the next one too
+            self._write_events(told)
+            self.completer.finish_in_halves(done)
+            # The cause may stop the next claim too.
+            self._pause.wait(self.runtime.settings.tick.total_seconds())
             return
         self.event_buffer.written(told)
-        self._finished_runs(done, lost)
+        self.completer.finished(done, lost)
         if limit:
             full = len(claims) == limit
             self._hungry = self._hungry or full
@@ -223,7 +194,7 @@ class WorkerLoop:
             self._begin(one, asked)
 
     def _room(self, done: set[RunInFlight]) -> Mapping[str, int]:
-        """How many more of a queue this worker may run, where that has a bound."""
+        """How many more runs of a queue this worker may start, for the queues with a limit per worker."""
         held = Counter(running.lease.ticket.queue for running in self.in_flight.all() if running not in done)
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
 
@@ -248,50 +219,21 @@ class WorkerLoop:
         )
 
     def _startable(self) -> Sequence[str]:
-        """Our jobs; while the event loop is blocked, without those that would wait for it."""
+        """The jobs to claim: all of ours, but no async ones while the event loop is blocked."""
         if not self._dispatcher.loops.blocked:
             return self._jobs
         return [name for name in self._jobs if self.runtime.jobs[name].isolation != "async"]
 
     def _served(self) -> Sequence[str]:
-        """Our queues; before them, once a tick or when it was rung for, the one that operators' bulks go to."""
+        """The queues to claim from: ours; before them, once a tick or when signalled, the one of bulk operations."""
         elapsed = self.runtime.clock.elapsed()
         if OPERATIONS in self.queues or elapsed < self._steered_at:
             return self.queues
         self._steered_at = elapsed + self.runtime.settings.tick.total_seconds()
         return [OPERATIONS, *self.queues]
 
-    def _finish_alone(self, done: Sequence[tuple[RunInFlight, Outcome]]) -> None:
-        """Halve a batch that can't be written down to the run that can't; that one fails for it."""
-        parts = deque([done] if done else [])
-        while parts:
-            part = parts.popleft()
-            pairs = [(running.lease, outcome) for running, outcome in part]
-            try:
-                lost = self.runtime.do(lambda tx, pairs=pairs: finish_runs(tx, pairs, holder=self.id))  # type: ignore[misc]
-            except (StoreBusy, StoreUnavailable):
-                self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
-                raise
-            except Exception as error:
-                if not isinstance(error, CANT_BE_STORED):
-                    # Nothing is wrong with the outcomes: the database is, and they wait for it.
-                    self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
-                    raise StoreUnavailable(f"outcomes could not be written: {error}") from error
-                if len(part) > 1:
-                    middle = len(part) // 2
-                    parts.extendleft((part[middle:], part[:middle]))
-                    continue
-                [(running, outcome)] = part
-                failed = Failed("RESULT_NOT_STORABLE", completer.refused(error))
-                if outcome != failed:
-                    parts.appendleft([(running, failed)])
-                    continue
-                log.exception("run %s: not even its failure can be written; its lease runs out", running.lease.run_id)
-                self._given_up(running)
-            else:
-                self._finished_runs(part, lost)
-
-    def _tell_alone(self, told: Told) -> None:
+    def _write_events(self, told: Told) -> None:
+        """Write events of running runs in a transaction of their own."""
         try:
             self.runtime.do(lambda tx: self.event_buffer.write(tx, told))
         except (StoreBusy, StoreUnavailable):
@@ -315,9 +257,9 @@ class WorkerLoop:
         if running.deadline is not None:
             running.last = running.deadline + (settings.kill_grace + settings.renew_every).total_seconds()
             running.extend(running.lease_until)
-        if self._watch.too_late(running):
-            # The reply took longer than the lease: someone else may have the run by now, so it must not start.
-            log.warning("run %s: its claim was answered too late; it is handed back", running.lease.run_id)
+        if self._deadlines.too_late(running):
+            # The reply took longer than the lease: another worker may have the run by now, so it must not start.
+            log.warning("run %s: its claim was answered too late; it is released", running.lease.run_id)
             self._doubt = self._hungry = True
             return
         self.claimed += 1
@@ -327,45 +269,21 @@ class WorkerLoop:
         if self._leaving:
             running.stop("shutdown", SHUTS_DOWN)
         if timeout is not None and timeout < timedelta(seconds=2):
-            self._watch.look()
+            self._deadlines.look()
 
-    def _finished_runs(self, done: Sequence[tuple[RunInFlight, Outcome]], lost: set[str]) -> None:
-        for running, outcome in done:
-            self.in_flight.drop(running)
-            if running.lease.run_id in lost and (own := self._own_end(running)) is not None:
-                outcome = own
-            elif running.lease.run_id in lost:
-                log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
-                self.runtime.store.counters.add("lease_lost")
-                continue
-            if isinstance(outcome, Release) and running.stopped == "shutdown":
-                self.handed_back += 1
-            attempt_log.ended(running, outcome)
-            self._hooks.ended(running, outcome)
-
-    def _own_end(self, running: RunInFlight) -> Outcome | None:
-        """How a run ended that wrote its end itself, in a transaction of its own."""
-        if not running.finishing:
-            return None
-        found = self.runtime.read(lambda tx: get_snapshot(tx, running.lease.run_id))
-        ours = (found.state, found.attempt, found.holder) == ("succeeded", running.lease.attempt, self.id)
-        return Succeeded(found.result or "null") if ours else None
-
-    def trouble(self, error: HoldfastError) -> None:
-        """The database is locked or away: say so now, record it with the next commit, try again at the next tick."""
+    def back_off(self, error: HoldfastError) -> None:
+        """The database is locked or away: log it, record it with the next commit, and wait about a tick."""
         log.warning("worker: %s; trying again", error)
         if isinstance(error, StoreBusy):
             self.event_buffer.contended(error, at=self.runtime.clock.now())
         jitter = 0.5 + self.runtime.ids.fraction()
         self._pause.wait(self.runtime.settings.tick.total_seconds() * jitter)
 
-    def _hand_back_unknown(self) -> None:
-        if count := self.runtime.do(
-            lambda tx: completer.release_unknown(tx, self.in_flight, self._lost, holder=self.id)
-        ):
-            log.warning("%d runs whose claim was not answered were handed back", count)
+    def _release_unknown(self) -> None:
+        if count := self.completer.release_unknown():
+            log.warning("%d runs whose claim was not answered were released", count)
         self._doubt = False
 
     def close(self) -> None:
         self._dispatcher.close()
-        self._hooks.close()
+        self.completer.close()

@@ -88,11 +88,11 @@ class StepWriter:
 
     def __init__(self, runtime: Runtime, holder: str) -> None:
         self._runtime, self._holder = runtime, holder
-        self._gather: GroupCommit[Remembered, None] = GroupCommit(self._write)
+        self._group_commit: GroupCommit[Remembered, None] = GroupCommit(self._write)
 
     def remember(self, lease: Lease, step: Step, numbers: Iterator[int]) -> None:
         """Keep a step; it is numbered here, where one batch is written after the other."""
-        self._gather.do((lease, step, numbers))
+        self._group_commit.do((lease, step, numbers))
 
     def _write(self, asked: Sequence[Remembered]) -> Sequence[Exception | None]:
         batch = [(lease, replace(step, number=next(numbers))) for lease, step, numbers in asked]

@@ -209,7 +209,7 @@ class Worker:
         """Claim no more, let runs finish within the grace, release the others and all locks."""
         self.request_stop()
         if not self._drained(grace if grace is not None else self.runtime.settings.shutdown_grace):
-            self._loop.hand_back()
+            self._loop.release()
         return self.join()
 
     def request_stop(self) -> None:
@@ -226,7 +226,7 @@ class Worker:
         self._thread.join(timeout)
         if self._failure is not None:
             raise self._failure
-        return "handed_back" if self._loop.handed_back else "drained"
+        return "handed_back" if self._loop.completer.released else "drained"
 
     @property
     def claimed(self) -> int:
@@ -340,7 +340,7 @@ class Worker:
                 lambda tx: tx.one("anything_left", queues=self.served, jobs=self.runtime.jobs.served(), now=tx.now)
             )
         except (StoreBusy, StoreUnavailable) as error:
-            self._loop.trouble(error)
+            self._loop.back_off(error)
             return False
         return left is None
 
