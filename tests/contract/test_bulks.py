@@ -14,8 +14,7 @@ from holdfast.operate.search import search_runs
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Failed, RetryLater
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual, _Desk
-from holdfast.worker.context import RunContext
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -120,8 +119,7 @@ def test_a_bulk_that_is_lost_goes_on_where_it_was(
     worker = manual.worker("lost", queues=["operations"])
     [claim] = worker.claim()
     job = hf.jobs[bulk_jobs.AGAIN]
-    retry = job.options.policy.retry
-    context = RunContext(claim, _Desk(hf, claim), job=job, retry=retry, max_result_bytes=10_000, first=True)
+    context = worker._context(claim)
     with pytest.raises(KeyboardInterrupt):
         job.fn(ctx=context, filter={"state": "failed"})
     clock.advance(hf.settings.lease * 2)

@@ -14,41 +14,31 @@ worker.finish(claim, Succeeded("1"))      # LeaseLost
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from holdfast import __version__
 from holdfast.app import Holdfast
-from holdfast.artifacts import artifacts
-from holdfast.jobs import children
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
 from holdfast.orchestrator.rollup import RollupTask
 from holdfast.orchestrator.schedule import Scheduler
-from holdfast.pipelines import stages
-from holdfast.pipelines.plan import renumber
-from holdfast.runs import results, steps, workers
+from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
-from holdfast.runs.events import record
 from holdfast.runs.finish import finish_runs
-from holdfast.runs.lease import Renewal, renew_leases, require_lease
+from holdfast.runs.lease import Renewal, renew_leases
 from holdfast.runs.outcomes import Outcome, Succeeded
-from holdfast.runs.submission import Submission
-from holdfast.store import caller_transaction
-from holdfast.store.isolation import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import LeaseLost
-from holdfast.values.artifacts import Artifact
-from holdfast.values.events import Event
-from holdfast.values.runs import Result, Step
 from holdfast.values.workers import WorkerInfo
-from holdfast.worker.context import RunContext
+from holdfast.worker.context import RunContext, retry_of
+from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.execute import Judge, execute
+from holdfast.worker.in_flight import RunInFlight
+from holdfast.worker.run_services import LocalRunServices, StepWriter
 
 ROUNDS = 1000
 NAME = "manual"
@@ -61,12 +51,15 @@ class Manual:
         self.hf = hf
         hf.start()
         self._scheduler = Scheduler(hf.store, hf.scheduled, holder=NAME)
+        self._step_writers: dict[str, StepWriter] = {}
 
     def worker(
         self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
     ) -> ManualWorker:
         """A worker of that name; it knows all jobs unless told which."""
-        return ManualWorker(self.hf, name, queues=queues, jobs=jobs)
+        if name not in self._step_writers:
+            self._step_writers[name] = StepWriter(self.hf, name)
+        return ManualWorker(self.hf, name, queues=queues, jobs=jobs, step_writer=self._step_writers[name])
 
     def orchestrate(self, *, limit: int = 1000, takeover_wait: timedelta = timedelta(0)) -> int:
         """Everything an orchestrator would do now; how many runs moved.
@@ -142,8 +135,10 @@ def _needs(tx: Transaction, *, cursor: tuple[str, str], limit: int) -> tuple[tup
 class ManualWorker:
     """A worker that claims, renews and finishes when told."""
 
-    def __init__(self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None) -> None:
-        self.hf, self.name, self.queues = hf, name, list(queues)
+    def __init__(
+        self, hf: Holdfast, name: str, *, queues: Sequence[str], jobs: Sequence[str] | None, step_writer: StepWriter
+    ) -> None:
+        self.hf, self.name, self.queues, self._step_writer = hf, name, list(queues), step_writer
         self.jobs = list(jobs) if jobs is not None else hf.jobs.served()
 
     def register(self, *, live_for: timedelta = timedelta(days=3650)) -> None:
@@ -209,10 +204,7 @@ class ManualWorker:
         hf = self.hf
         job = hf.jobs[claim.lease.ticket.job]
         refuse_import(f"runs {job.name}")
-        services = _Desk(hf, claim)
-        retry = job.options.policy.retry
-        max_result_bytes = hf.settings.max_result_bytes
-        context = RunContext(claim, services, job=job, retry=retry, max_result_bytes=max_result_bytes, first=False)
+        context = self._context(claim)
         judge = Judge(hf.redactor, hf.ids, max_result_bytes=hf.settings.max_result_bytes)
         outcome = execute(job, claim, context, judge)
         if context.finishing:
@@ -222,77 +214,36 @@ class ManualWorker:
         self.finish(claim, outcome)
         return outcome
 
+    def _context(self, claim: Claim) -> RunContext:
+        hf, job = self.hf, self.hf.jobs[claim.lease.ticket.job]
+        running = RunInFlight(claim=claim, job=job, lease_until=math.inf, deadline=None)
+        services = ManualRunServices(hf, running, EventBuffer(self.name), self._step_writer, lambda: hf._artifact_store)
+        return RunContext(
+            claim,
+            services,
+            job=job,
+            retry=retry_of(job, claim),
+            max_result_bytes=hf.settings.max_result_bytes,
+            first=claim.lease.attempt == 1,
+        )
+
     def live(self) -> list[WorkerInfo]:
         """Who is alive, as the database sees it."""
         return self.hf.read(workers.live)
 
 
-class _Desk:
-    """Writes at once, waits for nothing."""
+class ManualRunServices(LocalRunServices):
+    """A worker's services, but events are written at once and nothing waits: a wait advances the clock."""
 
-    def __init__(self, hf: Holdfast, claim: Claim) -> None:
-        self._hf, self._claim, self._lease = hf, claim, claim.lease
-        self._numbers = itertools.count(1)
-
-    def now(self) -> datetime:
-        return self._hf.clock.now()
-
-    def fraction(self) -> float:
-        return self._hf.ids.fraction()
-
-    def stopped(self) -> str | None:
-        return None
+    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
+        super().tell(kind, data, at=at)
+        told = self._event_buffer.take()
+        self._runtime.do(lambda tx: self._event_buffer.write(tx, told))
 
     def wait(self, seconds: float) -> None:
-        advance: Callable[[float], None] | None = getattr(self._hf.clock, "advance", None)
+        advance: Callable[[float], None] | None = getattr(self._runtime.clock, "advance", None)
         if advance is not None:
             advance(seconds)
 
-    def steps(self) -> dict[str, str]:
-        return {step.name: step.result for step in self._hf.read(lambda tx: steps.of(tx, self._lease.run_id))}
-
-    def results(self, run_ids: Sequence[str]) -> list[Result]:
-        return self._hf.read(lambda tx: results.of(tx, run_ids))
-
-    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        return self._hf.read(lambda tx: stages.answer(tx, self._claim, what, names=names))
-
-    def submit_child(self, submission: Submission, name: str) -> str:
-        return self._hf.do(lambda tx: children.submit(tx, self._lease, submission, name=name, renumber=renumber))
-
-    def remember(self, step: Step) -> None:
-        numbered = replace(step, number=next(self._numbers))
-        self._guarded(lambda tx: steps.insert(tx, [(self._lease.run_id, numbered)]))
-
-    def forget(self, name: str) -> bool:
-        return self._hf.do(lambda tx: steps.forget(tx, self._lease, name))
-
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        data = self._hf.redactor.data(data)
-        event = Event(run_id=self._lease.run_id, kind=kind, attempt=self._lease.attempt, data=data, happened_at=at)
-        self._guarded(lambda tx: record(tx, [event]))
-
-    def finish(self, result: str, connection: Any) -> None:
-        def write(tx: Transaction) -> None:
-            require_latest(tx, "to finish a run")
-            if finish_runs(tx, [(self._lease, Succeeded(result))], holder=self._lease.holder):
-                raise LeaseLost(f"run {self._lease.run_id}: someone else has it")
-
-        caller_transaction.within(self._hf.store, connection, write)
-
-    def recall(self, name: str) -> Artifact | None:
-        return artifacts.recall(self._hf.store, self._hf._artifact_store, self._claim, name)
-
-    def scratch(self) -> tuple[str, Path]:
-        return artifacts.scratch(self._hf._artifact_store, self._lease)
-
-    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
-        hf, limit = self._hf, self._hf.settings.max_artifact_bytes
-        return artifacts.keep(hf.store, hf._artifact_store, self._claim, name, content, part=part, max_bytes=limit)
-
-    def _guarded(self, write: Callable[[Transaction], None]) -> None:
-        def guarded(tx: Transaction) -> None:
-            require_lease(tx, self._lease)
-            write(tx)
-
-        self._hf.do(guarded)
+    def _may_wait(self) -> bool:
+        return False  # a lock that this thread holds would never become free

@@ -194,7 +194,7 @@ class LocalRunServices:
                 return caller_transaction.within(self._runtime.store, connection, write)
             except StoreBusy:
                 # In a transaction that is open, what was read may be outdated by the time the lock is free.
-                if caller_transaction.in_transaction(connection) or self.stopped() is not None:
+                if caller_transaction.in_transaction(connection) or not self._may_wait():
                     raise
                 self.wait(self._runtime.settings.tick.total_seconds())
 
@@ -223,6 +223,10 @@ class LocalRunServices:
                 return ask()
             except (StoreBusy, StoreUnavailable) as error:
                 waits = or_away or isinstance(error, StoreBusy)
-                if not waits or self.stopped() is not None:
+                if not waits or not self._may_wait():
                     raise
                 self.wait(self._runtime.settings.tick.total_seconds())
+
+    def _may_wait(self) -> bool:
+        """Whether the run may wait for the database."""
+        return self.stopped() is None
