@@ -170,7 +170,7 @@ class RemoteRunServices:
         return found
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        return [Result(**told) for told in self._ask("results", run_ids=list(run_ids))]
+        return [messages.from_wire(Result, told) for told in self._ask("results", run_ids=list(run_ids))]
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = self._ask("inputs", question=what, names=list(names))
@@ -180,7 +180,7 @@ class RemoteRunServices:
         return str(self._ask("submit_child", submission=messages.submission_to_wire(submission), name=name))
 
     def remember(self, step: Step) -> None:
-        self._ask("remember", step=messages.step_to_wire(step))
+        self._ask("remember", step=messages.to_wire(step))
 
     def forget(self, name: str) -> bool:
         return bool(self._ask("forget", name=name))
@@ -197,7 +197,7 @@ class RemoteRunServices:
 
     def recall(self, name: str) -> Artifact | None:
         found = self._ask("recall", name=name)
-        return None if found is None else messages.artifact_from_wire(found).at(self._artifact_store)
+        return None if found is None else messages.from_wire(Artifact, found).at(self._artifact_store)
 
     def scratch(self) -> tuple[str, Path]:
         part, path = self._ask("scratch")
@@ -213,7 +213,7 @@ class RemoteRunServices:
                 with contextlib.suppress(OSError):
                     path.unlink()  # if it was refused, or was not written whole
         kept = self._ask("keep", name=name, path=str(content.absolute()), part=part)
-        return messages.artifact_from_wire(kept).at(self._artifact_store)
+        return messages.from_wire(Artifact, kept).at(self._artifact_store)
 
     def _ask(self, what: str, **values: Any) -> Any:
         number, reply = next(self._numbers), SimpleQueue[messages.Message]()

@@ -26,6 +26,7 @@ from holdfast.runs.outcomes import Failed, Outcome
 from holdfast.runtime import Runtime
 from holdfast.support import django_bridge, telemetry
 from holdfast.support.errors import InvalidPolicy
+from holdfast.values.runs import Step
 from holdfast.worker.execute import Judge
 from holdfast.worker.in_flight import RunInFlight
 from holdfast.worker.isolation import job_address, messages
@@ -176,24 +177,24 @@ class Child:
             case "steps":
                 return self._services.steps()
             case "results":
-                return [asdict(result) for result in self._services.results(told["run_ids"])]
+                return [messages.to_wire(result) for result in self._services.results(told["run_ids"])]
             case "inputs":
                 return self._services.inputs(told["question"], told["names"])
             case "submit_child":
                 return self._services.submit_child(messages.submission_from_wire(told["submission"]), told["name"])
             case "remember":
-                return self._services.remember(messages.step_from_wire(told["step"]))
+                return self._services.remember(messages.from_wire(Step, told["step"]))
             case "forget":
                 return self._services.forget(told["name"])
             case "recall":
                 found = self._services.recall(told["name"])
-                return None if found is None else messages.artifact_to_wire(found)
+                return None if found is None else messages.to_wire(found)
             case "scratch":
                 part, path = self._services.scratch()
                 return [part, str(path)]
             case "keep":
                 kept = self._services.keep(told["name"], Path(told["path"]), part=told["part"])
-                return messages.artifact_to_wire(kept)
+                return messages.to_wire(kept)
         raise ValueError(f"a run's process asked for {what!r}")
 
     # How it ended

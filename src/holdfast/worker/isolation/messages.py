@@ -1,10 +1,11 @@
-"""Wire: what the worker and a run's process say to each other, as plain JSON."""
+"""Messages: what the worker and a run's process send each other, as plain JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.runs.claim import Claim
 from holdfast.runs.lease import Lease
@@ -23,57 +24,37 @@ from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.submission import Submission
 from holdfast.support import errors
 from holdfast.support.redaction import Redactor
-from holdfast.values.artifacts import Artifact
 from holdfast.values.builds import Wish
 from holdfast.values.policies import policy_from_json
-from holdfast.values.runs import Step
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Message = dict[str, Any]
+T = TypeVar("T")
+
+
+def to_wire(value: DataclassInstance) -> Message:
+    """The fields of a value, with its instants as text; nested values are for the caller to convert."""
+    told = {one.name: getattr(value, one.name) for one in fields(value)}
+    return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in told.items()}
+
+
+def from_wire(kind: Callable[..., T], told: Message, **converted: Any) -> T:
+    """The value of these fields: a field whose name ends in `_at` is an instant, the `converted` ones are given."""
+    instants = {name: datetime.fromisoformat(one) for name, one in told.items() if one and name.endswith("_at")}
+    return kind(**{**told, **instants, **converted})
 
 
 def claim_to_wire(claim: Claim) -> Message:
-    lease = claim.lease
-    return {
-        "ticket": lease.ticket.row(),
-        "holder": lease.holder,
-        "started_at": lease.started_at.isoformat(),
-        "expires_at": lease.expires_at.isoformat(),
-        "deadline_at": None if lease.deadline_at is None else lease.deadline_at.isoformat(),
-        "args": claim.args,
-        "policy": claim.policy.to_json(),
-        "tags": claim.tags,
-        "again_of": claim.again_of,
-        "created_at": claim.created_at.isoformat(),
-        "parent_id": claim.parent_id,
-        "stage": claim.stage,
-        "segment": claim.segment,
-        "needed": claim.needed,
-        "trace": claim.trace,
-        "unreadable": claim.unreadable,
-    }
+    lease = to_wire(claim.lease) | {"ticket": to_wire(claim.lease.ticket)}
+    return to_wire(claim) | {"lease": lease, "policy": claim.policy.to_json()}
 
 
 def claim_from_wire(told: Message) -> Claim:
-    return Claim(
-        lease=Lease(
-            ticket=QueueEntry(**told["ticket"]),
-            holder=told["holder"],
-            started_at=datetime.fromisoformat(told["started_at"]),
-            expires_at=datetime.fromisoformat(told["expires_at"]),
-            deadline_at=None if told["deadline_at"] is None else datetime.fromisoformat(told["deadline_at"]),
-        ),
-        args=told["args"],
-        policy=policy_from_json(told["policy"]),
-        tags=told["tags"],
-        again_of=told["again_of"],
-        created_at=datetime.fromisoformat(told["created_at"]),
-        parent_id=told["parent_id"],
-        stage=told["stage"],
-        segment=told["segment"],
-        needed=told["needed"],
-        trace=told["trace"],
-        unreadable=told["unreadable"],
-    )
+    ticket = from_wire(QueueEntry, told["lease"]["ticket"])
+    lease = from_wire(Lease, told["lease"], ticket=ticket)
+    return from_wire(Claim, told, lease=lease, policy=policy_from_json(told["policy"]))
 
 
 def outcome_to_wire(outcome: Outcome) -> Message:
@@ -110,10 +91,8 @@ def outcome_from_wire(told: Message, claim: Claim, redactor: Redactor) -> Outcom
 
 
 def submission_to_wire(submission: Submission) -> Message:
-    told = {one.name: getattr(submission, one.name) for one in fields(Submission)}
-    return told | {
+    return to_wire(submission) | {
         "policy": submission.policy.to_json(),
-        "due_at": None if submission.due_at is None else submission.due_at.isoformat(),
         "after": dict(submission.after),
         "wishes": [[_wish_to_wire(wish), must] for wish, must in submission.wishes.items()],
         "needed": [one if isinstance(one, str) else _wish_to_wire(one) for one in submission.needed],
@@ -123,38 +102,20 @@ def submission_to_wire(submission: Submission) -> Message:
 
 
 def submission_from_wire(told: Message) -> Submission:
-    given = told | {
-        "policy": policy_from_json(told["policy"]),
-        "due_at": None if told["due_at"] is None else datetime.fromisoformat(told["due_at"]),
-        "wishes": {Wish.of(wish): must for wish, must in told["wishes"]},
-        "needed": tuple(one if isinstance(one, str) else Wish.of(one) for one in told["needed"]),
-        "build": None if told["build"] is None else Wish.of(told["build"]),
-        "family": tuple(submission_from_wire(member) for member in told["family"]),
-    }
-    return Submission(**given)
+    return from_wire(
+        Submission,
+        told,
+        policy=policy_from_json(told["policy"]),
+        wishes={Wish.of(wish): must for wish, must in told["wishes"]},
+        needed=tuple(one if isinstance(one, str) else Wish.of(one) for one in told["needed"]),
+        build=None if told["build"] is None else Wish.of(told["build"]),
+        family=tuple(submission_from_wire(member) for member in told["family"]),
+    )
 
 
 def _wish_to_wire(wish: Wish) -> Message:
     identity = {"job": wish.job, "scope": wish.scope, "fingerprint": wish.fingerprint}
     return identity | {"submission": wish.to_json()}
-
-
-def step_to_wire(step: Step) -> Message:
-    values = {name: getattr(step, name) for name in Step.__slots__}
-    return values | {"started_at": step.started_at.isoformat(), "finished_at": step.finished_at.isoformat()}
-
-
-def step_from_wire(told: Message) -> Step:
-    times = {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
-    return Step(**{**told, **times})
-
-
-def artifact_to_wire(artifact: Artifact) -> Message:
-    return asdict(artifact) | {"made_at": artifact.made_at.isoformat()}
-
-
-def artifact_from_wire(told: Message) -> Artifact:
-    return Artifact(**{**told, "made_at": datetime.fromisoformat(told["made_at"])})
 
 
 def error_to_wire(error: Exception) -> Message:
