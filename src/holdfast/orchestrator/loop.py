@@ -1,4 +1,4 @@
-"""The orchestrator's loop: looks after every ring and on every tick, one query if there is nothing to do."""
+"""The orchestrator's loop: polls after every signal and on every tick; one query if there is nothing to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDS = 100
 class Orchestrator:
     """Moves waiting runs on and takes over lost ones. It never executes work; any number may run.
 
-    One that does not move (`moves=False`) only looks, for the worker that it belongs to.
+    With `moves=False` it only polls, for the worker that it belongs to.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Orchestrator:
             self.signal.set()
 
     def tick(self) -> float:
-        """Do all there is to do now; how many seconds until there may be more."""
+        """Do everything that is due; the seconds until there may be more."""
         pulse = self._pulse()
         for _ in range(ROUNDS):
             if not self._moves or not self._round(pulse):
@@ -81,7 +81,7 @@ class Orchestrator:
         return self._until_next(pulse)
 
     def run(self, stopping: threading.Event) -> None:
-        """Tick until told to stop. A database that is away is waited for."""
+        """Tick until told to stop; after a database error, try again at the next tick."""
         wait = 0.0
         while not stopping.is_set():
             self.signal.wait(wait)
@@ -105,7 +105,7 @@ class Orchestrator:
         return pulse
 
     def _round(self, pulse: Pulse) -> bool:
-        """One bounded piece of everything that can move; whether anything did."""
+        """Move at most a batch of each kind; whether anything moved."""
         now = self._clock.now()
         moved = 0
         if pulse.needs:
@@ -131,7 +131,7 @@ class Orchestrator:
         return moved > 0
 
     def _needs(self) -> int:
-        """Whoever needs what has just ended, and a page of all the others, in case a ring was lost."""
+        """Move the runs that depend on ended ones, and check a page of all dependencies, in case a signal was lost."""
         with self._ended_lock:
             ended = [self._ended.pop() for _ in range(min(BATCH, len(self._ended)))]
         moved = self._store.do(lambda tx: promote.needs(tx, ended, limit=BATCH))

@@ -108,7 +108,7 @@ class Dispatcher:
                 loop.excuse(running)
                 self._settle(running, self._told(running, "it had not begun"))
                 return
-            # Cancelling ends the job's function, not this one: whatever it came to is settled.
+            # Cancelling ends the job's function, not this coroutine: its outcome is still settled.
             running.executing = True
             try:
                 with tracing.attempt(running.claim, self._runtime.redactor) as span:
@@ -138,13 +138,13 @@ class Dispatcher:
         def linger() -> None:
             what = "its task was cancelled but has not ended; it"
             if gate.shut and not running.ended:
-                # The loop has not come to cancel it: something blocks the loop. It takes no step any more.
+                # Something blocks the loop, so the task was not cancelled; the gate stops it before its next step.
                 self.loops.suspect(loop)
                 loop.excuse(running)
                 if where := loop.blocked_at(running):
                     what = f"it blocks the event loop at {where}, and"
             elif running.stopped == "blocked":
-                return  # it is ending; released now, it would run beside its next attempt
+                return  # it is ending: if released now, its next attempt would run beside it
             self._settle(running, self._told(running, f"{what} {STILL_RUNNING}"))
 
         running.interrupt = interrupt
@@ -187,7 +187,7 @@ class Dispatcher:
             self._event_buffer.tell(standstill.blocker.lease, "LOOP_BLOCKED", data, at=self._runtime.clock.now())
 
     def _or_told(self, running: RunInFlight, outcome: Outcome, what: str = "it stopped when told to") -> Outcome | None:
-        """What the work itself came to, unless it was stopped from outside and has no result."""
+        """The outcome of the function; if the run was told to stop and has no result, the outcome of that."""
         if running.stopped is None:
             return outcome
         if running.stopped in ("cancel", "shutdown", "blocked") and isinstance(outcome, Succeeded):
@@ -197,7 +197,7 @@ class Dispatcher:
         return self._told(running, what)
 
     def _told(self, running: RunInFlight, what: str) -> Outcome | None:
-        """What being told to stop means for the run."""
+        """The outcome of a run that was told to stop; None if its lease is lost."""
         claim = running.claim
         match running.stopped:
             case "timeout":

@@ -26,18 +26,18 @@ class RunInFlight:
     claim: Claim
     job: Job[..., Any]
     lease_until: float
-    """On the clock that never stops: after this, someone else may have the run."""
+    """On `clock.elapsed`: after this, another worker may have the run."""
     deadline: float | None
     last: float = math.inf
-    """What no renewal goes beyond: the deadline and the time that it takes to kill."""
+    """The latest that a renewal may reach: the deadline and the time that it takes to kill."""
     stopped: Stop | None = None
     reason: str = ""
     interrupt: Callable[[], None] = lambda: None
-    """How to reach the work itself; set by whatever executes it."""
+    """Interrupts the function; set by what executes it."""
     renewed: Callable[[], None] = lambda: None
     """Called when the lease was extended."""
     finishing: bool = False
-    """Whether its end was written in a transaction of the job's own, of which only the job knows what became of it."""
+    """Whether the job has called ctx.finish; only the database knows whether that was committed."""
     ended: bool = False
     executing: bool = False
     """Whether its function executes now, in a thread or in the event loop."""
@@ -67,13 +67,13 @@ class RunInFlight:
         return True
 
     def excuse(self, reason: str) -> None:
-        """It is not over its time by its own doing: it is released instead of timed out."""
+        """Another run blocked the event loop: release this one instead of timing it out."""
         with self._lock:
             if self.stopped == "timeout" and not self.ended:
                 self.stopped, self.reason = "blocked", reason
 
     def end(self) -> bool:
-        """Whether we are the first to end it."""
+        """Mark it as ended; True for the first caller."""
         with self._lock:
             first, self.ended = not self.ended, True
             return first
@@ -105,7 +105,7 @@ class InFlight:
                 self._count(-1)
 
     def give_up(self, running: RunInFlight) -> None:
-        """It is no longer ours, but its function may still execute; `returned` says when it does not."""
+        """Its lease is no longer ours. Its function may still execute, until `returned` is called."""
         with self._lock:
             if not self._remove(running) or running.can_be_killed:
                 return
@@ -129,7 +129,7 @@ class InFlight:
         return found
 
     def _count(self, more: int) -> None:
-        """How many functions a takeover could double, for the guardian."""
+        """Tell the guardian how many functions a takeover could start a second time."""
         self._executing += more
         self.guardian.executing(self._executing)
 
@@ -150,5 +150,5 @@ def _attempt(running: RunInFlight) -> tuple[str, int]:
 
 
 def began(tx: Transaction, clock: Clock) -> float:
-    """When the transaction read the time, on the clock that never stops: what it promises lasts from then."""
+    """When the transaction read the time, on `clock.elapsed`: its leases count from then."""
     return clock.elapsed() - (clock.now() - tx.now).total_seconds()

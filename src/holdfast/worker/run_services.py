@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class RunServices(Protocol):
-    """What a context asks of its worker; in an isolated process, of the worker at the other end of a pipe."""
+    """What a context asks of its worker; in an isolated process, through a socket."""
 
     def now(self) -> datetime: ...
     def fraction(self) -> float: ...
@@ -46,37 +46,37 @@ class RunServices(Protocol):
 
     def steps(self) -> dict[str, str]: ...
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        """How these runs ended, in this order; those that have not are left out."""
+        """The results of these runs, in this order, without those that have not ended."""
         ...
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        """What a pipeline's run is given when it starts, as JSON text by name."""
+        """The inputs of a pipeline's run when it starts, as JSON text by name."""
         ...
 
     def submit_child(self, submission: Submission, name: str) -> str:
-        """The id of the child of that name, be it new or not."""
+        """The id of the child of that name; it is submitted if there is none yet."""
         ...
 
     def remember(self, step: Step) -> None: ...
     def forget(self, name: str) -> bool:
-        """Whether there was such a step; LeaseLost if the run is not ours."""
+        """Delete a stored step; False if there is none, LeaseLost if the run is not ours."""
         ...
 
     def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        """Something to be read later; it happens now if nothing else is said."""
+        """Record an event of the run, which happened at `at` or now."""
         ...
 
     def recall(self, name: str) -> Artifact | None:
-        """The artifact, if it is there and as it was written."""
+        """The artifact of that name, if its file is there and unchanged."""
         ...
 
     def scratch(self) -> tuple[str, Path]:
-        """A part of its own, and where to write it."""
+        """The name of a new temporary part, and the path to write it to."""
         ...
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
     def finish(self, result: str, connection: Any) -> None:
-        """Write that the run has succeeded, on the caller's connection; LeaseLost if it is not ours."""
+        """Store that the run has succeeded, on the caller's connection; LeaseLost if the run is not ours."""
         ...
 
 
@@ -84,14 +84,14 @@ Remembered: TypeAlias = tuple[Lease, Step, Iterator[int]]
 
 
 class StepWriter:
-    """Steps of many runs, remembered in one commit; each through its own fence."""
+    """Stores the steps of many runs in one commit, each only if its run's lease is still ours."""
 
     def __init__(self, runtime: Runtime, holder: str) -> None:
         self._runtime, self._holder = runtime, holder
         self._group_commit: GroupCommit[Remembered, None] = GroupCommit(self._write)
 
     def remember(self, lease: Lease, step: Step, numbers: Iterator[int]) -> None:
-        """Keep a step; it is numbered here, where one batch is written after the other."""
+        """Store a step. It gets its number when its batch is written, so numbers follow the order of writing."""
         self._group_commit.do((lease, step, numbers))
 
     def _write(self, asked: Sequence[Remembered]) -> Sequence[Exception | None]:
@@ -112,7 +112,7 @@ class StepWriter:
         try:
             return self._runtime.do(write)
         except StoreBusy as error:
-            return [error] * len(batch)  # each waits for itself; to split the batch would only take longer
+            return [error] * len(batch)  # each caller waits by itself; splitting the batch would only take longer
 
 
 class LocalRunServices:
@@ -159,7 +159,7 @@ class LocalRunServices:
         return self.read(lambda tx: results.of(tx, run_ids))
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        # The work has not begun: a database that is away is no fault of it, either.
+        # The function has not started, so a database that is away must not fail the run either.
         return self._waiting(
             lambda: self._runtime.read(lambda tx: stages.answer(tx, self._running.claim, what, names=names)),
             or_away=True,
@@ -183,7 +183,7 @@ class LocalRunServices:
         self._running.finishing = True
 
         def write(tx: Transaction) -> None:
-            # Our own threads renew the lease and write events meanwhile: a snapshot may lack both.
+            # Our own threads renew the lease and write events meanwhile; an old snapshot would miss both.
             require_latest(tx, "to finish a run")
             if finish_runs(tx, [(lease, Succeeded(result))], holder=lease.holder):
                 raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
@@ -193,7 +193,7 @@ class LocalRunServices:
             try:
                 return caller_transaction.within(self._runtime.store, connection, write)
             except StoreBusy:
-                # In a transaction that is open, what was read may be outdated by the time the lock is free.
+                # What an open transaction has read may be outdated by the time the lock is free.
                 if caller_transaction.in_transaction(connection) or not self._may_wait():
                     raise
                 self.wait(self._runtime.settings.tick.total_seconds())
@@ -209,15 +209,15 @@ class LocalRunServices:
         return artifacts.keep(self, self._artifact_store(), claim, name, content, part=part, max_bytes=limit)
 
     def do(self, verb: Callable[[Transaction], T]) -> T:
-        """Write in a transaction of its own."""
+        """Write in one transaction."""
         return self._waiting(lambda: self._runtime.do(verb))
 
     def read(self, verb: Callable[[Transaction], T]) -> T:
-        """Read in a transaction of its own."""
+        """Read in one transaction."""
         return self._waiting(lambda: self._runtime.read(verb))
 
     def _waiting(self, ask: Callable[[], T], *, or_away: bool = False) -> T:
-        """Ask until the database is no longer locked (or away), or the run is told to stop."""
+        """Ask again while the database is locked (or away), until the run is told to stop."""
         while True:
             try:
                 return ask()

@@ -87,7 +87,7 @@ class Worker:
         self._follows_queues = self.claims and queues is None
         self.queues = [] if not self.claims else _queues(runtime) if queues is None else _named(queues)
         self.served = _served(self.queues) if self.claims else []
-        """What operators ask for in bulk goes to a queue that every worker serves, before its own."""
+        """Its queues; first the queue of bulk operations, which every worker serves."""
         self.jobs = runtime.jobs.served()
         self._known = self._declarations()
         if concurrency is not None and not is_number(concurrency, least=1):
@@ -104,7 +104,7 @@ class Worker:
         self._failure: BaseException | None = None
 
     def start(self, *, wait: timedelta | float = 0) -> None:
-        """Take the locks, recover what a predecessor left, and begin in a thread.
+        """Take the locks, recover the runs that a predecessor left, and start the threads.
 
         `wait` is how long to wait for a database that restarts or is not up yet.
         """
@@ -251,14 +251,14 @@ class Worker:
                     self.runtime.store.require_safe()
                     self._loop.turn()
             except BaseException as error:
-                # Our own errors say what to do in a line; of anything else we want to know where it came from.
+                # Our own errors say what to do in a line; others need their traceback.
                 log.error("the worker stops: %s", error, exc_info=not isinstance(error, HoldfastError))
                 self._failure = error
             finally:
                 self._close()
 
     def _guard(self, tx: Transaction) -> None:
-        """One of a name that lost it schedules nothing."""
+        """A worker that lost its exclusive name schedules nothing."""
         if self.exclusive is not None or self.runtime.settings.solo:
             workers.require(tx, self.id)
 
@@ -277,7 +277,7 @@ class Worker:
             self._rollup_task.ended()
 
     def _chore(self) -> None:
-        """What is done between two ticks."""
+        """Maintenance between two ticks."""
         self._follow_declarations()
         self.runtime.store.counters.flush()
         if not self.orchestrates:
@@ -287,7 +287,7 @@ class Worker:
         self._gauge_task.tick()
 
     def _follow_declarations(self) -> None:
-        """Serve what was declared since we last looked, as in a notebook: jobs, builds and their queues, schedules."""
+        """Serve jobs, builds and schedules that were declared after the start, as in a notebook."""
         runtime, known = self.runtime, self._declarations()
         if known == self._known:
             return
@@ -300,7 +300,7 @@ class Worker:
         self._loop.look()
 
     def _declarations(self) -> tuple[int, int]:
-        """Another value whenever a job, a build, a pipeline or a schedule was declared."""
+        """A value that changes whenever a job, a build, a pipeline or a schedule is declared."""
         return self.runtime.jobs.declared, len(self.declared.schedules)
 
     def _on_pulse(self, pulse: Pulse) -> None:
@@ -327,14 +327,14 @@ class Worker:
 
     def _unsafe(self, why: str) -> None:
         if self.restart is not None and self.in_flight.guardian.board is not None:
-            self.in_flight.guardian.close()  # first: it must not kill what is about to end
+            self.in_flight.guardian.close()  # first, so that it does not kill this process as well
             log.error("worker %s ends at once and starts again: %s", self.id, why)
             self.restart()
 
     # The end
 
     def _nothing_left(self) -> bool:
-        """For `drain`: nothing is ready, due or on its way for us."""
+        """For `drain`: whether nothing is ready or due for us, nor can be once an orchestrator has looked."""
         try:
             left = self.runtime.read(
                 lambda tx: tx.one("anything_left", queues=self.served, jobs=self.runtime.jobs.served(), now=tx.now)
@@ -379,7 +379,7 @@ def _contended(runtime: Runtime, event_buffer: EventBuffer, error: StoreBusy) ->
 
 
 def _check_role(worker: Worker, queues: Sequence[str] | None, concurrency: int | None) -> None:
-    """A role that is none, or that contradicts what else was said, is refused."""
+    """Refuse an unknown role, and one that contradicts the other arguments."""
     if worker.role not in ROLES:
         raise InvalidPolicy(f"role is one of {', '.join(ROLES)}, not {worker.role!r}")
     if worker.runtime.settings.solo and worker.role != "both":

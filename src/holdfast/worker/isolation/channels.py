@@ -1,4 +1,4 @@
-"""Channels: the worker's ends of what connects it with a run's process and its supervisor."""
+"""Channels: the worker's ends of the sockets to a run's process and its supervisor."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from holdfast.worker.shared_memory import SharedMemory
 
 
 class Channels:
-    """A supervisor that has just been started, and what leads to it. Closed, it ends whatever it watches over."""
+    """A supervisor that has just been started, and its sockets. When they close, it kills the run's process."""
 
     def __init__(self, board: SharedMemory | None) -> None:
         self.control, control = socket.socketpair()
         self.services, services = socket.socketpair()
         try:
-            # -P: the script's own folder is no place to import from.
+            # -P: do not import from the script's own folder.
             files = [control.fileno(), services.fileno(), *([] if board is None else [board.file])]
             self._process = subprocess.Popen(
                 [sys.executable, "-P", supervisor.__file__, *map(str, files)],
@@ -51,7 +51,7 @@ class Channels:
         *,
         until: Callable[[], bool],
     ) -> None:
-        """Pass on what the supervisor tells (None when it is gone), what the process asks, and what it prints."""
+        """Pass on the supervisor's messages (None when it is gone), the requests of the process, and its output."""
         spoken, written = Lines(), Lines()
 
         def control() -> bool:
@@ -78,7 +78,7 @@ class Channels:
             self._selector.register(source, selectors.EVENT_READ, take)
         while not until():
             self._take(timeout=None)
-        while self._take(timeout=0):  # it is gone; what it had said before is still in the channels
+        while self._take(timeout=0):  # the process is gone; its last messages may still be unread
             pass
         for stream_output in output.values():
             stream_output.end()
@@ -99,7 +99,7 @@ class Channels:
         self.close()
 
     def _take(self, *, timeout: float | None) -> bool:
-        """Take what is there from each source; whether there was anything."""
+        """Read what each source has; whether there was anything."""
         ready = self._selector.select(timeout)
         for key, _ in ready:
             if not key.data():

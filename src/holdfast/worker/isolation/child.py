@@ -1,7 +1,7 @@
-"""Child: what happens in a run's own process. It asks its worker for everything and never touches the database itself.
+"""Child: executes a run in its own process. It asks its worker for everything and never uses the database itself.
 
-Told to stop by SIGTERM, it raises in the main thread, as Ctrl-C does: `finally` and `with` blocks run, and what is
-still there when the grace is over is killed.
+SIGTERM raises in the main thread, as Ctrl-C does, so `finally` and `with` blocks run; after the grace period the
+process is killed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Terminated(BaseException):
 
 
 def main(channel: socket.socket, start: messages.Message) -> None:
-    """Do the run, tell its outcome, and end without any of the interpreter's farewells."""
+    """Execute the run, send its outcome, and exit without running exit handlers."""
     services = RemoteRunServices(channel, offset=start["offset"], artifacts=start["artifacts"])
     signal.signal(signal.SIGTERM, services.told_to_stop)
     for stream in (sys.stdout, sys.stderr):
-        # What is printed is known at once, whatever comes next.
+        # Lines reach the worker at once, even if the process is killed next.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     outcome = _outcome(services, start)
     if services.stopped() is not None and not isinstance(outcome, Succeeded):
@@ -94,7 +94,7 @@ def _outcome(services: RemoteRunServices, start: messages.Message) -> Outcome:
             if inspect.iscoroutinefunction(job.fn):
                 return asyncio.run(_in_loop(job, claim, context, judge, services))
             return execute(job, claim, context, judge)
-    except BaseException as error:  # told to stop between two lines of ours
+    except BaseException as error:  # SIGTERM outside of the job's function
         return judge.failure(job, claim, error)
 
 
@@ -116,7 +116,7 @@ async def _in_loop(
 class RemoteRunServices:
     """The services of a run whose worker is at the other end of a socket.
 
-    Threads of our own read and write it: an exception raised by a signal can't leave half a message behind.
+    Threads of our own read and write it, so that an exception raised by a signal can't leave half a message behind.
     """
 
     def __init__(self, channel: socket.socket, *, offset: float, artifacts: str) -> None:
@@ -144,12 +144,12 @@ class RemoteRunServices:
         self._told.set()
 
     def answer(self, outcome: Outcome) -> None:
-        """The last that is said."""
+        """Send the outcome, the last message."""
         self._outbox.put({"outcome": messages.outcome_to_wire(outcome)})
         self.close()
 
     def close(self) -> None:
-        """Wait until all that was told has been sent."""
+        """Wait until every message has been sent."""
         self._outbox.put(None)
         self._writer.join()
 
@@ -254,7 +254,7 @@ def _capture(context: RunContext, *, level: int) -> None:
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             root.removeHandler(handler)
     root.addHandler(_RunLog(context, level))
-    logging.getLogger("holdfast.run").setLevel(level)  # as the worker does: what ctx.log says is kept
+    logging.getLogger("holdfast.run").setLevel(level)  # as the worker does, so that ctx.log is kept
 
 
 def _text(error: BaseException) -> str:

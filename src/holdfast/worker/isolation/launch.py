@@ -1,10 +1,10 @@
-"""Process: a run in a process of its own, killable whatever it does.
+"""Launch: executes a run in a process of its own, which can be killed at any time.
 
-    started ──▶ answers ──▶ its group is killed ──▶ gone ──▶ the outcome
+    started ──▶ outcome received ──▶ its group is killed ──▶ gone ──▶ the outcome
         └─ told to stop: SIGTERM ── kill_grace ──▶ SIGKILL ──▶ gone ──▶ the outcome
 
-The outcome is given only when the process, its group and its descendants are gone, so the next run of its key never
-overlaps it. What the process asks for (steps, events, artifacts) is written here, through the fence.
+The outcome is returned only when the process, its group and its descendants are gone, so the next run of its key never
+overlaps it. Steps, events and artifacts of the process are written here, by the worker, if the lease is still ours.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Child:
             judge,
             board,
         )
-        # Nearer to the end of the lease than the watch, which stops in an orderly way: this is the net below it.
+        # Later than `Deadlines`, which stops the run first: this only catches what that missed.
         self._margin = runtime.settings.lease.total_seconds() / 20
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
@@ -70,7 +70,7 @@ class Child:
         self._output = {name: Output(name, services, level=runtime.settings.log_level) for name in ("stdout", "stderr")}
 
     def run(self) -> tuple[Outcome, str]:
-        """Start it, serve it until it is gone; its outcome, and what was done to end it."""
+        """Start the process and serve it until it is gone; its outcome, and how it was ended."""
         try:
             start = self._start_message()
         except InvalidPolicy as error:
@@ -121,7 +121,7 @@ class Child:
             self._say_until()
             if self._running.stopped is not None:
                 self._say_stop()
-        with contextlib.suppress(ConnectionError):  # it is gone already: how, its supervisor tells
+        with contextlib.suppress(ConnectionError):  # the process is gone already; its supervisor says how
             channels.services.sendall(line(start))
 
     def _say_until(self) -> None:
@@ -135,36 +135,36 @@ class Child:
         self._say({"kill_in": 0 if self._running.stopped == "lost" else grace})
 
     def _say(self, message: messages.Message) -> None:
-        """To the supervisor; without waiting, because the heartbeat and the watch speak here."""
+        """Send to the supervisor without blocking: the heartbeat and `Deadlines` call this."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.send(line(message), socket.MSG_DONTWAIT)
 
-    # What the two ends say
+    # Messages
 
     def _heard(self, told: messages.Message | None) -> None:
-        """The supervisor speaks, or is gone (None)."""
+        """Handle a message of the supervisor; None if it is gone."""
         match told:
             case {"pid": pid}:
                 self._pid = pid
             case {"gone": why, "status": status}:
                 self._gone = (why, status)
             case None if self._gone is None:
-                # The process dies with its supervisor; what it had started is for us to kill.
+                # The process dies with its supervisor; kill what it had started.
                 if self._pid is not None:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.killpg(self._pid, signal.SIGKILL)
                 self._gone = ("unsupervised", None)
 
     def _asked(self, told: messages.Message) -> messages.Message | None:
-        """The process speaks; what to reply."""
+        """Handle a message of the process; the reply, if it asked."""
         match told:
             case {"tell": kind, "data": data, "at": at}:
                 self._services.tell(kind, data, at=at and datetime.fromisoformat(at))
             case {"outcome": outcome}:
                 self._outcome = messages.outcome_from_wire(outcome, self._running.claim, self._runtime.redactor)
                 with self._lock:
-                    self._say({"kill_in": 0})  # it has nothing more to do, nor has anything that it left behind
+                    self._say({"kill_in": 0})  # kill what it left behind, too
             case {"ask": what, "number": number}:
                 try:
                     return {"number": number, "answer": self._answer(what, told)}

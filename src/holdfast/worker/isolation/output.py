@@ -1,4 +1,4 @@
-"""Output: what a run's process prints, kept as log events of the run, bounded by line and in all."""
+"""Output: stores what a run's process prints as log events of the run, up to a limit per line and in total."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Output:
 
     @property
     def tail(self) -> str:
-        """The last of it, which often says why a process died."""
+        """The end of the output, which often says why a process died."""
         return self._tail.decode(errors="replace").strip()
 
     def read(self, stream: Any) -> bool:
-        """Take what is there; False at the end."""
+        """Read what is there; False at the end of the stream."""
         try:
             piece = os.read(stream.fileno(), 1 << 16)
         except BlockingIOError:
