@@ -25,7 +25,6 @@ from tests.simulation.world import Odds
 
 from holdfast.orchestrator import promote, recover
 from holdfast.runs import ready, submit
-from holdfast.runs import waiting as waiting_module
 from holdfast.runs.claim import Claim, claim_runs
 from holdfast.runs.lease import Lease
 from holdfast.runs.queue_entry import QueueEntry
@@ -183,9 +182,12 @@ def test_rule_11_every_ring_may_be_lost() -> None:
 
 def test_rule_11_undone_a_look_that_is_never_set_leaves_runs_waiting(monkeypatch: Patch) -> None:
     put = add_waiting
-    monkeypatch.setattr(
-        waiting_module, "add_waiting", lambda tx, waiting: put(tx, [replace(wait, look=False) for wait in waiting])
-    )
+
+    def unseen(tx: Transaction, waiting: Any) -> None:
+        put(tx, [replace(wait, look=False) for wait in waiting])
+
+    for caller in ("runs.submit", "runs.claim", "runs.retry", "orchestrator.recover"):
+        monkeypatch.setattr(f"holdfast.{caller}.add_waiting", unseen)
     assert "never end" in (found(SETTLING) or "")
 
 
