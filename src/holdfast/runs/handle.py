@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import threading
@@ -94,6 +93,8 @@ class Run(Generic[R]):
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
         """`result` for async callers. Waiting takes no thread, and cancelling it leaves nothing behind."""
+        import asyncio
+
         limit, loop = as_duration(timeout), asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
 

@@ -6,7 +6,6 @@ crowd pays one commit. An error of one member is its own: a batch that fails is 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections import deque
@@ -43,6 +42,8 @@ class GroupCommit(Generic[A, B]):
 
     async def ado(self, item: A) -> B:
         """`do` for async callers: the event loop goes on while a thread of ours commits."""
+        import asyncio
+
         future = self._join(item)
         self._threads.submit(self._serve_with_the_floor)
         return await asyncio.wrap_future(future)
