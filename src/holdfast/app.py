@@ -22,7 +22,7 @@ from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.runs.result_waiter import Waiter
 from holdfast.runtime import Runtime
 from holdfast.store.notifier import Notifier
-from holdfast.support import json_text, settings
+from holdfast.support import json_text
 from holdfast.support.clock import Clock, SystemClock
 from holdfast.support.errors import InvalidArguments, InvalidPolicy, InvalidSetting
 from holdfast.support.ids import Ids
@@ -91,6 +91,8 @@ class Holdfast(Runtime):
         redact: Iterable[str] = (),
         **given: Any,
     ) -> None:
+        from holdfast.support import settings
+
         self.waiter = Waiter(self._find_ended, self._find_snapshots)
         notifier = Notifier()
         notifier.listen(self.waiter.ended)
