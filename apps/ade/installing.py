@@ -20,7 +20,7 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
-PACKAGE = Path(__file__).with_name("engine_package")
+PACKAGE = Path(__file__).parents[2] / "packages" / "ade_engine"
 ENGINE = PACKAGE / "src" / "ade_engine"
 NEEDED = ("openpyxl", "et_xmlfile")
 """What the engine needs, all of it plain Python."""
