@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.ade.check import check
-from apps.application import Application, Process, Sight
+from apps.shared.definition import Application, Process, Sight
 
 application = Application(
     name="ade",

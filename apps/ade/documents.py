@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from apps.ade.tables import Content, Document, new_id
-from apps.database import Database
+from apps.shared.database import Database
 
 PIECE = 1_000_000
 CSV = "text/csv"

@@ -24,7 +24,7 @@ from apps.ade.process import Limits
 from apps.ade.tables import Document, Version
 from apps.ade.telling import Event
 from apps.ade.work import WORKBOOK, RunFailed, Work
-from apps.database import Database
+from apps.shared.database import Database
 from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast
 
 RUNS, BUILDS = "ade", "ade.builds"

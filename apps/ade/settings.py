@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from apps.settings import AppSettings, Seconds, Whole
-from apps.settings import load as load_settings
+from apps.shared.settings import AppSettings, Seconds, Whole
+from apps.shared.settings import load as load_settings
 
 PREFIX = "ADE_"
 MEGABYTE = 1_000_000

@@ -17,7 +17,7 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index, Integer, LargeBinary, String, Unicode, UnicodeText, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 ID = String(40)
 DIGEST = String(64)

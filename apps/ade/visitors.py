@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from apps.ade import configurations, documents, runs
 from apps.ade.engine import database, given, hf
 from apps.ade.tables import Configuration, Document, Run, Workspace, new_id
-from apps.stopping import asked_to_stop
+from apps.shared.stop_signal import stop_event
 from holdfast import QueueFull
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -37,7 +37,7 @@ log = logging.getLogger("ade.visitors")
 
 def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
-    stop = asked_to_stop()
+    stop = stop_event()
     with hf:
         with database.write() as session:
             asked = bring(session)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.dailybrief.check import check
+from apps.shared.definition import Application, Process, Sight
 
 SAMPLES = "apps.dailybrief.samples"  # runs what follows with the settings of the samples
 

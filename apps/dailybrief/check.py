@@ -6,32 +6,31 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from apps.application import Checked
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
-from apps.outside import Outside
+from apps.shared.checks import CheckClient, Checked
 
 FIRST = {sample.slug: sample.event for sample in SAMPLES if sample.at <= 1}
 """What has been published before anyone looks, and which event it reports."""
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait for the first brief and its edition, then look at them piece by piece."""
-    brief = outside.until(
-        lambda: _whole(outside), "every article of the samples is in today's brief, and it is published"
+    brief = client.until(
+        lambda: _whole(client), "every article of the samples is in today's brief, and it is published"
     )
     yield Checked(what=f"{len(brief['events'])} events of {len(PAPERS)} newspapers are in today's brief")
     for what, fault in LOOKS.items():
-        yield Checked(what=what, fault=fault(outside, brief))
+        yield Checked(what=what, fault=fault(client, brief))
 
 
-def _whole(outside: Outside) -> dict[str, Any] | None:
+def _whole(client: CheckClient) -> dict[str, Any] | None:
     """The brief, once all that has been published is in it and its edition is there."""
-    brief: dict[str, Any] = _get(outside, "/")
+    brief: dict[str, Any] = _get(client, "/")
     return brief if brief["edition"] is not None and _grouped(brief).keys() >= FIRST.keys() else None
 
 
-def _get(outside: Outside, path: str) -> Any:
-    response = outside.own.get(path)
+def _get(client: CheckClient, path: str) -> Any:
+    response = client.own.get(path)
     response.raise_for_status()
     return response.json()
 
@@ -47,7 +46,7 @@ def _same(actual: object, expected: object) -> str | None:
     return None if actual == expected else f"{actual!r} instead of {expected!r}"
 
 
-def _together(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _together(client: CheckClient, brief: dict[str, Any]) -> str | None:
     """As many groups as events, and none of them in two."""
     placed = _grouped(brief)
     pairs = Counter((FIRST[slug], placed[slug]) for slug in FIRST)
@@ -56,37 +55,37 @@ def _together(outside: Outside, brief: dict[str, Any]) -> str | None:
     return None if not split and not mixed else f"in several groups: {split}; together with others: {mixed}"
 
 
-def _counts(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _counts(client: CheckClient, brief: dict[str, Any]) -> str | None:
     wrong = [event["id"] for event in brief["events"] if event["article_count"] != len(event["articles"])]
     return _same(wrong, [])
 
 
-def _ranked(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _ranked(client: CheckClient, brief: dict[str, Any]) -> str | None:
     first, last = (len(brief["events"][place]["sources"]) for place in (0, -1))
     return None if first > last else f"the first event has {first} sources, the last {last}"
 
 
-def _sentences(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _sentences(client: CheckClient, brief: dict[str, Any]) -> str | None:
     return _same([event["title"] for event in brief["events"] if not event["summary"].strip()], [])
 
 
-def _feeds(outside: Outside, brief: dict[str, Any]) -> str | None:
-    found = _get(outside, "/feeds")["feeds"]
+def _feeds(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    found = _get(client, "/feeds")["feeds"]
     failing = {feed["title"]: feed["error"] for feed in found if feed["error"] or not feed["last_success_at"]}
     return _same((len(found), failing), (len(PAPERS), {}))
 
 
-def _edition(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _edition(client: CheckClient, brief: dict[str, Any]) -> str | None:
     day = brief["edition"]
-    first, again = (_get(outside, f"/editions/{day}.json") for _ in range(2))
-    markdown = outside.own.get(f"/editions/{day}.md")
+    first, again = (_get(client, f"/editions/{day}.json") for _ in range(2))
+    markdown = client.own.get(f"/editions/{day}.md")
     titles = [item["title"] for item in first["items"]]
     missing = [title for title in titles if title not in markdown.text]
     return _same((first == again, bool(titles), missing), (True, True, []))
 
 
-def _slots(outside: Outside, brief: dict[str, Any]) -> str | None:
-    runs = _get(outside, "/job-runs")["job_runs"]
+def _slots(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    runs = _get(client, "/job-runs")["job_runs"]
     twice = [
         slot for slot, times in Counter((run["job_name"], run["scheduled_for"]) for run in runs).items() if times > 1
     ]
@@ -96,20 +95,20 @@ def _slots(outside: Outside, brief: dict[str, Any]) -> str | None:
     return _same((twice, missing, failed), ([], set(), []))
 
 
-def _taken(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _taken(client: CheckClient, brief: dict[str, Any]) -> str | None:
     """A slot that has been can't be had again, by no hand."""
-    run = _get(outside, "/job-runs?job=publish_brief")["job_runs"][0]
+    run = _get(client, "/job-runs?job=publish_brief")["job_runs"][0]
     slot = {"job_name": run["job_name"], "scheduled_for": run["scheduled_for"]}
-    response = outside.own.post("/job-runs", json=slot)
+    response = client.own.post("/job-runs", json=slot)
     return _same((response.status_code, response.json().get("code")), (409, "slot_taken"))
 
 
-def _service(outside: Outside, brief: dict[str, Any]) -> str | None:
-    service = _get(outside, "/service")
+def _service(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    service = _get(client, "/service")
     return _same((service["service"], service["schedules"]), ("k2dailybrief-web", False))
 
 
-LOOKS: dict[str, Callable[[Outside, dict[str, Any]], str | None]] = {
+LOOKS: dict[str, Callable[[CheckClient, dict[str, Any]], str | None]] = {
     "articles of one event are together, and of different events apart": _together,
     "each event counts its articles": _counts,
     "what most newspapers report comes first": _ranked,

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
-from apps.database import DRIVERS
+from apps.shared.database import DRIVERS
 from holdfast import InvalidSetting
 
 Sessions = sessionmaker[Session]

@@ -12,7 +12,7 @@ from datetime import datetime
 from apps.dailybrief import engine, job_runs, logs, services
 from apps.dailybrief.chronicle import Chronicle
 from apps.dailybrief.timetable import QUEUE
-from apps.stopping import asked_to_stop
+from apps.shared.stop_signal import stop_event
 from holdfast import HoldfastError, Worker, WorkerExists
 
 EXIT_EXISTS, EXIT_LOST = 3, 1
@@ -23,7 +23,7 @@ PLACES = 4  # one for each job: none has a second run
 def begin() -> int:
     """Work until a signal comes, or until someone else has the name; the exit code."""
     services.become(services.WORKER)
-    stop = asked_to_stop()
+    stop = stop_event()
     with engine.hf:
         try:
             engine.hf.start(wait=WAIT)

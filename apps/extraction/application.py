@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.extraction.check import check
+from apps.shared.definition import Application, Process, Sight
 
 application = Application(
     name="extraction",

@@ -16,10 +16,10 @@ from typing import TypeVar
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from apps.database import Database
 from apps.extraction.analysis import Unreadable
 from apps.extraction.providers import BlobMissing, Trouble
 from apps.extraction.tables import Service
+from apps.shared.database import Database
 
 T = TypeVar("T")
 LONGEST = timedelta(minutes=15)

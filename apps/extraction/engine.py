@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from apps.database import Database
 from apps.extraction import settings as configured
 from apps.extraction import vectors
 from apps.extraction.analysis import Analysis, Unreadable, bounded
@@ -30,6 +29,7 @@ from apps.extraction.providers.choosing import open_analyser
 from apps.extraction.providers.embeddings import open_embedder
 from apps.extraction.tables import Base
 from apps.extraction.views import complete
+from apps.shared.database import Database
 from holdfast import Context, GiveUp, Holdfast, Retry, TryAgain
 
 T = TypeVar("T")

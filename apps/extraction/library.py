@@ -29,12 +29,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from apps.database import Database, Instant
 from apps.extraction import vectors
 from apps.extraction.analysis import Analysis
 from apps.extraction.chunks import Chunk
 from apps.extraction.fields import Field
 from apps.extraction.tables import DocumentChunk, DocumentField, DocumentPage, Upload, Vector
+from apps.shared.database import Database, Instant
 
 CANDIDATES = 200  # passages that are looked at more closely
 LOOK_AROUND = "set local hnsw.ef_search = 400"  # how far pgvector's index looks around; not less than the candidates

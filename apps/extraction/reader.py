@@ -18,7 +18,7 @@ from apps.extraction import layout
 from apps.extraction.analysis import Analysis, Page, Unreadable
 from apps.extraction.providers.reading import REFUSED
 from apps.extraction.texts import clean
-from apps.pdf import CanNotOpen, open_pdf
+from apps.shared.pdf import CanNotOpen, open_pdf
 
 MEMORY = 2_000_000_000
 PR_SET_PDEATHSIG = 1

@@ -19,7 +19,7 @@ from apps.factory import tables, videos
 from apps.factory.engine import QUEUE
 from apps.factory.formats import Format
 from apps.factory.settings import settings
-from apps.stopping import asked_to_stop
+from apps.shared.stop_signal import stop_event
 
 SAMPLES = Path(__file__).parent / "samples"
 SAMPLE = "sample"
@@ -40,7 +40,7 @@ COMMAND = (
 
 
 def main() -> None:
-    stopping = asked_to_stop()
+    stopping = stop_event()
     tables.prepare()
     hand_in()
     crew = [_hired() for _ in range(settings().workers)]

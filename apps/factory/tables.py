@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import JSON, Connection, ForeignKey, Integer, LargeBinary, String, Text, inspect, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Database, Instant
 from apps.factory.engine import hf
+from apps.shared.database import Database, Instant
 
 VIEWS = Path(__file__).parent / "sql"
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from apps.database import Database
 from apps.records.engine import hf
 from apps.records.tables import Base, Document, Field, Page, ProcessingRun
+from apps.shared.database import Database
 
 HISTORY = 200  # runs of a document that are told of
 

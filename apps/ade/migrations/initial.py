@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 ID, DIGEST = String(40), String(64)
 metadata = MetaData()

@@ -10,9 +10,9 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from apps.pdf import CanNotOpen, Piece, open_pdf, pieces, text_of
 from apps.records.reading.limits import Limits
 from apps.records.unreadable import Unreadable
+from apps.shared.pdf import CanNotOpen, Piece, open_pdf, pieces, text_of
 
 WIDE = 0.9  # of a line's height: a gap from which on two pieces stand in two columns
 HIGH = 2.1  # times the usual height of letters: the step down from which on two lines are of two paragraphs

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from apps.database import DRIVERS
+from apps.shared.database import DRIVERS
 from tests.apps.ade.ade_service import (
     LONG,
     MANY_ROWS,

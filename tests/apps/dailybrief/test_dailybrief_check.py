@@ -19,7 +19,7 @@ from apps.dailybrief.samples.feeds import SampleFeeds
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
 from apps.dailybrief.settings import Settings, load
 from apps.dailybrief.tables import Feed, create
-from apps.outside import Outside
+from apps.shared.checks import CheckClient
 from sqlalchemy import insert, text
 from tests.apps.dailybrief.two_services import sample_feeds
 
@@ -45,7 +45,7 @@ def brief(groups: dict[str, int]) -> dict[str, Any]:
     return {"events": events, "edition": "2026-11-16"}
 
 
-OUTSIDE = Outside("http://127.0.0.1:1", "http://127.0.0.1:1", token="x" * 20, within=0)
+OUTSIDE = CheckClient("http://127.0.0.1:1", "http://127.0.0.1:1", token="x" * 20, within=0)
 RIGHT = {slug: sorted(set(check.FIRST.values())).index(event) for slug, event in check.FIRST.items()}
 
 

@@ -92,7 +92,7 @@ def test_a_process_that_is_the_web_service_can_not_become_the_worker(monkeypatch
     monkeypatch.setattr(services, "_this", services.WEB)
     stopped = threading.Event()
     stopped.set()
-    monkeypatch.setattr(shift, "asked_to_stop", lambda: stopped)  # if it begins all the same, it ends at once
+    monkeypatch.setattr(shift, "stop_event", lambda: stopped)  # if it begins all the same, it ends at once
     with pytest.raises(services.WrongService, match="k2dailybrief-web"):
         shift.begin()
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from apps.database import Database
 from apps.extraction import search, vectors
 from apps.extraction.analysis import Analysis, Page, Unreadable
 from apps.extraction.breaker import LONGEST, Away, Breaker
@@ -22,7 +21,8 @@ from apps.extraction.library import CANDIDATES, LOOK_AROUND, Deleted, Library, a
 from apps.extraction.providers import Trouble
 from apps.extraction.tables import Base, DocumentChunk, Upload
 from apps.extraction.views import INDEX, complete
-from apps.model import Model
+from apps.shared.database import Database
+from apps.shared.embedding_model import Model
 from sqlalchemy import insert, select, text
 from tests.apps.extraction.conftest import postgres_database
 from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents

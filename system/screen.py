@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from apps.system.board import Standing
+from system.status import ApplicationStatus
 
 STYLES = {"starting": "yellow", "up": "green", "failed": "red", "stopped": "dim"}
 NOW_AND_THEN = 30.0  # seconds between lines about the work, where no one watches
@@ -44,12 +44,12 @@ class Screen:
         """A line that stays."""
         self._console.print(Text(text, style=style), soft_wrap=True)
 
-    def show(self, standings: Sequence[Standing], work: str) -> None:
+    def show(self, statuses: Sequence[ApplicationStatus], work: str) -> None:
         """How they stand now, with a line about the work that goes through."""
         if self._live is not None:
-            self._live.update(Group(Text(), _table(standings), Text(), Text(work), HOW_TO_END), refresh=True)
+            self._live.update(Group(Text(), _table(statuses), Text(), Text(work), HOW_TO_END), refresh=True)
             return
-        for one in standings:
+        for one in statuses:
             if self._told.get(one.name) != (one.state, one.reason):
                 self._told[one.name] = (one.state, one.reason)
                 self.say(f"{one.name}: {one.state}{f' ({one.reason})' if one.reason else ''}")
@@ -58,11 +58,11 @@ class Screen:
             self.say(work)
 
 
-def _table(standings: Sequence[Standing]) -> Table:
+def _table(statuses: Sequence[ApplicationStatus]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("APPLICATION", "STATE", "SHOWS"):
         table.add_column(Text(name, style="bold"))
-    for one in standings:
+    for one in statuses:
         state = Text(one.state, style=STYLES[one.state])
         table.add_row(Text(one.name), state, Text(one.reason or one.shows, style="red" if one.reason else "dim"))
     return table

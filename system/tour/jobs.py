@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from apps.house import hf
 from holdfast import Context, Retry
+from system.app import hf
 
 QUEUE, LETTERS, LETTERS_AT_MOST = "tour", "tour.letters", 3
 

@@ -1,4 +1,4 @@
-"""Tree: all children of one system: started together, looked after, stopped in order."""
+"""Process tree: all children of one system, started together, restarted when they die, stopped in order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 from socket import socket
 
-from apps import registry
-from apps.application import Application, Process
-from apps.system import board, ports
-from apps.system.board import Standing
-from apps.system.child import Child, Leash
-from apps.system.folder import Folder
+from apps.shared.definition import Application, Process
+
+from system import ports, registry, status
+from system.child import Child, ParentPipe
+from system.folder import Folder
+from system.status import ApplicationStatus
 
 GRACE = 8.0  # seconds from asking a child to stop until its group is killed
 PAUSE = 0.05
@@ -22,7 +22,7 @@ KEPT = "HOLDFAST_TOKEN"
 SITE = Process(
     name="site",
     module="holdfast",
-    arguments=("serve", "apps.system.serve:site", "--fd", "{fd}"),
+    arguments=("serve", "system.site:site", "--fd", "{fd}"),
     listens=True,
     ready="/healthz",
 )
@@ -35,32 +35,32 @@ def worker(applications: Sequence[Application]) -> Process:
     return Process(
         name="worker",
         module="holdfast",
-        arguments=("worker", "apps.system.work:hf", "-q", ",".join(queues), "-c", "8"),
+        arguments=("worker", "system.all_jobs:hf", "-q", ",".join(queues), "-c", "8"),
         ready=" serves ",
     )
 
 
 def databases(applications: Sequence[Application], folder: Folder) -> list[str]:
-    """The house's, and one for each application that has its own."""
+    """The system's database, and that of each application that has its own."""
     return [folder.url, *(folder.database(each.name) for each in applications if each.own_database)]
 
 
-class Tree:
+class ProcessTree:
     """The processes of some applications, and the two that serve all of them."""
 
     def __init__(self, applications: Sequence[Application], folder: Folder, *, token: str, first_port: int) -> None:
         self.applications, self.folder, self.token = applications, folder, token
         self._listening = ports.listening(first_port)
         reading, self._writing = os.pipe()
-        self._leash = Leash(reading=reading, grace=GRACE)
+        self._parent_pipe = ParentPipe(reading=reading, grace=GRACE)
         listening = next(self._listening)
         self.url = ports.url(listening)
         self.site = self._child(SYSTEM, SITE, listening=listening)
         self.worker = self._child(SYSTEM, worker(applications))
-        self.guests = {
+        self.application_children = {
             each.name: [self._child(each.name, process) for process in each.processes] for each in applications
         }
-        self._shown: list[Standing] = []
+        self._shown: list[ApplicationStatus] = []
 
     @property
     def databases(self) -> list[str]:
@@ -69,7 +69,7 @@ class Tree:
 
     @property
     def children(self) -> list[Child]:
-        return [self.site, self.worker, *(child for guests in self.guests.values() for child in guests)]
+        return [self.site, self.worker, *self._all_of_applications()]
 
     def start(self) -> None:
         for child in self.children:
@@ -77,23 +77,23 @@ class Tree:
         self.look()
 
     def look(self) -> None:
-        """See how everyone is, and put it on the board."""
+        """Look at every child, and write the status file if something changed."""
         for child in self.children:
             child.look()
-        if (standings := self.standings()) != self._shown:
-            board.write(self.folder.board, standings)
-            self._shown = standings
+        if (statuses := self.statuses()) != self._shown:
+            status.write(self.folder.status_file, statuses)
+            self._shown = statuses
 
-    def standings(self) -> list[Standing]:
-        """How each application stands; what it stands on counts as its own."""
-        return [self._standing(each) for each in self.applications]
+    def statuses(self) -> list[ApplicationStatus]:
+        """The status of each application; one on the system's database needs the site and the worker, too."""
+        return [self._status(each) for each in self.applications]
 
-    def _standing(self, application: Application) -> Standing:
-        own = self.guests[application.name]
+    def _status(self, application: Application) -> ApplicationStatus:
+        own = self.application_children[application.name]
         children = own if application.own_database else [self.site, self.worker, *own]
         troubled = [child for child in children if child.state in ("failed", "waiting")]
         site = next((child.url for child in own if child.process.listens), self.url)
-        return Standing(
+        return ApplicationStatus(
             name=application.name,
             title=application.title,
             shows=application.shows,
@@ -106,8 +106,8 @@ class Tree:
         )
 
     def stop(self) -> Iterator[str]:
-        """Stop everyone in order: who asks for work, who does it, who shows it. Tells who had to be killed."""
-        for some in ([child for guests in self.guests.values() for child in guests], [self.worker], [self.site]):
+        """Stop the applications, then the worker, then the site; yield the names of those that had to be killed."""
+        for some in (self._all_of_applications(), [self.worker], [self.site]):
             for child in some:
                 child.terminate()
             over_at = time.monotonic() + GRACE
@@ -116,10 +116,10 @@ class Tree:
                     yield from self._kill(child for child in some if not child.ended())
                     break
                 time.sleep(PAUSE)
-        board.write(self.folder.board, [])
+        status.write(self.folder.status_file, [])
 
     def kill(self) -> None:
-        """End everyone now."""
+        """Kill every child now."""
         for child in self.children:
             child.kill()
         for child in self.children:
@@ -128,7 +128,10 @@ class Tree:
 
     def close(self) -> None:
         os.close(self._writing)
-        os.close(self._leash.reading)
+        os.close(self._parent_pipe.reading)
+
+    def _all_of_applications(self) -> list[Child]:
+        return [child for children in self.application_children.values() for child in children]
 
     def _kill(self, slow: Iterator[Child]) -> Iterator[str]:
         for child in slow:
@@ -153,16 +156,20 @@ class Tree:
             KEPT: self.token,
             registry.CHOSEN: ",".join(each.name for each in self.applications),
             "APP_SITE": self.url,
-            "APP_BOARD": str(self.folder.board),
+            "APP_STATUS_FILE": str(self.folder.status_file),
             "APP_FOLDER": str(self.folder.data(owner)),
             "PYTHONUNBUFFERED": "1",
         }
         return Child(
-            process, leash=self._leash, environment=environment, log=self.folder.log(name), listening=listening
+            process,
+            parent_pipe=self._parent_pipe,
+            environment=environment,
+            log=self.folder.log(name),
+            listening=listening,
         )
 
 
-def _state(children: Sequence[Child]) -> board.State:
+def _state(children: Sequence[Child]) -> status.State:
     states = {child.state for child in children}
     if "failed" in states:
         return "failed"

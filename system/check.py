@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import httpx
+from apps.shared.checks import CheckClient, Checked, NotInTime
+from apps.shared.definition import Application
 from rich.console import Console
 from rich.text import Text
 
-from apps.application import Application, Checked
-from apps.outside import NotInTime, Outside
-from apps.system.folder import Folder
-from apps.system.run import AT_ONCE, OK, TROUBLE, system
-from apps.system.signals import AtOnce, Signals
-from apps.system.tree import Tree
 from holdfast import Holdfast
+from system.folder import Folder
+from system.process_tree import ProcessTree
+from system.run import OK, STOPPED_NOW, TROUBLE, running_system
+from system.signals import Signals, StopNow
 
 UP_WITHIN: Final = 60.0
 EACH_WITHIN: Final = 90.0
@@ -41,15 +41,15 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, keep
     lines: list[Line] = []
     _say(console, _row("APPLICATION", "WHAT WAS CHECKED", "RESULT", "SECONDS"), style="bold")
     try:
-        with system(applications, folder, port=port, fresh=True) as tree:
+        with running_system(applications, folder, port=port, fresh=True) as tree:
             for line in _lines(tree, signals):
                 lines.append(line)
                 _print(console, line)
             for line in _ends(tree):
                 lines.append(line)
                 _print(console, line)
-    except AtOnce:
-        return AT_ONCE
+    except StopNow:
+        return STOPPED_NOW
     faults = [line for line in lines if line.checked.fault is not None]
     for fault in faults:
         _say(console, f"{fault.application}: {fault.checked.what}: {fault.checked.fault}", style="red")
@@ -62,7 +62,7 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, keep
     return OK
 
 
-def _lines(tree: Tree, signals: Signals) -> Iterator[Line]:
+def _lines(tree: ProcessTree, signals: Signals) -> Iterator[Line]:
     began = time.monotonic()
     up = _up(tree, signals)
     yield Line(application="system", checked=up, seconds=time.monotonic() - began)
@@ -72,7 +72,7 @@ def _lines(tree: Tree, signals: Signals) -> Iterator[Line]:
         yield Line(application="system", checked=_lived(tree), seconds=0)
 
 
-def _up(tree: Tree, signals: Signals) -> Checked:
+def _up(tree: ProcessTree, signals: Signals) -> Checked:
     """Wait until every process is up."""
     what, over_at = f"{len(tree.children)} processes are up", time.monotonic() + UP_WITHIN
     while time.monotonic() < over_at and not signals.wait(LOOK):
@@ -85,17 +85,17 @@ def _up(tree: Tree, signals: Signals) -> Checked:
     return Checked(what=what, fault=f"not within {UP_WITHIN:g} s: {', '.join(slow)}")
 
 
-def _check(tree: Tree, application: Application, signals: Signals) -> Iterator[Line]:
+def _check(tree: ProcessTree, application: Application, signals: Signals) -> Iterator[Line]:
     def meanwhile() -> None:
         tree.look()
         if signals.asked.is_set():
             raise NotInTime("the check was stopped")
 
-    own = next((child.url for child in tree.guests[application.name] if child.process.listens), tree.url)
-    outside = Outside(tree.url, own, token=tree.token, within=EACH_WITHIN, meanwhile=meanwhile)
+    own = next((child.url for child in tree.application_children[application.name] if child.process.listens), tree.url)
+    client = CheckClient(tree.url, own, token=tree.token, within=EACH_WITHIN, meanwhile=meanwhile)
     began = time.monotonic()
     try:
-        for checked in application.check(outside):
+        for checked in application.check(client):
             yield Line(application=application.name, checked=checked, seconds=time.monotonic() - began)
             began = time.monotonic()
     except NotInTime as late:
@@ -105,24 +105,24 @@ def _check(tree: Tree, application: Application, signals: Signals) -> Iterator[L
         fault = Checked(what="answers as expected", fault=f"{type(error).__name__}: {error}")
         yield Line(application=application.name, checked=fault, seconds=time.monotonic() - began)
     finally:
-        outside.close()
+        client.close()
 
 
-def _lived(tree: Tree) -> Checked:
+def _lived(tree: ProcessTree) -> Checked:
     """That no process died meanwhile."""
     tree.look()
     died = any(child.deaths for child in tree.children)
     return Checked(what="no process died", fault=_died(tree) if died else None)
 
 
-def _died(tree: Tree) -> str:
+def _died(tree: ProcessTree) -> str:
     told = [
         f"{child.process.name} died {child.deaths} times: {child.reason}" for child in tree.children if child.deaths
     ]
     return "; ".join(told) or "no process died"
 
 
-def _ends(tree: Tree) -> Iterator[Line]:
+def _ends(tree: ProcessTree) -> Iterator[Line]:
     """That everyone stops when asked, and leaves a sound database."""
     began = time.monotonic()
     killed = ", ".join(tree.stop())

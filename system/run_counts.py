@@ -1,4 +1,4 @@
-"""Ledger: how many runs there are of each state since the tree was started, for one line on a screen."""
+"""Run counts: how many runs each state has had since the tree was started, as one line for the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from holdfast import Count, Holdfast, HoldfastError, RunFilter
 FRESH = 2.0  # seconds
 
 
-class Ledger:
-    """Looks into the databases now and then."""
+class RunCounts:
+    """Reads the counts from the databases every few seconds."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.began = time.monotonic()

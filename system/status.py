@@ -1,4 +1,4 @@
-"""Board: how each application stands. The supervisor writes it, the start page reads it."""
+"""Status of each application, in a file: the supervisor writes it, the start page reads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ State = Literal["starting", "up", "failed", "stopped"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ApplicationStatus:
     """One application; `page` of `site` is where to look, `database` has its runs, `reason` says why it is not up."""
 
     name: str
@@ -26,15 +26,15 @@ class Standing:
     restarts: int
 
 
-def write(file: Path, standings: Sequence[Standing]) -> None:
+def write(file: Path, statuses: Sequence[ApplicationStatus]) -> None:
     beside = file.with_suffix(".new")
-    beside.write_text(json.dumps([asdict(standing) for standing in standings]), "utf-8")
+    beside.write_text(json.dumps([asdict(status) for status in statuses]), "utf-8")
     beside.replace(file)
 
 
-def read(file: Path) -> list[Standing]:
+def read(file: Path) -> list[ApplicationStatus]:
     """What was last written; nothing, if there is nothing yet."""
     try:
-        return [Standing(**row) for row in json.loads(file.read_text("utf-8"))]
+        return [ApplicationStatus(**row) for row in json.loads(file.read_text("utf-8"))]
     except FileNotFoundError:
         return []

@@ -16,12 +16,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from apps import registry
-from apps.system import check, folder, ports, run
-from apps.system.folder import Folder
 from holdfast import HoldfastError
+from system import check, folder, ports, registry, run
+from system.folder import Folder
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parent.parent
 DEFAULT = ROOT / ".holdfast"
 REFUSED, READER_GONE = 2, 141
 

@@ -1,11 +1,11 @@
-"""Application: what the system must know of one in order to start it, show it and check it."""
+"""Definition of an application: what the system needs to know to start, show and check it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from apps.outside import Outside
+from apps.shared.checks import Check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +27,6 @@ class Process:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
-    """One thing that a check has looked at; `fault` says what was otherwise than it should be."""
-
-    what: str
-    fault: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Sight:
     """Something to look at: a path of the application's own site if it has one, else of the system's dashboard."""
 
@@ -42,21 +34,18 @@ class Sight:
     path: str
 
 
-Check = Callable[[Outside], Iterator[Checked]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """A guest of the house.
+    """What `./run` starts, shows and checks.
 
     shows      what there is to see, in a sentence
-    jobs       the module that defines its jobs on `apps.house.hf`; the system's worker runs them. None: its own
-               processes do, on a database of its own
+    jobs       the module that defines its jobs on the system's own Holdfast; the system's worker runs them. None: its
+               own processes run them, on a database of its own
     queues     the queues of its jobs, which no other application uses
     processes  what else runs; the first that listens is what the start page links to
     page       where to look: a path of that process, or of the system's own site if none listens
     sights     what to look at on the dashboard while its work goes through
-    check      looks at its sample work from outside, over HTTP, and says what it found
+    check      looks at its sample work from client, over HTTP, and says what it found
     """
 
     name: str
@@ -71,7 +60,7 @@ class Application:
 
     @property
     def own_database(self) -> bool:
-        """Whether its runs are in a database of its own, and not in the house's."""
+        """Whether its runs are in a database of its own, and not in the system's."""
         return self.jobs is None
 
     @property

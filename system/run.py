@@ -10,23 +10,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from apps.shared.definition import Application
 from rich.console import Console
 
-from apps.application import Application
-from apps.system.folder import Folder
-from apps.system.ledger import Ledger
-from apps.system.screen import Screen
-from apps.system.signals import AtOnce, Signals
-from apps.system.tree import KEPT, Tree, databases
 from holdfast import Holdfast
+from system.folder import Folder
+from system.process_tree import KEPT, ProcessTree, databases
+from system.run_counts import RunCounts
+from system.screen import Screen
+from system.signals import Signals, StopNow
 
-OK, TROUBLE, AT_ONCE = 0, 1, 130
+OK, TROUBLE, STOPPED_NOW = 0, 1, 130
 LOOK: Final = 0.25
 WAIT: Final = 60  # seconds for a database that restarts or is not up yet
 
 
 @contextlib.contextmanager
-def system(applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool) -> Iterator[Tree]:
+def running_system(
+    applications: Sequence[Application], folder: Folder, *, port: int, fresh: bool
+) -> Iterator[ProcessTree]:
     """A started tree; whatever happens inside, nothing of it is left afterwards."""
     folder.take(fresh=fresh)
     try:
@@ -34,7 +36,7 @@ def system(applications: Sequence[Application], folder: Folder, *, port: int, fr
             with Holdfast(url) as hf:
                 hf.start(wait=WAIT)  # the tables are made once, here, before anyone needs them
         token = os.environ.get(KEPT) or secrets.token_urlsafe(24)
-        tree = Tree(applications, folder, token=token, first_port=port)
+        tree = ProcessTree(applications, folder, token=token, first_port=port)
         try:
             tree.start()
             yield tree
@@ -50,30 +52,30 @@ def main(applications: Sequence[Application], folder: Folder, *, port: int, fres
     signals, console = Signals(), Console()
     signals.listen()
     try:
-        with Screen(console) as screen, system(applications, folder, port=port, fresh=fresh) as tree:
+        with Screen(console) as screen, running_system(applications, folder, port=port, fresh=fresh) as tree:
             screen.say(f"Holdfast is starting on {folder.url}")
-            with Ledger(tree.databases) as ledger:
-                _watch(tree, ledger, screen, signals)
+            with RunCounts(tree.databases) as counts:
+                _watch(tree, counts, screen, signals)
                 screen.say("stopping; Ctrl-C again stops at once")
                 killed = list(tree.stop())
-                return _summary(screen, tree, ledger, killed)
-    except AtOnce:
+                return _summary(screen, tree, counts, killed)
+    except StopNow:
         console.print("stopped at once; what was running is taken over at the next start")
-        return AT_ONCE
+        return STOPPED_NOW
 
 
-def _watch(tree: Tree, ledger: Ledger, screen: Screen, signals: Signals) -> None:
+def _watch(tree: ProcessTree, counts: RunCounts, screen: Screen, signals: Signals) -> None:
     opened = False
     while not signals.wait(LOOK):
         tree.look()
         if not opened and tree.site.state == "up":
             opened = True
             screen.say(f"open {tree.url}/start?token={quote(tree.token, safe='')}", style="bold")
-        screen.show(tree.standings(), ledger.line())
+        screen.show(tree.statuses(), counts.line())
 
 
-def _summary(screen: Screen, tree: Tree, ledger: Ledger, killed: list[str]) -> int:
-    screen.say(f"stopped after {time.monotonic() - ledger.began:.0f} s; {ledger.line(now=True)}")
+def _summary(screen: Screen, tree: ProcessTree, counts: RunCounts, killed: list[str]) -> int:
+    screen.say(f"stopped after {time.monotonic() - counts.began:.0f} s; {counts.line(now=True)}")
     failed = [child for child in tree.children if child.deaths and child.reason]
     for child in failed:
         screen.say(f"  {child.reason}", style="red")

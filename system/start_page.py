@@ -1,4 +1,4 @@
-"""/start: every application of the tree, what it shows, how it stands, and the way to it."""
+"""/start: every application of the tree, what it shows, its status, and a link to it."""
 # No postponed annotations: FastAPI could not see the `site` that the endpoint closes over.
 
 from dataclasses import asdict
@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from apps.shared.definition import Application
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from apps import registry
-from apps.application import Application
-from apps.system import board
-from apps.system.board import Standing
 from holdfast import Holdfast
 from holdfast.web import Problem, Site, Who
+from system import registry, status
+from system.status import ApplicationStatus
 
 LATELY = timedelta(seconds=30)
 
@@ -27,11 +26,11 @@ def router(site: Site, file: Path, *, token: str) -> APIRouter:
 
     @pages.get("/start", name="system.start")
     def start(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return site.render(request, who, "start.html", standings=[_shown(one) for one in board.read(file)])
+        return site.render(request, who, "start.html", statuses=[_shown(one) for one in status.read(file)])
 
     @pages.get("/start/{name}/{path:path}", name="system.open")
     def go(request: Request, who: Annotated[Who, Depends(site.viewer)], name: str, path: str) -> Response:
-        found = [one for one in board.read(file) if one.name == name]
+        found = [one for one in status.read(file) if one.name == name]
         if not found:
             raise Problem("unknown_application", f"no application {name!r} runs here", status=404)
         query = request.query_params.multi_items()
@@ -43,28 +42,28 @@ def router(site: Site, file: Path, *, token: str) -> APIRouter:
     return pages
 
 
-def _is_here(standing: Standing) -> bool:
+def _is_here(status: ApplicationStatus) -> bool:
     """Whether its pages are this site's own."""
-    return registry.find(standing.name).site is None
+    return registry.find(status.name).site is None
 
 
-def _shown(standing: Standing) -> dict[str, Any]:
+def _shown(status: ApplicationStatus) -> dict[str, Any]:
     """An application as the page shows it: 'working' instead of 'up' where its work goes through."""
-    application = registry.find(standing.name)
-    working = standing.state == "up" and _works(standing, application)
+    application = registry.find(status.name)
+    working = status.state == "up" and _works(status, application)
     dashboard = "holdfast/" if application.site is not None else ""
     queue = f"?{urlencode({'queue': application.queues[0]})}" if application.queues else ""
-    return asdict(standing) | {
-        "state": "working" if working else standing.state,
-        "page": standing.page.removeprefix("/"),
+    return asdict(status) | {
+        "state": "working" if working else status.state,
+        "page": status.page.removeprefix("/"),
         "runs": f"{dashboard}runs{queue}",
         "sights": application.sights,
     }
 
 
-def _works(standing: Standing, application: Application) -> bool:
+def _works(status: ApplicationStatus, application: Application) -> bool:
     """Whether something of it runs, waits or was submitted lately."""
-    hf = _opened(standing.database)
+    hf = _opened(status.database)
     newest = [run for queue in application.queues for run in hf.list_runs(queue=queue, limit=1)]
     return any(not run.ended or hf.clock.now() - run.created_at < LATELY for run in newest)
 

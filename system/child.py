@@ -22,8 +22,9 @@ from pathlib import Path
 from socket import socket
 from typing import Literal
 
-from apps.application import Process
-from apps.system import ports
+from apps.shared.definition import Process
+
+from system import ports
 
 State = Literal["starting", "up", "waiting", "failed", "stopped"]
 
@@ -35,8 +36,8 @@ TAIL = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leash:
-    """The pipe that holds every child, and how long one may take to stop."""
+class ParentPipe:
+    """The reading end of the pipe that ends every child with its parent, and how long a child may take to stop."""
 
     reading: int
     grace: float
@@ -53,7 +54,7 @@ class Child:
         self,
         process: Process,
         *,
-        leash: Leash,
+        parent_pipe: ParentPipe,
         environment: Mapping[str, str],
         log: Path,
         listening: socket | None = None,
@@ -63,20 +64,26 @@ class Child:
         self.state: State = "stopped"
         self.deaths, self.restarts = 0, 0
         self.reason = ""
-        self._leash, self._environment, self._log = leash, environment, log
+        self._parent_pipe, self._environment, self._log = parent_pipe, environment, log
         self._running: subprocess.Popen[bytes] | None = None
         self._started_at = self._again_at = 0.0
         self._printed = 0
         self._listening = listening
-        self._question: Question | None = None
+        self._ready_request: ReadyRequest | None = None
 
     @property
     def pid(self) -> int | None:
         return None if self._running is None else self._running.pid
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "apps.system.leash", str(self._leash.reading), f"{self._leash.grace:g}"]
-        files = [self._leash.reading]
+        command = [
+            sys.executable,
+            "-m",
+            "system.end_with_parent",
+            str(self._parent_pipe.reading),
+            f"{self._parent_pipe.grace:g}",
+        ]
+        files = [self._parent_pipe.reading]
         arguments = self.process.arguments
         if self._listening is not None:
             files.append(self._listening.fileno())
@@ -137,7 +144,7 @@ class Child:
         assert self._running is not None
         self.reason = f"{self.process.name} {_how(self._running.returncode)}{self._last_words()}"
         self._running = None
-        self._forget_question()
+        self._drop_ready_request()
         self.deaths += 1
         if self.deaths >= DEATHS:
             self._end("failed")
@@ -147,7 +154,7 @@ class Child:
     def _end(self, state: State) -> None:
         """It is not started again: close its socket, so that requests are refused at once."""
         self.state = state
-        self._forget_question()
+        self._drop_ready_request()
         if self._listening is not None:
             self._listening.close()
 
@@ -155,18 +162,18 @@ class Child:
         if self._listening is None:
             return self.process.ready.encode() in self._output()
         try:
-            self._question = self._question or Question(self._listening, self.process.ready)
-            status = self._question.answer()
+            self._ready_request = self._ready_request or ReadyRequest(self._listening, self.process.ready)
+            status = self._ready_request.answer()
         except (OSError, http.client.HTTPException):
             status = 500
         if status is not None:
-            self._forget_question()
+            self._drop_ready_request()
         return status is not None and status < 500
 
-    def _forget_question(self) -> None:
-        if self._question is not None:
-            self._question.close()
-            self._question = None
+    def _drop_ready_request(self) -> None:
+        if self._ready_request is not None:
+            self._ready_request.close()
+            self._ready_request = None
 
     def _output(self) -> bytes:
         with open(self._log, "rb") as log:
@@ -183,8 +190,8 @@ class Child:
         return f": {said[-1][:300]}" if said else ""
 
 
-class Question:
-    """A request whose answer is looked for later, so that the supervisor does not wait for it."""
+class ReadyRequest:
+    """A request that asks whether a child is ready; its answer is read later, so the supervisor does not wait."""
 
     def __init__(self, listening: socket, path: str) -> None:
         host, port = listening.getsockname()

@@ -1,4 +1,4 @@
-"""python -m apps.tour.visitors: asks for something every second or so, and asks for nothing while too much waits."""
+"""python -m system.tour.submitter: submits runs every second or so, and none while too many are queued."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from apps.house import hf
-from apps.stopping import asked_to_stop
-from apps.tour import jobs, rounds
+from apps.shared.stop_signal import stop_event
+
+from system.app import hf
+from system.tour import jobs, rounds
 
 EVERY = 1.3  # seconds; an act has three runs on average
 TOO_MANY = 100
 
-log = logging.getLogger("tour.visitors")
+log = logging.getLogger("tour.submitter")
 
 
 def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
-    stop = asked_to_stop()
+    stop = stop_event()
     with hf:
         visit(stop, every=float(os.environ.get("TOUR_EVERY", EVERY)))
     return 0

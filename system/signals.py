@@ -9,8 +9,8 @@ from types import FrameType
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class AtOnce(BaseException):
-    """Someone asked twice."""
+class StopNow(BaseException):
+    """The second signal: stop without waiting for anything."""
 
 
 class Signals:
@@ -31,5 +31,5 @@ class Signals:
         if self.asked.is_set():
             for each in SIGNALS:
                 signal.signal(each, signal.SIG_IGN)  # a third one must not disturb the ending
-            raise AtOnce
+            raise StopNow
         self.asked.set()

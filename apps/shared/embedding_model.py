@@ -1,6 +1,6 @@
-"""Model: a text as a vector of length one, by a small model whose weights come in a wheel; nothing asks the network.
+"""Embedding model: a text as a vector of length one, by a small model whose weights come in a wheel, without network.
 
-The mean of the vectors of a text's tokens: fast, and good enough to tell what texts are about.
+The vector is the mean of the vectors of the text's tokens: fast, and good enough to compare what texts are about.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Outside: an application as someone sees it who has nothing but its address and a pass."""
+"""Checks: what `./run --check` looks at, over HTTP and with a token, as any client of an application would."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx
@@ -13,11 +14,19 @@ T = TypeVar("T")
 PAUSE = 0.25
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """One thing that was checked; `fault` says what is wrong with it."""
+
+    what: str
+    fault: str | None = None
+
+
 class NotInTime(Exception):
     """What was waited for did not come."""
 
 
-class Outside:
+class CheckClient:
     """The system's API, and the application's own site if it has one; both need the pass that every request carries.
 
     `until` waits for something, at most until the time is over that all checks of an application have together, and
@@ -55,3 +64,6 @@ class Outside:
     def close(self) -> None:
         self.system.close()
         self.own.close()
+
+
+Check = Callable[[CheckClient], Iterator[Checked]]

@@ -1,11 +1,11 @@
-"""The Holdfast of this house with the jobs of the applications that the tree has: what worker and site serve."""
+"""The system's Holdfast with all jobs that are defined on it, for the system's worker and site."""
 
 from __future__ import annotations
 
 import importlib
 
-from apps import registry
-from apps.house import hf
+from system import registry
+from system.app import hf
 
 for each in registry.chosen():
     if each.jobs is not None:

@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-OURS = ("work.db", "work.db-wal", "work.db-shm", "artifacts", "logs", "board.json", "data")
+OURS = ("work.db", "work.db-wal", "work.db-shm", "artifacts", "logs", "status.json", "data")
 MARK = "holdfast-system"
 
 
@@ -36,8 +36,8 @@ class Folder:
         return self.path / "artifacts"
 
     @property
-    def board(self) -> Path:
-        return self.path / "board.json"
+    def status_file(self) -> Path:
+        return self.path / "status.json"
 
     def log(self, process: str) -> Path:
         """What a process has printed."""

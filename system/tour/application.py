@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
-from apps.tour.check import check
+from apps.shared.definition import Application, Process, Sight
+
+from system.tour.check import check
 
 application = Application(
     name="tour",
     title="Tour",
     shows="A little of everything: keys, builds, pipelines, schedules, retries, full queues, files, children.",
-    jobs="apps.tour.jobs",
+    jobs="system.tour.jobs",
     queues=("tour", "tour.letters"),
-    processes=(Process(name="visitors", module="apps.tour.visitors"),),
+    processes=(Process(name="submitter", module="system.tour.submitter"),),
     page="/",
     sights=(
         Sight(what="Three runs want one key: they take turns", path="/keys"),

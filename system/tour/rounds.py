@@ -1,11 +1,11 @@
-"""Rounds: what visitors of the tour ask for, act by act; a run's tag `round` says which round it belongs to."""
+"""Rounds: what the tour's submitter submits, in small groups; a run's tag `round` says which round it belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apps.tour import jobs
 from holdfast import QueueFull
+from system.tour import jobs
 
 CHAPTERS = ["Call me Ishmael", "It was the best of times", "The sky above the port"]
 SCRIPT = "The rain falls. The cat sleeps. The moon rises."

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from apps.application import Checked
-from apps.outside import Outside
-from apps.tour import rounds
-from apps.tour.jobs import LETTERS_AT_MOST, poster
+from apps.shared.checks import CheckClient, Checked
+
+from system.tour import rounds
+from system.tour.jobs import LETTERS_AT_MOST, poster
 
 Run = dict[str, Any]
 ROUND = "round=1"
@@ -19,17 +19,17 @@ FILM = [f"{word} with sound of {sentence!r}" for sentence, word in (
 )]  # fmt: skip
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait for the first round to end, then look at it piece by piece."""
-    found = outside.until(lambda: _ended(outside), "every run of the first round has ended")
+    found = client.until(lambda: _ended(client), "every run of the first round has ended")
     yield Checked(what=f"{sum(map(len, found.values()))} runs of the first round have ended")
     for what, fault in LOOKS.items():
-        yield Checked(what=what, fault=fault(outside, found))
+        yield Checked(what=what, fault=fault(client, found))
 
 
-def _ended(outside: Outside) -> dict[str, list[Run]] | None:
+def _ended(client: CheckClient) -> dict[str, list[Run]] | None:
     """The runs of the first round by their job, oldest first, once all have ended."""
-    found = outside.runs(tag=ROUND)
+    found = client.runs(tag=ROUND)
     if not found or any(run["state"] in ("queued", "running") for run in found):
         return None
     if not any(run["job"] == "tour.count_book" for run in found):
@@ -41,7 +41,7 @@ def _ended(outside: Outside) -> dict[str, list[Run]] | None:
 
 
 Found = dict[str, list[Run]]
-Look = Callable[[Outside, Found], str | None]
+Look = Callable[[CheckClient, Found], str | None]
 
 
 def _same(actual: object, expected: object) -> str | None:
@@ -52,68 +52,68 @@ def _results(found: Found, job: str) -> list[Any]:
     return [(run["state"], run["result"]) for run in found.get(job, [])]
 
 
-def _progress(outside: Outside, found: Found) -> str | None:
+def _progress(client: CheckClient, found: Found) -> str | None:
     return _same(_results(found, "tour.resize"), [("succeeded", 12)])
 
 
-def _key(outside: Outside, found: Found) -> str | None:
+def _key(client: CheckClient, found: Found) -> str | None:
     wrong = _same(_results(found, "tour.index"), [("succeeded", version) for version in (1, 2, 3)])
     turns = [(run["started_at"], run["finished_at"]) for run in found["tour.index"]]
     overlap = any(ended > started for (_, ended), (started, _) in pairwise(turns))
     return wrong or ("two ran at the same time" if overlap else None)
 
 
-def _retry(outside: Outside, found: Found) -> str | None:
+def _retry(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.send_mail"]
     return _same((run["state"], run["result"], run["tries"]), ("succeeded", "Dear Ada, …", 2))
 
 
-def _failure(outside: Outside, found: Found) -> str | None:
+def _failure(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.import_feed"]
     wrong = _same((run["state"], run["failure_type"]), ("failed", "ERROR"))
     return wrong or (None if "is not a feed" in run["error"] else f"its error is {run['error']!r}")
 
 
-def _endings(outside: Outside, found: Found) -> str | None:
+def _endings(client: CheckClient, found: Found) -> str | None:
     states = {job: found[job][0]["state"] for job in ("tour.crawl", "tour.audit")}
     return _same(states, {"tour.crawl": "timed_out", "tour.audit": "cancelled"})
 
 
-def _build(outside: Outside, found: Found) -> str | None:
+def _build(client: CheckClient, found: Found) -> str | None:
     results = [result for _, result in _results(found, "tour.print_poster")]
-    presses = outside.runs(job="tour.press")
+    presses = client.runs(job="tour.press")
     made = [run for run in presses if run["result"] == f"press {rounds.PRESSES[1]} round-1"]
     same = {str(result).partition(" by ")[2] for result in results}
     return _same((len(results), len(made), same), (3, 1, {f"press {rounds.PRESSES[1]} round-1"}))
 
 
-def _artifact(outside: Outside, found: Found) -> str | None:
+def _artifact(client: CheckClient, found: Found) -> str | None:
     run = found["tour.print_poster"][0]
-    [kept] = outside.get(f"/runs/{run['id']}/artifacts")["artifacts"]
-    content = outside.system.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
+    [kept] = client.get(f"/runs/{run['id']}/artifacts")["artifacts"]
+    content = client.system.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
     expected = poster(run["args"]["title"]).encode()
     return _same((content, kept["sha256"]), (expected, hashlib.sha256(expected).hexdigest()))
 
 
-def _pipeline(outside: Outside, found: Found) -> str | None:
+def _pipeline(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.film"]
     wrong = _same((run["state"], run["result"]), ("succeeded", FILM))
-    segments = [part for part in outside.runs(parent=run["id"], parts="true") if part["segment"] == "1"]
+    segments = [part for part in client.runs(parent=run["id"], parts="true") if part["segment"] == "1"]
     again = sorted(part["tries"] for part in segments)
     return wrong or _same(again, [1, 2])
 
 
-def _children(outside: Outside, found: Found) -> str | None:
+def _children(client: CheckClient, found: Found) -> str | None:
     words = sum(len(chapter.split()) for chapter in rounds.CHAPTERS)
     return _same(_results(found, "tour.count_book"), [("succeeded", words)])
 
 
-def _bound(outside: Outside, found: Found) -> str | None:
+def _bound(client: CheckClient, found: Found) -> str | None:
     return _same(_results(found, "tour.letter"), [("succeeded", number) for number in range(LETTERS_AT_MOST)])
 
 
-def _schedule(outside: Outside, found: Found) -> str | None:
-    slots = outside.until(lambda: outside.runs(job="tour.tidy", state="succeeded") or None, "a slot has run")
+def _schedule(client: CheckClient, found: Found) -> str | None:
+    slots = client.until(lambda: client.runs(job="tour.tidy", state="succeeded") or None, "a slot has run")
     return _same({run["result"] for run in slots}, {"tidied up"})
 
 
