@@ -91,8 +91,8 @@ def _check(tree: ProcessTree, application: Application, signals: Signals) -> Ite
         if signals.asked.is_set():
             raise NotInTime("the check was stopped")
 
-    own = next((child.url for child in tree.application_children[application.name] if child.process.listens), tree.url)
-    client = CheckClient(tree.url, own, token=tree.token, within=EACH_WITHIN, meanwhile=meanwhile)
+    url = next((child.url for child in tree.application_children[application.name] if child.process.listens), tree.url)
+    client = CheckClient(url, token=tree.token, within=EACH_WITHIN, meanwhile=meanwhile)
     began = time.monotonic()
     try:
         for checked in application.check(client):

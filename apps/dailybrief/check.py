@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
-from apps.shared.checks import CheckClient, Checked
+from apps.shared.checks import CheckClient, Checked, difference
 
 FIRST = {sample.slug: sample.event for sample in SAMPLES if sample.at <= 1}
 """What has been published before anyone looks, and which event it reports."""
@@ -25,14 +25,8 @@ def check(client: CheckClient) -> Iterator[Checked]:
 
 def _whole(client: CheckClient) -> dict[str, Any] | None:
     """The brief, once all that has been published is in it and its edition is there."""
-    brief: dict[str, Any] = _get(client, "/")
+    brief: dict[str, Any] = client.get("/")
     return brief if brief["edition"] is not None and _grouped(brief).keys() >= FIRST.keys() else None
-
-
-def _get(client: CheckClient, path: str) -> Any:
-    response = client.own.get(path)
-    response.raise_for_status()
-    return response.json()
 
 
 def _grouped(brief: dict[str, Any]) -> dict[str, int]:
@@ -40,10 +34,6 @@ def _grouped(brief: dict[str, Any]) -> dict[str, int]:
     return {
         article["url"].rsplit("/", 1)[-1]: event["id"] for event in brief["events"] for article in event["articles"]
     }
-
-
-def _same(actual: object, expected: object) -> str | None:
-    return None if actual == expected else f"{actual!r} instead of {expected!r}"
 
 
 def _together(client: CheckClient, brief: dict[str, Any]) -> str | None:
@@ -57,7 +47,7 @@ def _together(client: CheckClient, brief: dict[str, Any]) -> str | None:
 
 def _counts(client: CheckClient, brief: dict[str, Any]) -> str | None:
     wrong = [event["id"] for event in brief["events"] if event["article_count"] != len(event["articles"])]
-    return _same(wrong, [])
+    return difference(wrong, [])
 
 
 def _ranked(client: CheckClient, brief: dict[str, Any]) -> str | None:
@@ -66,46 +56,46 @@ def _ranked(client: CheckClient, brief: dict[str, Any]) -> str | None:
 
 
 def _sentences(client: CheckClient, brief: dict[str, Any]) -> str | None:
-    return _same([event["title"] for event in brief["events"] if not event["summary"].strip()], [])
+    return difference([event["title"] for event in brief["events"] if not event["summary"].strip()], [])
 
 
 def _feeds(client: CheckClient, brief: dict[str, Any]) -> str | None:
-    found = _get(client, "/feeds")["feeds"]
+    found = client.get("/feeds")["feeds"]
     failing = {feed["title"]: feed["error"] for feed in found if feed["error"] or not feed["last_success_at"]}
-    return _same((len(found), failing), (len(PAPERS), {}))
+    return difference((len(found), failing), (len(PAPERS), {}))
 
 
 def _edition(client: CheckClient, brief: dict[str, Any]) -> str | None:
     day = brief["edition"]
-    first, again = (_get(client, f"/editions/{day}.json") for _ in range(2))
-    markdown = client.own.get(f"/editions/{day}.md")
+    first, again = (client.get(f"/editions/{day}.json") for _ in range(2))
+    markdown = client.http.get(f"/editions/{day}.md")
     titles = [item["title"] for item in first["items"]]
     missing = [title for title in titles if title not in markdown.text]
-    return _same((first == again, bool(titles), missing), (True, True, []))
+    return difference((first == again, bool(titles), missing), (True, True, []))
 
 
 def _slots(client: CheckClient, brief: dict[str, Any]) -> str | None:
-    runs = _get(client, "/job-runs")["job_runs"]
+    runs = client.get("/job-runs")["job_runs"]
     twice = [
         slot for slot, times in Counter((run["job_name"], run["scheduled_for"]) for run in runs).items() if times > 1
     ]
     done = {run["job_name"] for run in runs if run["status"] == "success"}
     failed = [run["error_message"] for run in runs if run["status"] in ("failed", "skipped_timeout")]
     missing = {"rss_ingestion", "event_clustering", "publish_brief"} - done
-    return _same((twice, missing, failed), ([], set(), []))
+    return difference((twice, missing, failed), ([], set(), []))
 
 
 def _taken(client: CheckClient, brief: dict[str, Any]) -> str | None:
     """A slot that has been can't be had again, by no hand."""
-    run = _get(client, "/job-runs?job=publish_brief")["job_runs"][0]
+    run = client.get("/job-runs", job="publish_brief")["job_runs"][0]
     slot = {"job_name": run["job_name"], "scheduled_for": run["scheduled_for"]}
-    response = client.own.post("/job-runs", json=slot)
-    return _same((response.status_code, response.json().get("code")), (409, "slot_taken"))
+    response = client.http.post("/job-runs", json=slot)
+    return difference((response.status_code, response.json().get("code")), (409, "slot_taken"))
 
 
 def _service(client: CheckClient, brief: dict[str, Any]) -> str | None:
-    service = _get(client, "/service")
-    return _same((service["service"], service["schedules"]), ("k2dailybrief-web", False))
+    service = client.get("/service")
+    return difference((service["service"], service["schedules"]), ("k2dailybrief-web", False))
 
 
 LOOKS: dict[str, Callable[[CheckClient, dict[str, Any]], str | None]] = {

@@ -35,7 +35,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
 
 
 def _published(client: CheckClient) -> dict[str, Any] | None:
-    answer = client.own.get(SAMPLE)
+    answer = client.http.get(SAMPLE)
     if answer.status_code == 404:
         return None  # it has not been handed in yet
     found: dict[str, Any] = answer.raise_for_status().json()
@@ -54,7 +54,7 @@ def _address(video: dict[str, Any]) -> str:
 
 
 def _file(client: CheckClient, video: dict[str, Any], name: str) -> bytes:
-    return client.own.get(f"{_address(video)}/files/{name}").raise_for_status().content
+    return client.http.get(f"{_address(video)}/files/{name}").raise_for_status().content
 
 
 def _sums(manifest: dict[str, Any], files: Files) -> str | None:
@@ -111,7 +111,7 @@ def _captions(manifest: dict[str, Any], files: Files, told: str) -> str | None:
 
 
 def _range(client: CheckClient, video: dict[str, Any], files: Files) -> str | None:
-    answer = client.own.get(f"{_address(video)}/files/video.mp4", headers={"Range": "bytes=100-199"})
+    answer = client.http.get(f"{_address(video)}/files/video.mp4", headers={"Range": "bytes=100-199"})
     same = answer.status_code == 206 and answer.content == files["video.mp4"][100:200]
     return None if same else f"it answered {answer.status_code} with {len(answer.content)} bytes"
 
@@ -119,7 +119,7 @@ def _range(client: CheckClient, video: dict[str, Any], files: Files) -> str | No
 def _segments(client: CheckClient, video: dict[str, Any]) -> str | None:
     for cell in video["cells"]:
         for name, begins in (("film.mp4", b"ftyp"), ("thumbnail.jpg", b"\xff\xd8\xff")):
-            answer = client.own.get(f"{_address(video)}/segments/{cell['number']}/{name}")
+            answer = client.http.get(f"{_address(video)}/segments/{cell['number']}/{name}")
             right = answer.status_code == 200 and sha256(answer.content).hexdigest() == cell["parts"][name]["sha256"]
             if not right or begins not in answer.content[:12]:
                 return f"{name} of segment {cell['number']} answered {answer.status_code}"

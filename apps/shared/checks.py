@@ -27,30 +27,21 @@ class NotInTime(Exception):
 
 
 class CheckClient:
-    """The system's API, and the application's own site if it has one; both need the pass that every request carries.
+    """The site of an application, or the system's own if the application has none; `http` sends the token.
 
     `until` waits for something, at most until the time is over that all checks of an application have together, and
     calls `meanwhile` again and again.
     """
 
-    def __init__(
-        self, site: str, own: str, *, token: str, within: float, meanwhile: Callable[[], None] = lambda: None
-    ) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
-        self.system = httpx.Client(base_url=site, headers=headers, timeout=10)
-        self.own = httpx.Client(base_url=own, headers=headers, timeout=10)
+    def __init__(self, url: str, *, token: str, within: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10)
         self._over_at, self._meanwhile = time.monotonic() + within, meanwhile
 
     def get(self, path: str, **query: Any) -> Any:
-        """The JSON that a path of the system's API answers with."""
-        response = self.system.get(f"/api{path}", params=query)
+        """The JSON at a path."""
+        response = self.http.get(path, params=query)
         response.raise_for_status()
         return response.json()
-
-    def runs(self, **query: Any) -> list[dict[str, Any]]:
-        """The newest hundred runs that fit."""
-        found: list[dict[str, Any]] = self.get("/runs", **query, limit=100)["runs"]
-        return found
 
     def until(self, look: Callable[[], T | None], what: str) -> T:
         """What `look` gives, as soon as it gives something; NotInTime if the time is over first."""
@@ -62,8 +53,12 @@ class CheckClient:
         return found
 
     def close(self) -> None:
-        self.system.close()
-        self.own.close()
+        self.http.close()
+
+
+def difference(actual: object, expected: object) -> str | None:
+    """What is wrong if the two are not equal."""
+    return None if actual == expected else f"{actual!r} instead of {expected!r}"
 
 
 Check = Callable[[CheckClient], Iterator[Checked]]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from apps.shared.checks import CheckClient, Checked
+from apps.shared.checks import CheckClient, Checked, difference
 
 from system.tour import rounds
 from system.tour.jobs import LETTERS_AT_MOST, poster
@@ -27,9 +27,15 @@ def check(client: CheckClient) -> Iterator[Checked]:
         yield Checked(what=what, fault=fault(client, found))
 
 
+def _runs(client: CheckClient, **query: Any) -> list[Run]:
+    """The newest hundred runs that match."""
+    found: list[Run] = client.get("/api/runs", **query, limit=100)["runs"]
+    return found
+
+
 def _ended(client: CheckClient) -> dict[str, list[Run]] | None:
     """The runs of the first round by their job, oldest first, once all have ended."""
-    found = client.runs(tag=ROUND)
+    found = _runs(client, tag=ROUND)
     if not found or any(run["state"] in ("queued", "running") for run in found):
         return None
     if not any(run["job"] == "tour.count_book" for run in found):
@@ -44,20 +50,16 @@ Found = dict[str, list[Run]]
 Look = Callable[[CheckClient, Found], str | None]
 
 
-def _same(actual: object, expected: object) -> str | None:
-    return None if actual == expected else f"{actual!r} instead of {expected!r}"
-
-
 def _results(found: Found, job: str) -> list[Any]:
     return [(run["state"], run["result"]) for run in found.get(job, [])]
 
 
 def _progress(client: CheckClient, found: Found) -> str | None:
-    return _same(_results(found, "tour.resize"), [("succeeded", 12)])
+    return difference(_results(found, "tour.resize"), [("succeeded", 12)])
 
 
 def _key(client: CheckClient, found: Found) -> str | None:
-    wrong = _same(_results(found, "tour.index"), [("succeeded", version) for version in (1, 2, 3)])
+    wrong = difference(_results(found, "tour.index"), [("succeeded", version) for version in (1, 2, 3)])
     turns = [(run["started_at"], run["finished_at"]) for run in found["tour.index"]]
     overlap = any(ended > started for (_, ended), (started, _) in pairwise(turns))
     return wrong or ("two ran at the same time" if overlap else None)
@@ -65,56 +67,56 @@ def _key(client: CheckClient, found: Found) -> str | None:
 
 def _retry(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.send_mail"]
-    return _same((run["state"], run["result"], run["tries"]), ("succeeded", "Dear Ada, …", 2))
+    return difference((run["state"], run["result"], run["tries"]), ("succeeded", "Dear Ada, …", 2))
 
 
 def _failure(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.import_feed"]
-    wrong = _same((run["state"], run["failure_type"]), ("failed", "ERROR"))
+    wrong = difference((run["state"], run["failure_type"]), ("failed", "ERROR"))
     return wrong or (None if "is not a feed" in run["error"] else f"its error is {run['error']!r}")
 
 
 def _endings(client: CheckClient, found: Found) -> str | None:
     states = {job: found[job][0]["state"] for job in ("tour.crawl", "tour.audit")}
-    return _same(states, {"tour.crawl": "timed_out", "tour.audit": "cancelled"})
+    return difference(states, {"tour.crawl": "timed_out", "tour.audit": "cancelled"})
 
 
 def _build(client: CheckClient, found: Found) -> str | None:
     results = [result for _, result in _results(found, "tour.print_poster")]
-    presses = client.runs(job="tour.press")
+    presses = _runs(client, job="tour.press")
     made = [run for run in presses if run["result"] == f"press {rounds.PRESSES[1]} round-1"]
     same = {str(result).partition(" by ")[2] for result in results}
-    return _same((len(results), len(made), same), (3, 1, {f"press {rounds.PRESSES[1]} round-1"}))
+    return difference((len(results), len(made), same), (3, 1, {f"press {rounds.PRESSES[1]} round-1"}))
 
 
 def _artifact(client: CheckClient, found: Found) -> str | None:
     run = found["tour.print_poster"][0]
-    [kept] = client.get(f"/runs/{run['id']}/artifacts")["artifacts"]
-    content = client.system.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
+    [kept] = client.get(f"/api/runs/{run['id']}/artifacts")["artifacts"]
+    content = client.http.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
     expected = poster(run["args"]["title"]).encode()
-    return _same((content, kept["sha256"]), (expected, hashlib.sha256(expected).hexdigest()))
+    return difference((content, kept["sha256"]), (expected, hashlib.sha256(expected).hexdigest()))
 
 
 def _pipeline(client: CheckClient, found: Found) -> str | None:
     [run] = found["tour.film"]
-    wrong = _same((run["state"], run["result"]), ("succeeded", FILM))
-    segments = [part for part in client.runs(parent=run["id"], parts="true") if part["segment"] == "1"]
+    wrong = difference((run["state"], run["result"]), ("succeeded", FILM))
+    segments = [part for part in _runs(client, parent=run["id"], parts="true") if part["segment"] == "1"]
     again = sorted(part["tries"] for part in segments)
-    return wrong or _same(again, [1, 2])
+    return wrong or difference(again, [1, 2])
 
 
 def _children(client: CheckClient, found: Found) -> str | None:
     words = sum(len(chapter.split()) for chapter in rounds.CHAPTERS)
-    return _same(_results(found, "tour.count_book"), [("succeeded", words)])
+    return difference(_results(found, "tour.count_book"), [("succeeded", words)])
 
 
 def _bound(client: CheckClient, found: Found) -> str | None:
-    return _same(_results(found, "tour.letter"), [("succeeded", number) for number in range(LETTERS_AT_MOST)])
+    return difference(_results(found, "tour.letter"), [("succeeded", number) for number in range(LETTERS_AT_MOST)])
 
 
 def _schedule(client: CheckClient, found: Found) -> str | None:
-    slots = client.until(lambda: client.runs(job="tour.tidy", state="succeeded") or None, "a slot has run")
-    return _same({run["result"] for run in slots}, {"tidied up"})
+    slots = client.until(lambda: _runs(client, job="tour.tidy", state="succeeded") or None, "a slot has run")
+    return difference({run["result"] for run in slots}, {"tidied up"})
 
 
 LOOKS: dict[str, Look] = {
