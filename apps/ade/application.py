@@ -19,7 +19,7 @@ application = Application(
             ready="/healthz",
             settings={"ADE_QUEUE_SIZE": "100"},
         ),
-        Process(name="visitors", module="apps.ade.visitors"),
+        Process(name="samples", module="apps.ade.submit_samples"),
     ),
     page="/runs",
     sights=(

@@ -39,7 +39,7 @@ class Settings(AppSettings):
         timedelta(days=7), ge=timedelta(0), description="How long an environment is kept that no run has used."
     )
 
-    visitors_every: Period = Field(timedelta(seconds=20), description="How often the samples' visitor asks for a run.")
+    samples_every: Period = Field(timedelta(seconds=20), description="How often one of the samples is submitted.")
 
     @property
     def stop_grace(self) -> timedelta:

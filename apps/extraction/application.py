@@ -22,7 +22,7 @@ application = Application(
         Process(
             name="worker",
             module="holdfast",
-            arguments=("worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4"),
+            arguments=("worker", "apps.extraction.jobs:hf", "-q", "extraction", "-c", "4"),
             ready=" serves ",
         ),
     ),

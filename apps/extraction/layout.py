@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from apps.extraction.analysis import Cell, Pair, Table
-from apps.extraction.texts import clean
+from apps.extraction.clean_text import clean
 from apps.shared.pdf import Piece, pieces, text_of
 
 GAP = 1.2  # times the height of a line: wider than any space between words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apps.factory.check import check
 from apps.shared.definition import Application, Process, Sight
 
-ENGINE = "apps.factory.engine:hf"
+JOBS = "apps.factory.jobs:hf"
 
 application = Application(
     name="factory",
@@ -20,7 +20,7 @@ application = Application(
             listens=True,
             ready="/healthz",
         ),
-        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", ENGINE), ready=" serves "),
+        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", JOBS), ready=" serves "),
         Process(name="workers", module="apps.factory.demo"),
     ),
     page="/videos/sample",

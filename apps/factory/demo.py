@@ -16,8 +16,8 @@ from pathlib import Path
 from sqlalchemy.exc import IntegrityError
 
 from apps.factory import tables, videos
-from apps.factory.engine import QUEUE
 from apps.factory.formats import Format
+from apps.factory.jobs import QUEUE
 from apps.factory.settings import settings
 from apps.shared.stop_signal import stop_event
 
@@ -30,7 +30,7 @@ COMMAND = (
     "-m",
     "holdfast",
     "worker",
-    "apps.factory.engine:hf",
+    "apps.factory.jobs:hf",
     "-q",
     QUEUE,
     "-c",

@@ -14,8 +14,8 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageOps
 
 from apps.factory.formats import Format
-from apps.factory.lettering import Box, Colour, Face, Lettered, draw, fit, font
 from apps.factory.scenes import Scene
+from apps.factory.text_fitting import Box, Colour, Face, FittedText, draw, fit, font
 
 INK, SOFT, NIGHT = (240, 244, 248), (182, 196, 210), (13, 20, 30)
 THEMES: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -145,7 +145,7 @@ def _opening(scene: Scene, box: Box, unit: float, accent: Colour) -> list[Layer]
     return [bar, words]
 
 
-def _heading(heading: Lettered, box: Box, accent: Colour) -> Layer:
+def _heading(heading: FittedText, box: Box, accent: Colour) -> Layer:
     layer, canvas = _layer("heading", box)
     draw(canvas, heading, Box(0, 0, box.width, heading.height), INK)
     line = max(2, box.height // 24)

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import JSON, Connection, ForeignKey, Integer, LargeBinary, String, Text, inspect, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.factory.engine import hf
+from apps.factory.jobs import hf
 from apps.shared.database import Database, Instant
 
 VIEWS = Path(__file__).parent / "sql"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from apps.factory import media_routes, tables, video_routes, worker_routes
-from apps.factory.engine import hf
+from apps.factory.jobs import hf
 from holdfast.web import Site
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from apps.records.reading.limits import Limits
+from apps.records.readers.limits import Limits
 from apps.shared.settings import AppSettings, Seconds, Whole
 from apps.shared.settings import load as load_settings
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from apps.extraction.analysis import Unreadable as NotExtracted
-from apps.extraction.reader import read as extract
-from apps.records.reading import read as record
+from apps.extraction.read_pdf import read as extract
+from apps.records.readers import read as record
 from apps.records.unreadable import Unreadable as NotRecorded
 from apps.shared import pdf
 from reportlab.pdfbase import pdfmetrics

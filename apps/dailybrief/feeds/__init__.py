@@ -45,7 +45,7 @@ def ingest(
 
 def feed_address(text: str, settings: object) -> str:
     """The address of a feed that a user wants to add; or BadAddress. Nothing is asked of the network."""
-    from apps.dailybrief.feeds.adding import checked
+    from apps.dailybrief.feeds.check_url import checked
     from apps.dailybrief.feeds.limits import Limits
 
     return checked(text, Limits.like(settings))

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import psycopg
-from apps.dailybrief.samples.serving import serving
+from apps.dailybrief.samples.http_handler import serving
 from apps.dailybrief.samples.stories import PAPERS
 from psycopg.rows import dict_row
 

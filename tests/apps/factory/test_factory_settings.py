@@ -36,7 +36,7 @@ def test_no_process_starts_with_artifacts_that_ffmpeg_could_not_read(monkeypatch
     monkeypatch.setenv("HOLDFAST_ARTIFACTS", "s3://bucket/videos")
     forget()
     with pytest.raises(InvalidSetting, match="HOLDFAST_ARTIFACTS"):
-        importlib.import_module("apps.factory.engine")
+        importlib.import_module("apps.factory.jobs")
 
 
 def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from apps.records.classify import classify
-from apps.records.finding import dates, interpret
-from apps.records.finding.amounts import decimal_of
-from apps.records.finding.checksums import (
+from apps.records.extractors import dates, interpret
+from apps.records.extractors.amounts import decimal_of
+from apps.records.extractors.checksums import (
     iban_is_right,
     insurance_number_is_right,
     nhs_number_is_right,
