@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,3 +64,13 @@ def test_an_application_has_queues_that_bear_its_name(application: Application) 
     assert application.title
     assert application.shows.endswith(".")
     assert all(queue.split(".")[0] == application.name for queue in application.queues)
+
+
+ENGINE_NAME = re.compile(r"(?:\bholdfast_|\{engine\}|%\(prefix\)s)([a-z_]+)")
+VIEWS = {"run", "build", "schedule_slots"}
+WITHOUT_A_VIEW = {"events"}
+
+
+@pytest.mark.parametrize("file", FILES + SYSTEM + sorted(APPS.rglob("*.sql")), ids=name)
+def test_an_application_reads_views_of_the_engine_and_no_internal_table(file: Path) -> None:
+    assert set(ENGINE_NAME.findall(file.read_text("utf-8"))) <= VIEWS | WITHOUT_A_VIEW
