@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from apps.records.extractors.checksums import (
     iban_is_right,
+    iban_length,
     insurance_number_is_right,
     nhs_number_is_right,
     vat_id_is_right,
@@ -26,31 +27,6 @@ LABELLED_DIAGNOSIS = re.compile(
     r"\bICD(?:-?10)?(?:-(?:GM|CM))?(?:[ -]?[Cc]odes?)?[ \t]*:?[ \t]*"
     rf"(?P<value>[A-TV-Z]\d{{2}}(?:{_SUB})?)(?![\w.]{{0,20}}\d)"
 )
-LENGTHS = {
-    "DE": 22,
-    "AT": 20,
-    "CH": 21,
-    "GB": 22,
-    "FR": 27,
-    "NL": 18,
-    "BE": 16,
-    "ES": 24,
-    "IT": 27,
-    "LU": 20,
-    "IE": 22,
-    "PT": 25,
-    "PL": 28,
-    "DK": 18,
-    "SE": 24,
-    "NO": 15,
-    "FI": 18,
-    "CZ": 24,
-    "LI": 21,
-    "HU": 28,
-    "SK": 24,
-    "SI": 19,
-    "GR": 27,
-}
 
 SORT_CODE = words(r"\bsort code\b")
 _NUMBER = r"(?:\s?-?\s?(?:Nr|No|Num|Number|Nummer|Reference|Ref|ID)\b\.?)"
@@ -120,7 +96,7 @@ def find(text: str, hints: Hints) -> Iterator[FoundField]:
 
 def _ibans(text: str) -> Iterator[FoundField]:
     for match in IBAN.finditer(text):
-        length = LENGTHS.get(match[0][:2])
+        length = iban_length(match[0][:2])
         if length is None:
             continue
         end, seen = match.start(), 0
