@@ -23,6 +23,7 @@ from pathlib import Path
 from apps.ade import configurations, environment_archive, folders, install, process
 from apps.ade.configurations import Files
 from apps.ade.install import Tell
+from apps.shared.files import sync_folder
 from holdfast import Artifact, ArtifactNotFound, DepotUnavailable, RunNotFound
 
 MARK = "complete"
@@ -167,8 +168,8 @@ class Environments:
             file.write(f"{time.time():.0f}\n")
             file.flush()
             os.fsync(file.fileno())
-        folders.sync(self.path(name))
-        folders.sync(self._folder)
+        sync_folder(self.path(name))
+        sync_folder(self._folder)
 
     def _remove(self, name: str) -> None:
         (self.path(name) / MARK).unlink(missing_ok=True)

@@ -61,15 +61,6 @@ def remove(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def sync(folder: Path) -> None:
-    """See that what a folder lists is on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 

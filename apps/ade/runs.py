@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 from apps.ade import configurations, documents, install, jobs
 from apps.ade.execution import timed_out
 from apps.ade.jobs import hf
-from apps.ade.tables import Build, Configuration, Document, Run, Version, new_id
+from apps.ade.tables import Build, Configuration, Document, Run, Version
+from apps.shared.ids import new_id
 from holdfast import Build as Making
 from holdfast import RunFilter, Snapshot
 
@@ -145,7 +146,7 @@ def get_or_create_build(session: Session, version: Version, fingerprint: str) ->
     if (found := session.scalar(wanted)) is not None:
         return found
     made = Build(
-        id=new_id(),
+        id=new_id(datetime.now(UTC)),
         configuration_id=version.configuration_id,
         version=version.number,
         fingerprint=fingerprint,

@@ -15,7 +15,8 @@ from sqlalchemy.orm import Session
 
 from apps.ade import configurations, documents, runs
 from apps.ade.jobs import database, given, hf
-from apps.ade.tables import Configuration, Document, Run, Workspace, new_id
+from apps.ade.tables import Configuration, Document, Run, Workspace
+from apps.shared.ids import new_id
 from apps.shared.stop_signal import stop_event
 from holdfast import QueueFull
 
@@ -60,7 +61,7 @@ def bring(session: Session) -> list[str]:
     """See that the samples are there; the names of those that no run has had yet."""
     workspace = session.scalar(select(Workspace).where(Workspace.name == WORKSPACE))
     if workspace is None:
-        workspace = Workspace(id=new_id(), name=WORKSPACE, created_at=datetime.now(UTC))
+        workspace = Workspace(id=new_id(datetime.now(UTC)), name=WORKSPACE, created_at=datetime.now(UTC))
         session.add(workspace)
         session.flush()
     workspace_id = workspace.id

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -16,6 +14,7 @@ from apps.extraction.document_store import analysis_blob
 from apps.extraction.jobs import blobs, breaker, database, hf, process, settings
 from apps.extraction.providers import Trouble
 from apps.extraction.tables import DocumentRun, Upload
+from apps.shared.ids import new_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +110,3 @@ def _submit(session: Session, document: Upload) -> None:
 
 def _ended(run_id: str) -> bool:
     return hf.snapshot(run_id).ended
-
-
-def new_id(now: datetime) -> str:
-    """An id that no one can guess; later ones sort after earlier ones."""
-    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"

@@ -5,12 +5,10 @@ Four statements, by the driver that the engine has loaded: to import more would 
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
+from apps.shared.plain_driver import PlainConnection
 from holdfast import RunInfo
 
 ASK = "select run_id from copies where key = :key order by number desc limit 1"
@@ -27,15 +25,14 @@ where key = cast(:key as varchar(64))
 on conflict (key, run_id) do update set number = excluded.number
 """
 PICTURE = "select content from pictures where sha256 = :sha256 limit 1"
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 class MediaRecords:
     """The tables `products`, `copies` and `pictures` behind `HOLDFAST_URL`."""
 
     def __init__(self, url: str) -> None:
-        scheme, _, self._rest = url.partition("://")
-        self._sqlite = scheme.startswith("sqlite")
+        self._url = url
 
     def holder(self, key: str) -> str | None:
         """Which run has what was made of this input, as far as is known."""
@@ -53,24 +50,5 @@ class MediaRecords:
 
     def _run(self, statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """The first row that a statement gives. Each is a transaction of its own."""
-        with self._connection() as connection:
-            if not self._sqlite:
-                statement = re.sub(r":(\w+)", r"%(\1)s", statement)
-            done = connection.execute(statement, values)
-            found: tuple[Any, ...] | None = done.fetchone() if done.description else None
-            return found
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[Any]:
-        if self._sqlite:
-            import sqlite3
-
-            path = unquote(self._rest.removeprefix("/").partition("?")[0])
-            opened: Any = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            opened.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
-        else:
-            import psycopg
-
-            opened = psycopg.connect(f"postgresql://{self._rest}", autocommit=True)
-        with contextlib.closing(opened) as connection:
-            yield connection
+        with PlainConnection(self._url, timeout=TIMEOUT) as connection:
+            return connection.execute(statement, values)

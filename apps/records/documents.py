@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from apps.records.file_types import Kind, kind_of
 from apps.records.jobs import blobs, hf, process
 from apps.records.queries import database
 from apps.records.tables import Document, ProcessingRun
+from apps.shared.ids import new_id
 
 YOUNG = 3600.0  # seconds that a file without a document is left alone: it may be on its way
 
@@ -83,8 +83,3 @@ def _ask(session: Session, document_id: str, sha256: str, *, now: datetime, by: 
     run = process.using(connection=session, tags={"document": document_id}).submit(document_id, sha256)
     session.add(ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by))
     return Taken(document_id=document_id, run_id=run.id, number=last + 1)
-
-
-def new_id(now: datetime) -> str:
-    """An id that no one can guess; later ones sort after earlier ones."""
-    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"

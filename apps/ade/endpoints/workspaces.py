@@ -13,7 +13,7 @@ from apps.ade.endpoints import schemas
 from apps.ade.endpoints.schemas import Name, NewWorkspace, Workspace, Workspaces
 from apps.ade.jobs import database
 from apps.ade.tables import Workspace as Row
-from apps.ade.tables import new_id
+from apps.shared.ids import new_id
 from holdfast.web import Problem, Site, Who
 
 
@@ -42,7 +42,7 @@ def router(site: Site) -> APIRouter:
 
 
 def _create(name: str) -> Row:
-    row = Row(id=new_id(), name=name, created_at=datetime.now(UTC))
+    row = Row(id=new_id(datetime.now(UTC)), name=name, created_at=datetime.now(UTC))
     try:
         with database.write() as session:
             session.add(row)

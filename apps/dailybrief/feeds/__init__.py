@@ -6,7 +6,7 @@
     counts["rows"]                                          # articles that are new
 
 Before a feed is added: `feed_address(text, settings)` gives its address in the form to keep, or raises
-`adding.BadAddress` with a code and a message for the user.
+`check_url.BadAddress` with a code and a message for the user.
 """
 
 from __future__ import annotations
