@@ -15,7 +15,7 @@ from apps.dailybrief.settings import load
 from holdfast import Context, GiveUp, Holdfast
 
 settings = load()
-# No worker of this engine keeps the timetable but the one that is told to: k2dailybrief-worker, in `shift`.
+# Workers keep no schedules unless told to: only k2dailybrief-worker is, in `worker_loop`.
 hf = Holdfast(schedules=False)
 store = database.connect(hf.settings.url)
 writers, readers = database.writers(store), database.readers(store)

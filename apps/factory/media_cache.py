@@ -111,5 +111,5 @@ def _named(name: str, key: str) -> str:
 
 
 def _local(path: Path | None) -> Path:
-    assert path is not None, "artifacts are in a folder: `engine` has seen to it"
+    assert path is not None, "artifacts are in a folder: `jobs` has seen to it"
     return path

@@ -1,6 +1,6 @@
 """Slides: where everything of a scene stands, and how it looks.
 
-A slide is layers: the ground, the heading, each point, the picture or the code. `motion` brings them in one by one;
+A slide is layers: the ground, the heading, each point, the picture or the code. `animation` brings them in one by one;
 where they come to stand is decided here, and nothing stands outside the frame or on the captions.
 """
 

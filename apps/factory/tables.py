@@ -64,7 +64,7 @@ class Picture(Base):
 
 
 class Made(Base):
-    """What was made of some input (`ledger` writes it). The key tells all that it depends on."""
+    """What was made of some input (`media_records` writes it). The key tells all that it depends on."""
 
     __tablename__ = "products"
 

@@ -26,7 +26,7 @@ def acts(number: int) -> Iterator[str]:
     yield "three versions of one document"
     jobs.send_mail.using(tags=tags).submit(to="Ada")
     yield "a mail"
-    to_cancel.cancel(reason="a visitor changed their mind")
+    to_cancel.cancel(reason="someone changed their mind")
     yield "no audit after all"
     jobs.film.using(tags=tags).submit(text=SCRIPT)
     yield "a film"

@@ -1,4 +1,4 @@
-"""python -m apps.dailybrief.samples.server: serves the feeds of the samples on 127.0.0.1, puts them into the catalogue,
+"""python -m apps.dailybrief.samples.server: serves the feeds of the samples on 127.0.0.1, adds them to the feed list,
 and asks once for each job by hand, so that a brief is there within a minute.
 
 It listens on any free port. It is ready when it prints so; the rest is the worker's.
