@@ -27,6 +27,7 @@ SQL_SERVER = "mssql+mssqlpython"
 CONNECTIONS = 8
 PATIENCE = 60.0  # seconds that a session waits for its turn
 TURNS, TURN = 20, 0.1
+READ_ONLY = "read_only"  # an option of an engine whose transactions only read
 
 
 class Instant(TypeDecorator[datetime]):
@@ -112,10 +113,10 @@ class Database:
             library = importlib.import_module(f"{self._sqlite_module}.dbapi2")
             options = {"module": library, "pool_size": 1 if writes else CONNECTIONS}
             options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
+        options["execution_options"] = {READ_ONLY: not writes}
         engine = create_engine(self._url, max_overflow=0, pool_timeout=PATIENCE, **options)
         if self.is_sqlite:
-            event.listen(engine, "connect", _prepared)
-            event.listen(engine, "begin", _begun_to_write if writes else _begun)
+            prepare_sqlite(engine)
         event.listen(engine, "connect", lambda connection, record: self._opened(connection))
         return engine
 
@@ -142,17 +143,20 @@ def _reachable() -> Iterator[None]:
         raise StoreBusy(f"the database did not answer in time: {type(error).__name__}") from error
 
 
-def _prepared(connection: Any, record: Any) -> None:
+def prepare_sqlite(engine: Engine) -> None:
+    """Open SQLite's connections as Holdfast does; a transaction takes the write lock at once, unless READ_ONLY."""
+    event.listen(engine, "connect", _prepare_connection)
+    event.listen(engine, "begin", _begin)
+
+
+def _prepare_connection(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # we say when a transaction begins, not the driver
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma synchronous = full")
     connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
 
 
-def _begun(connection: Connection) -> None:
-    connection.exec_driver_sql("begin")
-
-
-def _begun_to_write(connection: Connection) -> None:
+def _begin(connection: Connection) -> None:
     # A transaction that reads first and writes later is refused while others write, however long it would wait.
-    connection.exec_driver_sql("begin immediate")
+    read_only = connection.get_execution_options().get(READ_ONLY, False)
+    connection.exec_driver_sql("begin" if read_only else "begin immediate")
