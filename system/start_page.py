@@ -57,7 +57,7 @@ def _shown(status: ApplicationStatus) -> dict[str, Any]:
         "state": "working" if working else status.state,
         "page": status.page.removeprefix("/"),
         "runs": f"{dashboard}runs{queue}",
-        "sights": application.sights,
+        "links": application.links,
     }
 
 

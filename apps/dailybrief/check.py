@@ -19,7 +19,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
         lambda: _whole(client), "every article of the samples is in today's brief, and it is published"
     )
     yield Checked(what=f"{len(brief['events'])} events of {len(PAPERS)} newspapers are in today's brief")
-    for what, fault in LOOKS.items():
+    for what, fault in CHECKS.items():
         yield Checked(what=what, fault=fault(client, brief))
 
 
@@ -98,7 +98,7 @@ def _service(client: CheckClient, brief: dict[str, Any]) -> str | None:
     return difference((service["service"], service["schedules"]), ("k2dailybrief-web", False))
 
 
-LOOKS: dict[str, Callable[[CheckClient, dict[str, Any]], str | None]] = {
+CHECKS: dict[str, Callable[[CheckClient, dict[str, Any]], str | None]] = {
     "articles of one event are together, and of different events apart": _together,
     "each event counts its articles": _counts,
     "what most newspapers report comes first": _ranked,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.extraction.check import check
-from apps.shared.definition import Application, Process, Sight
+from apps.shared.definition import Application, PageLink, Process
 
 application = Application(
     name="extraction",
@@ -27,10 +27,10 @@ application = Application(
         ),
     ),
     page="/documents",
-    sights=(
-        Sight(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
-        Sight(what="A document's text with its fields", path="/documents"),
-        Sight(what="What each run remembers, step by step", path="/holdfast/runs"),
+    links=(
+        PageLink(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
+        PageLink(what="A document's text with its fields", path="/documents"),
+        PageLink(what="What each run remembers, step by step", path="/holdfast/runs"),
     ),
     check=check,
 )

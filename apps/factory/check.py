@@ -28,7 +28,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
     files = {name: _file(client, video, name) for name in manifest["files"]}
     yield Checked(what=f"{len(files)} files are what the manifest says", fault=_sums(manifest, files))
     told = _probed(files.get("video.mp4", b""))
-    for what, look in LOOKS.items():
+    for what, look in CHECKS.items():
         yield Checked(what=what, fault=look(manifest, files, told))
     yield Checked(what="a player gets the part of the video that it asks for", fault=_range(client, video, files))
     yield Checked(what="each segment can be seen by itself", fault=_segments(client, video))
@@ -126,7 +126,7 @@ def _segments(client: CheckClient, video: dict[str, Any]) -> str | None:
     return None
 
 
-LOOKS: dict[str, Callable[[dict[str, Any], Files, str], str | None]] = {
+CHECKS: dict[str, Callable[[dict[str, Any], Files, str], str | None]] = {
     "it is about half a minute long, as the manifest says": _length,
     "it has pictures and sound": _streams,
     "it plays to its last frame": _whole,

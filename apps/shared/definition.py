@@ -27,8 +27,8 @@ class Process:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
-    """Something to look at: a path of the application's own site if it has one, else of the system's dashboard."""
+class PageLink:
+    """Something to look at, as a path of the application's own site if it has one, else of the system's dashboard."""
 
     what: str
     path: str
@@ -44,7 +44,7 @@ class Application:
     queues     the queues of its jobs, which no other application uses
     processes  what else runs; the first that listens is what the start page links to
     page       where to look: a path of that process, or of the system's own site if none listens
-    sights     what to look at on the dashboard while its work goes through
+    links      what to look at on the dashboard while its work goes through
     check      looks at its sample work from client, over HTTP, and says what it found
     """
 
@@ -55,7 +55,7 @@ class Application:
     queues: tuple[str, ...]
     processes: tuple[Process, ...]
     page: str
-    sights: tuple[Sight, ...] = ()
+    links: tuple[PageLink, ...] = ()
     check: Check
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.shared.definition import Application, Process, Sight
+from apps.shared.definition import Application, PageLink, Process
 
 from system.tour.check import check
 
@@ -14,13 +14,13 @@ application = Application(
     queues=("tour", "tour.letters"),
     processes=(Process(name="submitter", module="system.tour.submitter"),),
     page="/",
-    sights=(
-        Sight(what="Three runs want one key: they take turns", path="/keys"),
-        Sight(what="Three posters wait for one press, which is made once", path="/builds"),
-        Sight(what="A film falls into segments; one is tried again", path="/pipelines"),
-        Sight(what="A slot every ten seconds, each run once", path="/schedules"),
-        Sight(what="A queue that takes three of five letters", path="/queues"),
-        Sight(what="What fails, on purpose, and why", path="/runs?state=failed"),
+    links=(
+        PageLink(what="Three runs want one key: they take turns", path="/keys"),
+        PageLink(what="Three posters wait for one press, which is made once", path="/builds"),
+        PageLink(what="A film falls into segments; one is tried again", path="/pipelines"),
+        PageLink(what="A slot every ten seconds, each run once", path="/schedules"),
+        PageLink(what="A queue that takes three of five letters", path="/queues"),
+        PageLink(what="What fails, on purpose, and why", path="/runs?state=failed"),
     ),
     check=check,
 )

@@ -23,7 +23,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
     """Wait for the first round to end, then look at it piece by piece."""
     found = client.until(lambda: _ended(client), "every run of the first round has ended")
     yield Checked(what=f"{sum(map(len, found.values()))} runs of the first round have ended")
-    for what, fault in LOOKS.items():
+    for what, fault in CHECKS.items():
         yield Checked(what=what, fault=fault(client, found))
 
 
@@ -47,7 +47,7 @@ def _ended(client: CheckClient) -> dict[str, list[Run]] | None:
 
 
 Found = dict[str, list[Run]]
-Look = Callable[[CheckClient, Found], str | None]
+Checker = Callable[[CheckClient, Found], str | None]
 
 
 def _results(found: Found, job: str) -> list[Any]:
@@ -119,7 +119,7 @@ def _schedule(client: CheckClient, found: Found) -> str | None:
     return difference({run["result"] for run in slots}, {"tidied up"})
 
 
-LOOKS: dict[str, Look] = {
+CHECKS: dict[str, Checker] = {
     "a slow run has told its progress and come to its result": _progress,
     "three runs of one key ran one at a time, in order": _key,
     "a run that failed at first succeeded at its second try": _retry,
