@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.web import Site
+from holdfast.web.site import Site
 from system import start_page
 from system.all_jobs import hf
 

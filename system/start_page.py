@@ -13,7 +13,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from holdfast import Holdfast
-from holdfast.web import Problem, Site, Who
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.site import Site
 from system import registry, status
 from system.status import ApplicationStatus
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from tests.databases import Schemas, sqlite
 
 from holdfast import Holdfast
-from holdfast.jobs import Job
+from holdfast.jobs.job import Job
 
 SQLITE_WAYS = ["sqlite3", "sqlite3 connection", "sqlite3 session", "aiosqlite connection", "aiosqlite session"]
 POSTGRES_WAYS = [

@@ -17,10 +17,11 @@ import pytest
 from tests.databases import ODD, Schemas, Template, make_role, new_name, odd_locale, sqlite
 
 from holdfast import Holdfast
-from holdfast.ids import Ids
 from holdfast.store import queries
 from holdfast.store.dialects.sqlserver import connection_string
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 MEMORY = Path("/dev/shm")

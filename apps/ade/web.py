@@ -8,7 +8,8 @@ from fastapi.responses import RedirectResponse
 
 from apps.ade.endpoints import builds, configurations, documents, runs, workspaces
 from apps.ade.jobs import hf, set_queue_size
-from holdfast.web import Site, Who
+from holdfast.web.auth.authentication import Who
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from apps.dailybrief import jobs, schedules, services
 from apps.dailybrief.pages import brief, editions, events, feeds, job_runs, service
-from holdfast.web import Site, create_app
+from holdfast.web.asgi import create_app
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

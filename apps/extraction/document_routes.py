@@ -16,7 +16,11 @@ from apps.extraction.document_store import UNDER_WAY, Job
 from apps.extraction.highlights import marked
 from apps.extraction.jobs import blobs, hf, settings, store
 from apps.extraction.providers import BlobMissing, Trouble
-from holdfast.web import PDF, Problem, Site, Who, magic, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
+from holdfast.web.uploads import PDF, magic
 
 LIMIT = 30
 PAGES, FIELDS = 20, 300  # of a document that one page shows

@@ -12,7 +12,10 @@ from apps.extraction.clean_text import plain
 from apps.extraction.jobs import breaker, embedder, store
 from apps.extraction.providers import Trouble
 from apps.extraction.search import LONGEST, Found, answer, marks
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:

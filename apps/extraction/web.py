@@ -10,7 +10,7 @@ from pathlib import Path
 
 from apps.extraction import document_routes, samples, search_routes
 from apps.extraction.jobs import database, hf, settings
-from holdfast.web import Site
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

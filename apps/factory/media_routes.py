@@ -15,7 +15,11 @@ from apps.factory import publishing, slides, video_status, videos
 from apps.factory.jobs import folder_of, hf
 from apps.factory.media_cache import LOST
 from apps.factory.tables import database
-from holdfast.web import IMAGES, Problem, Site, Who, magic, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
+from holdfast.web.uploads import IMAGES, magic
 
 TYPES = {
     ".mp4": "video/mp4",

@@ -17,7 +17,10 @@ from apps.factory.settings import settings
 from apps.factory.speech import VoiceUnknown
 from apps.factory.tables import database
 from apps.factory.video_status import VideoStatus
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 PAGE = 100
 EXAMPLE = """# A title

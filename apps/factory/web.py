@@ -6,7 +6,7 @@ from pathlib import Path
 
 from apps.factory import media_routes, tables, video_routes, worker_routes
 from apps.factory.jobs import hf
-from holdfast.web import Site
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

@@ -14,7 +14,10 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from apps.factory.jobs import QUEUE, hf
 from apps.factory.settings import settings
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 OURS = b"apps.factory.jobs:hf"
 

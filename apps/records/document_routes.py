@@ -12,7 +12,10 @@ from apps.records import documents, file_types, highlights, queries, views
 from apps.records.jobs import blobs, given
 from apps.records.queries import database
 from apps.records.tables import Document
-from holdfast.web import Problem, Site, Who, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
 
 LIMIT = 30
 PAGES = 20  # of a document that one page shows

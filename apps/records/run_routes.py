@@ -11,7 +11,9 @@ from apps.records import queries, views
 from apps.records.jobs import hf
 from apps.records.queries import database
 from apps.records.tables import Document
-from holdfast.web import Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:

@@ -10,7 +10,7 @@ from pathlib import Path
 from apps.records import document_routes, run_routes, samples
 from apps.records.jobs import given, hf
 from apps.records.queries import database
-from holdfast.web import Site
+from holdfast.web.site import Site
 
 HERE = Path(__file__).parent
 

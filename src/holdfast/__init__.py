@@ -1,184 +1,213 @@
 """Holdfast: background work that starts once, survives a crash and can be explained, on the database you already have.
 
-Only this module, `holdfast.client`, `holdfast.django`, `holdfast.testing` and `holdfast.web` are public.
+Only this module, `holdfast.client`, `holdfast.django`, `holdfast.testing` and `holdfast.web` are public. A name is
+imported when it is first used: a process that only submits never loads the worker.
 """
 
-from holdfast.app import Holdfast
-from holdfast.build_jobs import BuildJob
-from holdfast.builds import Build
-from holdfast.checkups import Check
-from holdfast.children import Child
-from holdfast.context import Context, Fence, RunInfo
-from holdfast.depots.base import Artifact
-from holdfast.doors.schedules import ScheduleInfo
-from holdfast.errors import (
-    ArtifactCorrupt,
-    ArtifactNotFound,
-    BackupFailed,
-    BuildNotFound,
-    Cancelled,
-    DepotUnavailable,
-    DuplicateStep,
-    HoldfastError,
-    IdempotencyConflict,
-    InvalidArguments,
-    InvalidPolicy,
-    InvalidSetting,
-    JobExists,
-    LeaseLost,
-    NoFingerprint,
-    NotAllowed,
-    NotCommitted,
-    NotGuarded,
-    NotSerialisable,
-    NotSignedIn,
-    NoWorker,
-    OnlyFromCode,
-    PassExists,
-    PassNotFound,
-    PipelineNotFound,
-    QueueFull,
-    ResultTimeout,
-    RunFailed,
-    RunInUse,
-    RunNotFound,
-    ScheduleNotFound,
-    SchemaMissing,
-    SchemaTooNew,
-    ServerRefused,
-    ServerUnavailable,
-    SlotTaken,
-    StageNotDone,
-    StepNotFound,
-    StillRunning,
-    StoreBusy,
-    StoreRefused,
-    StoreUnavailable,
-    StoreUnsafe,
-    TooLarge,
-    UnknownJob,
-    UnknownNeed,
-    Unreadable,
-    WorkerExists,
-    WorkerNotFound,
-    WrongConnection,
-    WrongDatabase,
-    WrongSqliteLibrary,
-)
-from holdfast.events import Event, Events
-from holdfast.filters import RunFilter
-from holdfast.fingerprints import fingerprint
-from holdfast.handles import Run
-from holdfast.inspections import Finding
-from holdfast.jobs import Job
-from holdfast.news import News
-from holdfast.operations import Operation
-from holdfast.passes import Pass
-from holdfast.pipelines import Pipeline
-from holdfast.policies import Policy
-from holdfast.reasons import Why
-from holdfast.retention import Removed
-from holdfast.retries import GiveUp, Retry, TryAgain
-from holdfast.runs import Snapshot
-from holdfast.searches import Count, Page
-from holdfast.settings import Settings
-from holdfast.slots import Slot
-from holdfast.stages import PipelineInfo
-from holdfast.standings import StageInfo
-from holdfast.store.dialects.backup import Backup
-from holdfast.version import VERSION as __version__
-from holdfast.wishes import Wish
-from holdfast.worker.worker import Worker
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Artifact",
-    "ArtifactCorrupt",
-    "ArtifactNotFound",
-    "Backup",
-    "BackupFailed",
-    "Build",
-    "BuildJob",
-    "BuildNotFound",
-    "Cancelled",
-    "Check",
-    "Child",
-    "Context",
-    "Count",
-    "DepotUnavailable",
-    "DuplicateStep",
-    "Event",
-    "Events",
-    "Fence",
-    "Finding",
-    "GiveUp",
-    "Holdfast",
-    "HoldfastError",
-    "IdempotencyConflict",
-    "InvalidArguments",
-    "InvalidPolicy",
-    "InvalidSetting",
-    "Job",
-    "JobExists",
-    "LeaseLost",
-    "News",
-    "NoFingerprint",
-    "NoWorker",
-    "NotAllowed",
-    "NotCommitted",
-    "NotGuarded",
-    "NotSerialisable",
-    "NotSignedIn",
-    "OnlyFromCode",
-    "Operation",
-    "Page",
-    "Pass",
-    "PassExists",
-    "PassNotFound",
-    "Pipeline",
-    "PipelineInfo",
-    "PipelineNotFound",
-    "Policy",
-    "QueueFull",
-    "Removed",
-    "ResultTimeout",
-    "Retry",
-    "Run",
-    "RunFailed",
-    "RunFilter",
-    "RunInUse",
-    "RunInfo",
-    "RunNotFound",
-    "ScheduleInfo",
-    "ScheduleNotFound",
-    "SchemaMissing",
-    "SchemaTooNew",
-    "ServerRefused",
-    "ServerUnavailable",
-    "Settings",
-    "Slot",
-    "SlotTaken",
-    "Snapshot",
-    "StageInfo",
-    "StageNotDone",
-    "StepNotFound",
-    "StillRunning",
-    "StoreBusy",
-    "StoreRefused",
-    "StoreUnavailable",
-    "StoreUnsafe",
-    "TooLarge",
-    "TryAgain",
-    "UnknownJob",
-    "UnknownNeed",
-    "Unreadable",
-    "Why",
-    "Wish",
-    "Worker",
-    "WorkerExists",
-    "WorkerNotFound",
-    "WrongConnection",
-    "WrongDatabase",
-    "WrongSqliteLibrary",
-    "__version__",
-    "fingerprint",
-]
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast as Holdfast
+    from holdfast.builds.decorator import BuildJob as BuildJob
+    from holdfast.builds.fingerprints import fingerprint as fingerprint
+    from holdfast.jobs.children import Child as Child
+    from holdfast.jobs.context import Context as Context
+    from holdfast.jobs.context import Fence as Fence
+    from holdfast.jobs.context import RunInfo as RunInfo
+    from holdfast.jobs.job import Job as Job
+    from holdfast.operate.doctor import Check as Check
+    from holdfast.pipelines.pipeline import Pipeline as Pipeline
+    from holdfast.runs.handle import Run as Run
+    from holdfast.runs.retention import Removed as Removed
+    from holdfast.store.dialects.backup import Backup as Backup
+    from holdfast.support.errors import ArtifactCorrupt as ArtifactCorrupt
+    from holdfast.support.errors import ArtifactNotFound as ArtifactNotFound
+    from holdfast.support.errors import BackupFailed as BackupFailed
+    from holdfast.support.errors import BuildNotFound as BuildNotFound
+    from holdfast.support.errors import Cancelled as Cancelled
+    from holdfast.support.errors import DepotUnavailable as DepotUnavailable
+    from holdfast.support.errors import DuplicateStep as DuplicateStep
+    from holdfast.support.errors import HoldfastError as HoldfastError
+    from holdfast.support.errors import IdempotencyConflict as IdempotencyConflict
+    from holdfast.support.errors import InvalidArguments as InvalidArguments
+    from holdfast.support.errors import InvalidPolicy as InvalidPolicy
+    from holdfast.support.errors import InvalidSetting as InvalidSetting
+    from holdfast.support.errors import JobExists as JobExists
+    from holdfast.support.errors import LeaseLost as LeaseLost
+    from holdfast.support.errors import NoFingerprint as NoFingerprint
+    from holdfast.support.errors import NotAllowed as NotAllowed
+    from holdfast.support.errors import NotCommitted as NotCommitted
+    from holdfast.support.errors import NotGuarded as NotGuarded
+    from holdfast.support.errors import NotSerialisable as NotSerialisable
+    from holdfast.support.errors import NotSignedIn as NotSignedIn
+    from holdfast.support.errors import NoWorker as NoWorker
+    from holdfast.support.errors import OnlyFromCode as OnlyFromCode
+    from holdfast.support.errors import PassExists as PassExists
+    from holdfast.support.errors import PassNotFound as PassNotFound
+    from holdfast.support.errors import PipelineNotFound as PipelineNotFound
+    from holdfast.support.errors import QueueFull as QueueFull
+    from holdfast.support.errors import ResultTimeout as ResultTimeout
+    from holdfast.support.errors import RunFailed as RunFailed
+    from holdfast.support.errors import RunInUse as RunInUse
+    from holdfast.support.errors import RunNotFound as RunNotFound
+    from holdfast.support.errors import ScheduleNotFound as ScheduleNotFound
+    from holdfast.support.errors import SchemaMissing as SchemaMissing
+    from holdfast.support.errors import SchemaTooNew as SchemaTooNew
+    from holdfast.support.errors import ServerRefused as ServerRefused
+    from holdfast.support.errors import ServerUnavailable as ServerUnavailable
+    from holdfast.support.errors import SlotTaken as SlotTaken
+    from holdfast.support.errors import StageNotDone as StageNotDone
+    from holdfast.support.errors import StepNotFound as StepNotFound
+    from holdfast.support.errors import StillRunning as StillRunning
+    from holdfast.support.errors import StoreBusy as StoreBusy
+    from holdfast.support.errors import StoreRefused as StoreRefused
+    from holdfast.support.errors import StoreUnavailable as StoreUnavailable
+    from holdfast.support.errors import StoreUnsafe as StoreUnsafe
+    from holdfast.support.errors import TooLarge as TooLarge
+    from holdfast.support.errors import UnknownJob as UnknownJob
+    from holdfast.support.errors import UnknownNeed as UnknownNeed
+    from holdfast.support.errors import Unreadable as Unreadable
+    from holdfast.support.errors import WorkerExists as WorkerExists
+    from holdfast.support.errors import WorkerNotFound as WorkerNotFound
+    from holdfast.support.errors import WrongConnection as WrongConnection
+    from holdfast.support.errors import WrongDatabase as WrongDatabase
+    from holdfast.support.errors import WrongSqliteLibrary as WrongSqliteLibrary
+    from holdfast.support.settings import Settings as Settings
+    from holdfast.values.artifacts import Artifact as Artifact
+    from holdfast.values.audit import Operation as Operation
+    from holdfast.values.builds import Build as Build
+    from holdfast.values.builds import Wish as Wish
+    from holdfast.values.events import Event as Event
+    from holdfast.values.events import Events as Events
+    from holdfast.values.events import News as News
+    from holdfast.values.filters import Count as Count
+    from holdfast.values.filters import Page as Page
+    from holdfast.values.filters import RunFilter as RunFilter
+    from holdfast.values.pipelines import PipelineInfo as PipelineInfo
+    from holdfast.values.pipelines import StageInfo as StageInfo
+    from holdfast.values.policies import Policy as Policy
+    from holdfast.values.retries import GiveUp as GiveUp
+    from holdfast.values.retries import Retry as Retry
+    from holdfast.values.retries import TryAgain as TryAgain
+    from holdfast.values.runs import Finding as Finding
+    from holdfast.values.runs import Snapshot as Snapshot
+    from holdfast.values.runs import Why as Why
+    from holdfast.values.schedules import ScheduleInfo as ScheduleInfo
+    from holdfast.values.schedules import Slot as Slot
+    from holdfast.values.tokens import Pass as Pass
+    from holdfast.worker.worker import Worker as Worker
+
+    __version__: str
+
+_MODULES = {
+    "Artifact": "values.artifacts",
+    "ArtifactCorrupt": "support.errors",
+    "ArtifactNotFound": "support.errors",
+    "Backup": "store.dialects.backup",
+    "BackupFailed": "support.errors",
+    "Build": "values.builds",
+    "BuildJob": "builds.decorator",
+    "BuildNotFound": "support.errors",
+    "Cancelled": "support.errors",
+    "Check": "operate.doctor",
+    "Child": "jobs.children",
+    "Context": "jobs.context",
+    "Count": "values.filters",
+    "DepotUnavailable": "support.errors",
+    "DuplicateStep": "support.errors",
+    "Event": "values.events",
+    "Events": "values.events",
+    "Fence": "jobs.context",
+    "Finding": "values.runs",
+    "GiveUp": "values.retries",
+    "Holdfast": "app",
+    "HoldfastError": "support.errors",
+    "IdempotencyConflict": "support.errors",
+    "InvalidArguments": "support.errors",
+    "InvalidPolicy": "support.errors",
+    "InvalidSetting": "support.errors",
+    "Job": "jobs.job",
+    "JobExists": "support.errors",
+    "LeaseLost": "support.errors",
+    "News": "values.events",
+    "NoFingerprint": "support.errors",
+    "NoWorker": "support.errors",
+    "NotAllowed": "support.errors",
+    "NotCommitted": "support.errors",
+    "NotGuarded": "support.errors",
+    "NotSerialisable": "support.errors",
+    "NotSignedIn": "support.errors",
+    "OnlyFromCode": "support.errors",
+    "Operation": "values.audit",
+    "Page": "values.filters",
+    "Pass": "values.tokens",
+    "PassExists": "support.errors",
+    "PassNotFound": "support.errors",
+    "Pipeline": "pipelines.pipeline",
+    "PipelineInfo": "values.pipelines",
+    "PipelineNotFound": "support.errors",
+    "Policy": "values.policies",
+    "QueueFull": "support.errors",
+    "Removed": "runs.retention",
+    "ResultTimeout": "support.errors",
+    "Retry": "values.retries",
+    "Run": "runs.handle",
+    "RunFailed": "support.errors",
+    "RunFilter": "values.filters",
+    "RunInUse": "support.errors",
+    "RunInfo": "jobs.context",
+    "RunNotFound": "support.errors",
+    "ScheduleInfo": "values.schedules",
+    "ScheduleNotFound": "support.errors",
+    "SchemaMissing": "support.errors",
+    "SchemaTooNew": "support.errors",
+    "ServerRefused": "support.errors",
+    "ServerUnavailable": "support.errors",
+    "Settings": "support.settings",
+    "Slot": "values.schedules",
+    "SlotTaken": "support.errors",
+    "Snapshot": "values.runs",
+    "StageInfo": "values.pipelines",
+    "StageNotDone": "support.errors",
+    "StepNotFound": "support.errors",
+    "StillRunning": "support.errors",
+    "StoreBusy": "support.errors",
+    "StoreRefused": "support.errors",
+    "StoreUnavailable": "support.errors",
+    "StoreUnsafe": "support.errors",
+    "TooLarge": "support.errors",
+    "TryAgain": "values.retries",
+    "UnknownJob": "support.errors",
+    "UnknownNeed": "support.errors",
+    "Unreadable": "support.errors",
+    "Why": "values.runs",
+    "Wish": "values.builds",
+    "Worker": "worker.worker",
+    "WorkerExists": "support.errors",
+    "WorkerNotFound": "support.errors",
+    "WrongConnection": "support.errors",
+    "WrongDatabase": "support.errors",
+    "WrongSqliteLibrary": "support.errors",
+    "fingerprint": "builds.fingerprints",
+}
+"""Where each public name is defined."""
+
+__all__ = [*_MODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("holdfast")
+    elif name in _MODULES:
+        value = getattr(import_module(f"holdfast.{_MODULES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast import engine
-from holdfast.errors import InvalidSetting
-from holdfast.threads import Threads
+from holdfast.support.errors import InvalidSetting
+from holdfast.support.threads import Threads
 from holdfast.worker.worker import Role, Worker
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, Request
 
-    from holdfast.web.access import Who
+    from holdfast.web.auth.authentication import Who
 
 
 class Holdfast(engine.Holdfast):

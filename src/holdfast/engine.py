@@ -9,54 +9,54 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast import (
-    bulks,
-    clearing,
-    inspections,
-    outages,
-    runs,
-    settings,
-    stores,
-)
-from holdfast.build_jobs import BuildDecorator, build_policy
-from holdfast.clock import Clock, SystemClock
-from holdfast.counters import Counting
-from holdfast.depots import open_depot
-from holdfast.depots.base import Depot
-from holdfast.doors.artifacts import Artifacts
-from holdfast.doors.builds import Builds
-from holdfast.doors.bulk import Bulk
-from holdfast.doors.keys import Keys
-from holdfast.doors.limits import Declared
+from holdfast.artifacts.artifacts import Artifacts
+from holdfast.artifacts.backends import open_artifact_store
+from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.builds.builds import Builds
+from holdfast.builds.decorator import BuildDecorator, build_policy
 from holdfast.doors.looking import Looking
-from holdfast.doors.passes import Passes
-from holdfast.doors.pipelines import Pipelines
-from holdfast.doors.queues import Queues
-from holdfast.doors.schedules import Schedules
-from holdfast.doors.scheduling import Scheduling
-from holdfast.doors.statistics import Statistics
 from holdfast.doors.upkeep import Upkeep
-from holdfast.doors.workers import Workers
-from holdfast.errors import InvalidPolicy
-from holdfast.handles import Run, RunLike, id_of
-from holdfast.ids import Ids
-from holdfast.jobs import Decorator, Isolation, Job, Registry, decorator, job_name, refuse_import
-from holdfast.options import KeySpec, Options, as_duration, checked_policy, is_number
-from holdfast.pipelines import Pipeline
-from holdfast.policies import Policy
-from holdfast.queues import Limits
-from holdfast.redaction import Redactor
-from holdfast.retention import Removed
-from holdfast.retries import Retry
-from holdfast.runs import Snapshot
-from holdfast.schedules import Schedule
-from holdfast.store import migrate
+from holdfast.jobs.arguments import KeySpec
+from holdfast.jobs.decorator import Decorator, decorator
+from holdfast.jobs.importing import refuse_import
+from holdfast.jobs.job import Isolation, Job
+from holdfast.jobs.options import Options, checked_policy
+from holdfast.jobs.registry import Registry
+from holdfast.jobs.submitter import Submitter
+from holdfast.operate import bulk
+from holdfast.operate.bulk import Bulk
+from holdfast.operate.run_again import run_again
+from holdfast.orchestrator import prune
+from holdfast.pipelines.pipeline import Pipeline
+from holdfast.pipelines.pipelines import Pipelines
+from holdfast.runs.cancel import cancel_by_hand
+from holdfast.runs.handle import Run, RunLike, id_of
+from holdfast.runs.limits.keys import Keys
+from holdfast.runs.limits.queues import DeclaredLimits, Queues
+from holdfast.runs.result_waiter import Waiter
+from holdfast.runs.retention import Removed
+from holdfast.runs.snapshot import find_ended, find_snapshots
+from holdfast.runs.workers import Workers
+from holdfast.schedules.decorator import Scheduling
+from holdfast.schedules.definitions import Schedule
+from holdfast.schedules.schedules import Schedules
+from holdfast.statistics.statistics import Statistics
+from holdfast.store import connect, migrate, outages
+from holdfast.store.counters import Counting
+from holdfast.store.notifier import Notifier
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.submitting import Submitter
-from holdfast.uniques import Unique
-from holdfast.waiters import Waiter
-from holdfast.wakeups import Wakeups
+from holdfast.support import settings
+from holdfast.support.clock import Clock, SystemClock
+from holdfast.support.errors import InvalidPolicy
+from holdfast.support.ids import Ids
+from holdfast.support.redaction import Redactor
+from holdfast.support.validation import as_duration, is_number, job_name
+from holdfast.tokens import Passes
+from holdfast.values.policies import Policy, Unique
+from holdfast.values.queues import Limits
+from holdfast.values.retries import Retry
+from holdfast.values.runs import Snapshot
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -97,10 +97,10 @@ class Holdfast(Looking, Upkeep):
         self.scheduled: dict[str, Schedule] = {}
         self.redactor = Redactor(redact)
         self.failure_hooks: list[FailureHook] = []
-        self.wakeups = Wakeups()
+        self.wakeups = Notifier()
         self.waiter = Waiter(
-            lambda run_ids: self.store.once(lambda tx: runs.over(tx, run_ids), write=False),
-            lambda run_ids: self.store.once(lambda tx: runs.find(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: find_ended(tx, run_ids), write=False),
+            lambda run_ids: self.store.once(lambda tx: find_snapshots(tx, run_ids), write=False),
         )
         self.wakeups.listen(self.waiter.ended)
         self.counting = Counting(self.clock)
@@ -116,12 +116,12 @@ class Holdfast(Looking, Upkeep):
         self.schedules = Schedules(self)
         self.statistics = Statistics(self)
         self.queues = Queues(self)
-        self._limits = Declared()
+        self._limits = DeclaredLimits()
         self.per_worker: dict[str, int] = {}
         """How many of a queue's runs one worker runs at once, by `hf.queue`."""
         self.keys = Keys(self)
         self.bulk = Bulk(self)
-        self.jobs.bring(bulks.jobs(self))
+        self.jobs.bring(bulk.jobs(self))
         self.passes = Passes(self)
         self.workers = Workers(self)
         if self.settings.max_queued is not None:
@@ -130,7 +130,7 @@ class Holdfast(Looking, Upkeep):
 
     def _open(self, engine: Any) -> None:
         """Choose the database; nothing connects yet."""
-        self._use(stores.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids))
+        self._use(connect.open_store(self.settings, engine=engine, clock=self.clock, ids=self.ids))
 
     def _use(self, store: Store) -> None:
         store.on_commit = self.wakeups.committed
@@ -310,11 +310,11 @@ class Holdfast(Looking, Upkeep):
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""
-        return self.do(lambda tx: inspections.cancel(tx, id_of(run), reason=reason, by=by))
+        return self.do(lambda tx: cancel_by_hand(tx, id_of(run), reason=reason, by=by))
 
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
-        return self.get(self.do(lambda tx: inspections.again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
+        return self.get(self.do(lambda tx: run_again(tx, id_of(run), by=by, allowed=self.jobs.require_open)))
 
     def delete(self, run: RunLike, *, by: str | None = None, dry_run: bool = False) -> Removed:
         """Delete a run that has ended with its stages, segments and children, their artifacts and events; how much.
@@ -322,14 +322,14 @@ class Holdfast(Looking, Upkeep):
         RunInUse, and nothing is deleted, while one of them has not ended or something else names it: a rerun, a need,
         a build, a slot. With `dry_run` nothing is deleted either way.
         """
-        return clearing.delete(self.store, self.depot, id_of(run), by=by, dry_run=dry_run)
+        return prune.delete(self.store, self.depot, id_of(run), by=by, dry_run=dry_run)
 
     # Inside
 
     @cached_property
-    def depot(self) -> Depot:
+    def depot(self) -> ArtifactStore:
         """Where artifacts lie."""
-        return open_depot(self.settings.artifacts)
+        return open_artifact_store(self.settings.artifacts)
 
     @property
     def store(self) -> Store:
@@ -347,7 +347,7 @@ class Holdfast(Looking, Upkeep):
     def _start(self) -> None:
         with self._starting:
             if not self.started:
-                prefix = stores.prefix(self.settings, self._store.dialect)
+                prefix = connect.prefix(self.settings, self._store.dialect)
                 (migrate.migrate if self.settings.migrate else migrate.check)(self._store, prefix=prefix)
                 self._store.follow_clock()
                 self._limits.apply(self._store)
@@ -372,7 +372,7 @@ class Holdfast(Looking, Upkeep):
 
     def call_inline(self, job: Job[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a job's function in the caller's own thread, without a run. Its result is checked as a run's would be."""
-        from holdfast.inline import InlineContext
+        from holdfast.jobs.inline import InlineContext
 
         refuse_import(f"runs {job.name}")
         given = job.arguments.named(args, kwargs)

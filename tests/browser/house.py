@@ -13,9 +13,11 @@ from typing import Any
 from tests.contract.alive import register
 from tests.web.conftest import Server, serving
 
-from holdfast import Context, Holdfast, Run, slots
-from holdfast.slots import Decided, Decision
+from holdfast import Context, Holdfast, Run
+from holdfast.schedules import slots
+from holdfast.schedules.slots import Decision
 from holdfast.store.transaction import Transaction
+from holdfast.values.schedules import Decided
 
 QUEUES = ("default", "mail", "press", "builds", "operations")
 HOSTILE = (

@@ -10,7 +10,8 @@ import pytest
 from tests.cli.conftest import Invoke, Shell, told
 
 from holdfast import Context, Holdfast
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 CONTENT = bytes(range(256))
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from tests.cli.conftest import Invoke
 
 from holdfast import Holdfast
-from holdfast.outcomes import TryLater
-from holdfast.testing import Manual
+from holdfast.runs.outcomes import RetryLater
+from holdfast.testing.manual import Manual
 
 
 def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(
@@ -18,7 +18,7 @@ def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(
     first = strict.submit(doc="a")
     worker = manual.worker("worker-1")
     [claim] = worker.claim()
-    worker.finish(claim, TryLater("no", timedelta(minutes=4), key_order="strict"))
+    worker.finish(claim, RetryLater("no", timedelta(minutes=4), key_order="strict"))
     [key] = hf.keys.list()
     assert (key.waiting, key.oldest_at) == (0, None)
     [holder] = key.holders

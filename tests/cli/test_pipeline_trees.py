@@ -10,9 +10,10 @@ from rich.console import Console
 from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
-from holdfast.cli import trees
-from holdfast.outcomes import HandBack
-from holdfast.testing import FakeClock, Manual
+from holdfast.cli import pipeline_tree
+from holdfast.runs.outcomes import Release
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_failed_cancelled_and_skipped_are_told_apart(holdfast: Invoke, url: str,
     [claim] = worker.claim()
     cancelled.cancel(reason="too long")
     manual.orchestrate()
-    worker.finish(claim, HandBack("it was asked to stop"))
+    worker.finish(claim, Release("it was asked to stop"))
     begun, *others = hf.pipelines.show(cancelled.id).stages
     assert (begun.state, begun.errors) == ("ERROR", {"cancelled": 1})
     assert {(stage.state, stage.errors["skipped"]) for stage in others} == {("NEW", 1)}
@@ -289,7 +290,7 @@ def test_a_pipeline_took_as_long_as_its_stages(
 
 def test_a_narrow_terminal_cuts_no_id(hf: Holdfast, ended: Run[str]) -> None:
     narrow = Console(file=StringIO(), width=60, force_terminal=True, color_system=None)
-    narrow.print(trees.picture(hf.pipelines.show(ended.id), now=hf.clock.now()))
+    narrow.print(pipeline_tree.picture(hf.pipelines.show(ended.id), now=hf.clock.now()))
     assert isinstance(narrow.file, StringIO)
     shown = narrow.file.getvalue()
     assert segment_of(hf, ended, "2") in shown

@@ -9,7 +9,7 @@ from tests.cli.conftest import Invoke, told
 from tests.contract.alive import register
 
 from holdfast import Holdfast, Worker
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell
 
-from holdfast.cli import exits, screen
-from holdfast.errors import HoldfastError
-from holdfast.web import serve
+from holdfast.cli import exit_codes, screen
+from holdfast.support.errors import HoldfastError
+from holdfast.web import server
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -109,7 +109,7 @@ def test_a_reader_that_goes_away_is_no_traceback(shell: Shell) -> None:
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (exits.READER_GONE, "")
+    assert (done.returncode, done.stderr) == (exit_codes.READER_GONE, "")
 
 
 def test_the_command_and_the_module_are_the_same(shell: Shell) -> None:
@@ -163,9 +163,9 @@ def test_every_error_code_with_an_exit_code_exists() -> None:
     def codes(error: type[HoldfastError]) -> set[str]:
         return {error.code}.union(*(codes(each) for each in error.__subclasses__()))
 
-    assert serve.__name__, "its errors are among them"
-    assert exits.BY_ERROR.keys() <= codes(HoldfastError)
-    assert set(exits.BY_ERROR.values()) <= exits.MEANINGS.keys()
+    assert server.__name__, "its errors are among them"
+    assert exit_codes.BY_ERROR.keys() <= codes(HoldfastError)
+    assert set(exit_codes.BY_ERROR.values()) <= exit_codes.MEANINGS.keys()
 
 
 def test_plain_spells_out_what_steers_and_leaves_words_alone() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import Holdfast, workers
-from holdfast.version import VERSION
-from holdfast.workers import WorkerInfo
+from holdfast import Holdfast, __version__
+from holdfast.runs import workers
+from holdfast.values.workers import WorkerInfo
 
 
 def register(hf: Holdfast, name: str, **changes: Any) -> None:
@@ -16,7 +16,7 @@ def register(hf: Holdfast, name: str, **changes: Any) -> None:
         "id": name,
         "host": "host-a",
         "pid": 1,
-        "version": VERSION,
+        "version": __version__,
         "queues": ["default"],
         "jobs": ["work"],
         "concurrency": 1,

@@ -15,10 +15,12 @@ from tests.contract.building import App
 from tests.contract.mutating import Stage
 from tests.contract.scheduling import scheduled
 
-from holdfast import Holdfast, Pipeline, stores
-from holdfast.ids import Ids
+from holdfast import Holdfast, Pipeline
+from holdfast.store import connect
 from holdfast.store.queries import Queries
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 # A scenario that fails shows its values, as a test does.
 pytest.register_assert_rewrite(*(f"tests.contract.{name}_scenarios" for name in ("key", "lease", "run")))
@@ -134,7 +136,7 @@ def stage_of(url: str, dialect: str) -> Iterator[Callable[..., Stage]]:
         clock = FakeClock()
         hf = Holdfast(url, clock=clock, ids=Ids(seed=1))
         opened.append(hf)
-        prefix = stores.prefix(hf.settings, hf._store.dialect)
+        prefix = connect.prefix(hf.settings, hf._store.dialect)
         hf._store.queries = Queries(dialect, prefix=prefix, style=hf._store.dialect.style, replaced=replaced)
         return Stage(hf, clock, Manual(hf))
 

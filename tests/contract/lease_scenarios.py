@@ -7,9 +7,11 @@ from datetime import timedelta
 from tests.contract.mutating import Stage
 
 from holdfast import LeaseLost
-from holdfast.leases import Claim, guard
 from holdfast.orchestrator import recover
-from holdfast.outcomes import Succeeded, TryLater, finish
+from holdfast.runs.claim import Claim
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.lease import guard_leases
+from holdfast.runs.outcomes import RetryLater, Succeeded
 
 SOON = timedelta(seconds=1)
 
@@ -17,7 +19,7 @@ SOON = timedelta(seconds=1)
 def another_holder_finishes_nothing(on: Stage) -> None:
     run = on.submit()
     claim = on.claim("a")
-    lost = on.hf.do(lambda tx: finish(tx, [(claim.lease, Succeeded())], holder="b"))
+    lost = on.hf.do(lambda tx: finish_runs(tx, [(claim.lease, Succeeded())], holder="b"))
     assert lost == {run}
     assert on.place(run) == "leases"
 
@@ -26,7 +28,7 @@ def an_older_attempt_of_the_same_holder_finishes_nothing(on: Stage) -> None:
     run = on.submit()
     old = on.claim("a")
     on.claimed_again(run, "a")
-    lost = on.hf.do(lambda tx: finish(tx, [(old.lease, Succeeded())], holder="a"))
+    lost = on.hf.do(lambda tx: finish_runs(tx, [(old.lease, Succeeded())], holder="a"))
     assert lost == {run}
     assert on.place(run) == "leases"
 
@@ -39,7 +41,7 @@ def a_finish_touches_no_other_run(on: Stage) -> None:
     on.manual.orchestrate()
     fresh = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
     done = [(fresh[first].lease, Succeeded()), (stale[second].lease, Succeeded())]
-    lost = on.hf.do(lambda tx: finish(tx, done, holder="a"))
+    lost = on.hf.do(lambda tx: finish_runs(tx, done, holder="a"))
     assert lost == {second}
     assert (on.place(first), on.place(second)) == ("outcomes", "leases")
 
@@ -69,14 +71,14 @@ def a_renewal_touches_no_other_run(on: Stage) -> None:
 def another_holder_guards_nothing(on: Stage) -> None:
     on.submit()
     claim = on.claim("a")
-    assert on.hf.do(lambda tx: guard(tx, [claim.lease], holder="b")) == set()
+    assert on.hf.do(lambda tx: guard_leases(tx, [claim.lease], holder="b")) == set()
 
 
 def an_older_attempt_guards_nothing(on: Stage) -> None:
     run = on.submit()
     old = on.claim("a")
     on.claimed_again(run, "a")
-    assert on.hf.do(lambda tx: guard(tx, [old.lease], holder="a")) == set()
+    assert on.hf.do(lambda tx: guard_leases(tx, [old.lease], holder="a")) == set()
 
 
 def a_guard_is_for_its_own_run(on: Stage) -> None:
@@ -84,7 +86,7 @@ def a_guard_is_for_its_own_run(on: Stage) -> None:
     on.submit()
     claims = {claim.lease.run_id: claim for claim in on.manual.worker("a").claim(limit=2)}
     on.manual.worker("a").finish(claims[first])
-    assert on.hf.do(lambda tx: guard(tx, [claims[first].lease], holder="a")) == set()
+    assert on.hf.do(lambda tx: guard_leases(tx, [claims[first].lease], holder="a")) == set()
 
 
 def a_lease_that_was_renewed_is_not_taken_away(on: Stage) -> None:
@@ -103,7 +105,7 @@ def a_later_attempt_is_not_taken_away(on: Stage) -> None:
     run = on.submit(timeout=None)
     claim = on.claim("a")
     seen = on.hf.read(lambda tx: tx.all("find_all_leases", limit=10))
-    on.hf.do(lambda tx: finish(tx, [(claim.lease, TryLater("again", timedelta(0)))], holder="a"))
+    on.hf.do(lambda tx: finish_runs(tx, [(claim.lease, RetryLater("again", timedelta(0)))], holder="a"))
     on.manual.orchestrate()
     on.claim("a")
     assert on.hf.do(lambda tx: recover.take_away(tx, seen, because="it was seen expired")) == []

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast import Holdfast, runs
-from holdfast.leases import Claim
+from holdfast import Holdfast
+from holdfast.runs.claim import Claim
+from holdfast.runs.submit import submit_runs
 from holdfast.store.queries import sources
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @dataclass
@@ -42,7 +44,7 @@ class Stage:
                 {},
                 now=tx.now,
             )
-            [answer] = runs.submit(tx, [submission])
+            [answer] = submit_runs(tx, [submission])
         assert isinstance(answer, str)
         return answer
 

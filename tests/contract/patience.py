@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast import Run, RunFailed, Snapshot
-from holdfast.leases import Claim
-from holdfast.testing import FakeClock
+from holdfast.runs.claim import Claim
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.manual import ManualWorker
 
 PATIENCE = 60.0

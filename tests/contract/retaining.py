@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast import Holdfast, RunNotFound, runs
-from holdfast.policies import Policy
-from holdfast.submissions import Submission
+from holdfast import Holdfast, RunNotFound
+from holdfast.runs.submission import Submission
+from holdfast.runs.submit import submit_runs
+from holdfast.values.policies import Policy
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -40,7 +41,7 @@ def a_run(hf: Holdfast, **options: Any) -> str:
         policy=Policy(),
         **options,
     )
-    [answer] = hf.do(lambda tx: runs.submit(tx, [submission]))
+    [answer] = hf.do(lambda tx: submit_runs(tx, [submission]))
     assert isinstance(answer, str)
     return answer
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tests.contract.mutating import Stage
 
-from holdfast import runs, steps, wishes, workers
 from holdfast.orchestrator import promote
-from holdfast.steps import Step
-from holdfast.workers import WorkerInfo
+from holdfast.runs import steps, workers
+from holdfast.runs.build_once import BuildRun, replace_builds
+from holdfast.runs.submit import submit_runs
+from holdfast.values.runs import Step
+from holdfast.values.workers import WorkerInfo
 
 
 def a_run_is_not_due_before_its_needs(on: Stage) -> None:
@@ -86,8 +88,8 @@ def _register(on: Stage, name: str, *, silent: WorkerInfo | None = None) -> str 
 def one_of_two_who_saw_the_same_making_replaces_it(on: Stage) -> None:
     wish = on.build.of(fingerprint="f")
     seen = on.build.submit(fingerprint="f").id
-    makings = [wishes.Making(wish, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
-    won = [on.hf.do(lambda tx, making=making: wishes.replace(tx, [making])) for making in makings]  # type: ignore[misc]
+    makings = [BuildRun(wish, on.hf.ids.new(on.clock.now()), seen) for _ in range(2)]
+    won = [on.hf.do(lambda tx, making=making: replace_builds(tx, [making])) for making in makings]  # type: ignore[misc]
     assert won == [makings[:1], []]
     assert on.hf.builds.get(wish).run_id == makings[0].run_id
 
@@ -120,6 +122,6 @@ def a_cancelled_run_takes_back_its_own_asks_only(on: Stage) -> None:
         tx.owned = False
         options = on.job.using(after=[on.build.of(fingerprint="f")]).options
         asking = [on.job.submission(on.hf.ids.new(tx.now), options, (), {}, now=tx.now) for _ in range(2)]
-        runs.submit(tx, asking)
+        submit_runs(tx, asking)
     on.hf.cancel(asking[0].run_id)
     assert on.hf.verify() == []

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from holdfast import Holdfast, StillRunning
-from holdfast.ids import Ids
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.testing import FakeClock, Manual
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +46,7 @@ class another(ExitStack):  # noqa: N801 - reads as a verb
         self.hf.schedule(when, name="ingest", **({"overlap": "wait"} | options))(_ingest)
 
     def __enter__(self) -> Any:
-        return Timetable(self.hf.store, self.hf.scheduled, holder="manual")
+        return Scheduler(self.hf.store, self.hf.scheduled, holder="manual")
 
 
 def _ingest(scheduled_for: datetime) -> str:

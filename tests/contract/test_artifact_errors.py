@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.depots import CONTENT, lying_in, overwrite
 
-from holdfast import (
-    ArtifactCorrupt,
-    ArtifactNotFound,
-    Context,
-    DepotUnavailable,
-    Holdfast,
-    RunNotFound,
-    TooLarge,
-    artifacts,
-)
-from holdfast.depots import open_depot
-from holdfast.depots.base import PARTS, Measured
-from holdfast.testing import FakeClock, Manual
+from holdfast import ArtifactCorrupt, ArtifactNotFound, Context, DepotUnavailable, Holdfast, RunNotFound, TooLarge
+from holdfast.artifacts import artifacts
+from holdfast.artifacts.backends import open_artifact_store
+from holdfast.artifacts.backends.base import PARTS, Measured
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -209,7 +202,7 @@ def test_an_object_storage_that_is_away_is_a_clear_error(
         "AZURE_ALLOW_HTTP": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(hf.__dict__, "depot", open_depot("az://work/x"))
+    monkeypatch.setitem(hf.__dict__, "depot", open_artifact_store("az://work/x"))
 
     @hf.job(name="work")
     def work(ctx: Context) -> None:

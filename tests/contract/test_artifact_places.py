@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.contract.depots import lying_in
 
-from holdfast import Context, Holdfast, InvalidSetting, artifacts, settings
-from holdfast.depots import open_depot
-from holdfast.testing import Manual
+from holdfast import Context, Holdfast, InvalidSetting
+from holdfast.artifacts import artifacts
+from holdfast.artifacts.backends import open_artifact_store
+from holdfast.support import settings
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -82,15 +84,15 @@ def test_a_place_is_found_by_a_database_that_pads_texts_with_blanks() -> None:
             return []
 
     place, tx = "0" * 26, cast("Any", Asked())
-    artifacts.within(tx, open_depot("artifacts"), place)
+    artifacts.within(tx, open_artifact_store("artifacts"), place)
     assert asked["first"].ljust(30) <= place.ljust(30) < asked["last"].ljust(30) <= f"{place}/stage@~/~"
-    artifacts.within(tx, open_depot("artifacts"), place, below=True)
+    artifacts.within(tx, open_artifact_store("artifacts"), place, below=True)
     assert place.ljust(30) < asked["first"].ljust(30) <= f"{place}/stage@~/~" < asked["last"].ljust(30)
 
 
 @pytest.mark.contract("S4")
 def test_a_place_that_can_not_be_is_refused_by_name() -> None:
     with pytest.raises(InvalidSetting, match="artifacts: nonsense://x"):
-        open_depot("nonsense://x")
+        open_artifact_store("nonsense://x")
     assert settings.load({"artifacts": "az://work/x"}).artifacts == "az://work/x"
     assert settings.load({"artifacts": "some/folder"}).artifacts == Path("some/folder")

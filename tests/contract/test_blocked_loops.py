@@ -15,11 +15,12 @@ import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Context, Holdfast, Run, Worker
-from holdfast.events import Event
-from holdfast.testing import FakeClock, Manual
-from holdfast.worker import loops
-from holdfast.worker.loops import Gate, Loop, Loops, Standstill
-from holdfast.worker.running import Running
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.events import Event
+from holdfast.worker import event_loop
+from holdfast.worker.event_loop import Gate, Loop, Loops, Standstill
+from holdfast.worker.in_flight import RunInFlight
 
 NEIGHBOURS = 8
 MINUTE = timedelta(minutes=1)
@@ -139,7 +140,7 @@ def test_a_released_run_takes_no_step_that_was_already_due(live: Holdfast, let_g
 def test_a_run_that_the_blocked_loop_never_began_is_released_before_anyone_noticed_the_block(
     live: Holdfast, let_go: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loops, "NO_ANSWER", 10 * PATIENCE)
+    monkeypatch.setattr(event_loop, "NO_ANSWER", 10 * PATIENCE)
     begun: list[int] = []
     blocking = threading.Event()
 
@@ -379,7 +380,7 @@ def test_time_in_which_the_watch_itself_did_not_run_counts_against_no_run(
 
     blocker.submit()
     [claim] = manual.worker("a").claim()
-    running = Running(claim=claim, job=blocker, lease_until=math.inf, deadline=None)
+    running = RunInFlight(claim=claim, job=blocker, lease_until=math.inf, deadline=None)
     found: list[Standstill] = []
     blocking = threading.Event()
 
@@ -422,7 +423,7 @@ def test_a_loop_with_too_many_short_steps_is_not_blocked(hf: Holdfast, manual: M
         assert go_on.acquire(timeout=PATIENCE)
 
     for claim in manual.worker("a").claim(limit=4):
-        watched.run(Running(claim=claim, job=short, lease_until=math.inf, deadline=None), work)
+        watched.run(RunInFlight(claim=claim, job=short, lease_until=math.inf, deadline=None), work)
     assert stepping.acquire(timeout=PATIENCE)
     watched.check(clock.elapsed(), late=0)
     for _ in range(3):

@@ -13,11 +13,12 @@ import pytest
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidPolicy, QueueFull, Run, Worker
-from holdfast import seats as taking
-from holdfast.ids import Ids
-from holdfast.outcomes import HandBack, TryLater
+from holdfast.runs.limits import capacity
+from holdfast.runs.outcomes import Release, RetryLater
 from holdfast.store.transaction import Transaction
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_running_runs_count_and_ended_ones_do_not(job: Any, manual: Manual) -> N
 
 
 @pytest.mark.contract("Q8")
-@pytest.mark.parametrize("outcome", [HandBack("shutdown"), TryLater("later", timedelta(seconds=5))])
+@pytest.mark.parametrize("outcome", [Release("shutdown"), RetryLater("later", timedelta(seconds=5))])
 def test_a_run_that_comes_back_keeps_its_seat(job: Any, manual: Manual, outcome: Any, database: Database) -> None:
     for number in range(3):
         job.submit(x=number)
@@ -236,7 +237,7 @@ def test_what_is_there_is_counted_in_small_transactions(
     hf: Holdfast, manual: Manual, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What runs is not held still while all that waits is counted."""
-    monkeypatch.setattr(taking, "PAGE", 2)
+    monkeypatch.setattr(capacity, "PAGE", 2)
     job = hf.job(name="work", queue="q")(lambda: None)
     job.submit_many([{}] * 5)
     job.using(delay=60).submit_many([{}] * 4)
@@ -271,13 +272,13 @@ def test_a_process_that_knows_no_bound_asks_for_none_and_obeys_it(
         "after": {"after": [other.submit(number=0)]},
     }
     asked: list[str] = []
-    bounds = taking.bounds
+    bounds = capacity.bounds
 
-    def ask(tx: Transaction, wanted: Sequence[taking.Seat]) -> dict[str, int]:
+    def ask(tx: Transaction, wanted: Sequence[capacity.CapacityRequest]) -> dict[str, int]:
         asked.extend(seat.queue for seat in wanted)
         return bounds(tx, wanted)
 
-    monkeypatch.setattr(taking, "bounds", ask)
+    monkeypatch.setattr(capacity, "bounds", ask)
 
     def submit(number: int) -> None:
         other.using(queue="q", **options.get(how, {how: str(number)})).submit(number=number)

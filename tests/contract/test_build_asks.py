@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import Context, Holdfast, Wish
-from holdfast.orchestrator import asks, promote
-from holdfast.testing import FakeClock, Manual
+from holdfast.orchestrator import build_requests, promote
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -255,7 +256,7 @@ def test_asks_are_settled_in_bounded_pieces_and_none_is_forgotten(
             for n in range(5)
         ]
         connection.execute("commit")
-    assert hf.do(lambda tx: asks.settle(tx, limit=3)) == 3
+    assert hf.do(lambda tx: build_requests.settle(tx, limit=3)) == 3
     hf.do(lambda tx: promote.looks(tx, limit=100))
     hf.do(lambda tx: promote.seen(tx, limit=100))
     assert hf.verify() == [], "who still asks is still to be looked at"
@@ -306,7 +307,7 @@ def test_who_cancels_while_an_orchestrator_settles_leaves_no_need_behind(url: st
 
             def settle(barrier: threading.Barrier = barrier) -> None:
                 barrier.wait()
-                hf.do(lambda tx: asks.settle(tx, limit=100))
+                hf.do(lambda tx: build_requests.settle(tx, limit=100))
 
             def cancel(some: list[Any], barrier: threading.Barrier = barrier) -> None:
                 barrier.wait()

@@ -10,10 +10,11 @@ import psycopg
 import pytest
 from tests.contract.building import App
 
-from holdfast import Holdfast, IdempotencyConflict, runs
-from holdfast.orchestrator import asks
-from holdfast.submissions import Submission
-from holdfast.testing import Manual
+from holdfast import Holdfast, IdempotencyConflict
+from holdfast.orchestrator import build_requests
+from holdfast.runs.submission import Submission
+from holdfast.runs.submit import submit_runs
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -87,7 +88,7 @@ def test_of_one_idempotency_key_twice_in_one_commit_only_the_run_has_its_build(
         submission(app, name, after=[app.of(fingerprint=name)], idempotency_key="k") for name in ("first", "second")
     ]
     both = both[::-1] if backwards else both
-    answers = dict(zip((one.run_id for one in both), hf.do(lambda tx: runs.submit(tx, both, first=True)), strict=True))
+    answers = dict(zip((one.run_id for one in both), hf.do(lambda tx: submit_runs(tx, both, first=True)), strict=True))
     [run_id] = [answer for answer in answers.values() if isinstance(answer, str)]
     assert isinstance(next(answer for answer in answers.values() if answer != run_id), IdempotencyConflict)
     [build] = hf.builds.list()
@@ -103,9 +104,9 @@ def test_a_build_whose_reply_was_lost_is_not_made_twice_though_it_has_failed(
     app.fails = True
     now, arguments = hf.clock.now(), {"configuration_id": "c1", "fingerprint": "f1"}
     asked = app.environment.submission(hf.ids.new(now), app.environment.options, (), arguments, now=now)
-    [first] = hf.do(lambda tx: runs.submit(tx, [asked], first=True))
+    [first] = hf.do(lambda tx: submit_runs(tx, [asked], first=True))
     manual.run_all()
-    assert hf.do(lambda tx: runs.submit(tx, [asked])) == [first]
+    assert hf.do(lambda tx: submit_runs(tx, [asked])) == [first]
     manual.run_all()
     assert len(app.made) == 1
 
@@ -119,8 +120,8 @@ def test_two_orchestrators_that_give_a_run_its_builds_forget_none(
         run = app.process.using(connection=connection, after=[app.of("c1"), app.of("c2")]).submit("doc")
         connection.commit()
     with hf.store.transaction() as tx:
-        assert asks.settle(tx, limit=1) == 1
-        other, raised = in_a_thread(lambda: hf.do(lambda tx: asks.settle(tx, limit=10)))
+        assert build_requests.settle(tx, limit=1) == 1
+        other, raised = in_a_thread(lambda: hf.do(lambda tx: build_requests.settle(tx, limit=10)))
         other.join(timeout=0.5)
         assert other.is_alive(), "it has read what the run needs, and waits for us"
     other.join(timeout=60)

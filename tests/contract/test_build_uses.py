@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Holdfast, builds
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast
+from holdfast.builds import builds
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 def test_the_runs_that_needed_a_build_are_its_uses_and_all_but_one_saved_a_making(

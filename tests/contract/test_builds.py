@@ -8,7 +8,7 @@ import pytest
 from tests.contract.building import App
 
 from holdfast import Context, Holdfast, RunFailed
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

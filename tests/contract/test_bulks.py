@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from holdfast import Count, Holdfast, InvalidArguments, InvalidPolicy, Job, LeaseLost, RunFilter, bulks, searches
+from holdfast import Count, Holdfast, InvalidArguments, InvalidPolicy, Job, LeaseLost, RunFilter
+from holdfast.operate import bulk as bulk_jobs
+from holdfast.operate.search import search_runs
 from holdfast.orchestrator import recover
-from holdfast.outcomes import Failed, TryLater
-from holdfast.testing import FakeClock, Manual
-from holdfast.testing.manual import _Desk
+from holdfast.runs.outcomes import Failed, RetryLater
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual, _Desk
 from holdfast.worker.context import RunContext
 
 
 @pytest.fixture
 def work(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> Job[..., Any]:
-    monkeypatch.setattr(bulks, "PAGE", 4)
+    monkeypatch.setattr(bulk_jobs, "PAGE", 4)
 
     @hf.job(name="work")
     def work(n: int) -> int:
@@ -71,12 +73,12 @@ def test_a_run_that_goes_back_to_its_queue_meanwhile_is_cancelled_too(
     [claim] = worker.claim()
     bulk = hf.bulk.cancel(RunFilter(job="work"))
 
-    def search(tx: Any, wanted: RunFilter, *, real: Any = searches.search, **given: Any) -> Any:
+    def search(tx: Any, wanted: RunFilter, *, real: Any = search_runs, **given: Any) -> Any:
         if wanted.state == "running" and run.refresh().state == "running":
-            worker.finish(claim, TryLater("not yet", timedelta(minutes=1), "due"))
+            worker.finish(claim, RetryLater("not yet", timedelta(minutes=1), "due"))
         return real(tx, wanted, **given)
 
-    monkeypatch.setattr(searches, "search", search)
+    monkeypatch.setattr(bulk_jobs, "search_runs", search)
     run_bulks(manual)
 
     assert run.refresh().state == "cancelled"
@@ -108,17 +110,17 @@ def test_a_bulk_that_is_lost_goes_on_where_it_was(
     bulk = hf.bulk.again(RunFilter(state="failed"))
     pages = 0
 
-    def page(*given: Any, real: Any = bulks._do) -> Any:
+    def page(*given: Any, real: Any = bulk_jobs._do) -> Any:
         nonlocal pages
         pages += 1
         if pages == 4:
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(bulks, "_do", page)
+    monkeypatch.setattr(bulk_jobs, "_do", page)
     worker = manual.worker("lost", queues=["operations"])
     [claim] = worker.claim()
-    job = hf.jobs[bulks.AGAIN]
+    job = hf.jobs[bulk_jobs.AGAIN]
     retry = job.options.policy.retry
     context = RunContext(claim, _Desk(hf, claim), job=job, retry=retry, max_result_bytes=10_000, first=True)
     with pytest.raises(KeyboardInterrupt):

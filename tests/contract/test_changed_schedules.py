@@ -9,7 +9,8 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, scheduled, told
 
 from holdfast import Holdfast
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.mark.contract("J5")

@@ -92,7 +92,7 @@ def test_idle_connections_to_a_replaced_file_are_never_closed(sqlite_url: str, m
     """SQLite would delete the log of the new file."""
     monkeypatch.setattr(pool, "IDLE_FOR", 0.1)
     file, kept = Path(sqlite_url.removeprefix("sqlite:///")), list[Any]()
-    monkeypatch.setattr("holdfast.store.dialects.sqlite.never_close", kept.append)
+    monkeypatch.setattr("holdfast.store.database_file.never_close", kept.append)
     with Holdfast(sqlite_url) as hf:
         hf.start()
         with contextlib.suppress(StoreUnsafe), hf.store.reading(), hf.store.reading():

@@ -10,7 +10,8 @@ import pytest
 
 import holdfast
 from holdfast import Context, Holdfast, Retry
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import until
 
-from holdfast import Holdfast, QueueFull, StoreBusy, Worker, counters
-from holdfast.counters import Counting
+from holdfast import Holdfast, QueueFull, StoreBusy, Worker
 from holdfast.orchestrator import recover
-from holdfast.outcomes import Succeeded
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Succeeded
+from holdfast.store import counters
+from holdfast.store.counters import Counting
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.segmenting import split
 
-from holdfast import Context, Holdfast, RunInUse, RunNotFound, artifacts, retention
-from holdfast.testing import Manual
+from holdfast import Context, Holdfast, RunInUse, RunNotFound
+from holdfast.artifacts import artifacts
+from holdfast.runs import retention
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

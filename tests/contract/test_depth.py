@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.nesting import nested
 
-from holdfast import Context, Holdfast, NotSerialisable, codec
-from holdfast.codec import MAX_DEPTH
-from holdfast.filters import RunFilter
-from holdfast.testing import Manual
+from holdfast import Context, Holdfast, NotSerialisable
+from holdfast.support import json_text
+from holdfast.support.json_text import MAX_DEPTH
+from holdfast.testing.manual import Manual
+from holdfast.values.filters import RunFilter
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -137,7 +138,7 @@ def test_the_limit_leaves_room_for_what_every_store_and_reader_adds() -> None:
     """SQL Server reads 128 levels, pydantic 200 (jiter's own limit)."""
     assert MAX_DEPTH + 5 <= 128
     for levels in (MAX_DEPTH, 128, 195):
-        assert codec.is_json("[" * levels + "]" * levels)
+        assert json_text.is_json("[" * levels + "]" * levels)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_the_limit_leaves_room_for_what_every_store_and_reader_adds() -> None:
 )
 def test_what_may_be_stored_is_decided_by_its_text(text: str, sound: bool) -> None:
     if sound:
-        assert codec.check(text, what="it") == text
+        assert json_text.check(text, what="it") == text
     else:
         with pytest.raises(NotSerialisable, match="it can't be stored"):
-            codec.check(text, what="it")
+            json_text.check(text, what="it")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Context, Holdfast, RunNotFound, dossiers
-from holdfast.testing import FakeClock, Manual
+from holdfast import Context, Holdfast, RunNotFound
+from holdfast.operate import run_details
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 def test_a_run_knows_its_kin(hf: Holdfast, manual: Manual) -> None:
@@ -51,8 +53,8 @@ def test_it_has_the_newest_events_in_order_and_the_steps(
     assert [step.name for step in whole.steps] == [f"step {number}" for number in range(12)]
     assert not whole.earlier
     assert not whole.more_steps
-    monkeypatch.setattr(dossiers, "EVENTS", 5)
-    monkeypatch.setattr(dossiers, "STEPS", 4)
+    monkeypatch.setattr(run_details, "EVENTS", 5)
+    monkeypatch.setattr(run_details, "STEPS", 4)
     some = hf.dossier(run)
     assert [event.data["note"] for _, event in some.recorded] == [f"line {number}" for number in range(7, 12)]
     assert (some.earlier, some.more_steps, len(some.steps)) == (True, True, 4)
@@ -68,7 +70,7 @@ def test_what_belongs_to_it_is_bounded(hf: Holdfast, manual: Manual, monkeypatch
     run = again.submit()
     for _ in range(6):
         hf.again(run)
-    monkeypatch.setattr(dossiers, "KIN", 4)
+    monkeypatch.setattr(run_details, "KIN", 4)
     found = hf.dossier(run)
     assert (len(found.kin), found.more_kin) == (4, True)
 

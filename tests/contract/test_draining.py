@@ -9,8 +9,10 @@ import pytest
 from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Holdfast, Worker, WorkerNotFound, workers
-from holdfast.testing import FakeClock
+from holdfast import Holdfast, Worker, WorkerNotFound
+from holdfast.runs.poll import beat_and_pulse, read_pulse
+from holdfast.testing.clock import FakeClock
+from holdfast.values.workers import why_unserved
 
 
 def test_a_live_worker_is_asked_once_and_the_first_time_counts(hf: Holdfast, clock: FakeClock) -> None:
@@ -40,11 +42,9 @@ def test_only_the_worker_that_was_asked_hears_of_it(hf: Holdfast) -> None:
     hf.workers.drain("worker-1")
 
     def heard(name: str) -> tuple[bool, bool | None]:
-        looked = hf.read(lambda tx: workers.pulse(tx, queues=["default"], jobs=["work"], holder=name))
+        looked = hf.read(lambda tx: read_pulse(tx, queues=["default"], jobs=["work"], holder=name))
         beaten = hf.do(
-            lambda tx: workers.beat_and_pulse(
-                tx, queues=["default"], jobs=["work"], holder=name, lease_for=hf.settings.lease
-            )
+            lambda tx: beat_and_pulse(tx, queues=["default"], jobs=["work"], holder=name, lease_for=hf.settings.lease)
         )
         return looked.drains, None if beaten is None else beaten.drains
 
@@ -62,7 +62,7 @@ def test_a_run_that_only_a_draining_worker_could_start_says_so(hf: Holdfast) -> 
     said = ("worker-1, which could start it, is about to end and claims no more: start another worker",)
     assert hf.why(run).reasons == said
     alive = hf.workers.list()
-    assert workers.unserved(alive, "default") == "no live worker serves queue default, but one that is about to end"
+    assert why_unserved(alive, "default") == "no live worker serves queue default, but one that is about to end"
 
 
 def test_it_finishes_what_it_has_and_leaves_the_rest_to_others(live: Holdfast) -> None:

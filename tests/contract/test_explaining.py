@@ -9,10 +9,11 @@ import pytest
 from tests.contract.alive import register
 
 from holdfast import Context, Holdfast, Retry
-from holdfast.events import KINDS
-from holdfast.outcomes import HandBack
-from holdfast.reasons import NOBODY
-from holdfast.testing import FakeClock, Manual
+from holdfast.operate.explain import NOBODY
+from holdfast.runs.outcomes import Release
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.events import KINDS
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -288,7 +289,7 @@ def test_the_story_of_a_run_with_every_misfortune(hf: Holdfast, manual: Manual, 
 
     run = work.submit()
     worker = manual.worker("a")
-    worker.finish(worker.claim()[0], HandBack("leaving"))
+    worker.finish(worker.claim()[0], Release("leaving"))
     clock.advance(1)
     worker.claim()
     clock.advance(hf.settings.lease + timedelta(seconds=1))

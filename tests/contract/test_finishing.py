@@ -17,7 +17,8 @@ from tests.databases import sqlite
 
 from holdfast import Context, Holdfast, LeaseLost, Retry, StoreBusy
 from holdfast.orchestrator import recover
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 pytestmark = pytest.mark.contract("L5", "X3", "S2")
 

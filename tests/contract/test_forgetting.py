@@ -9,7 +9,8 @@ import pytest
 from tests.contract.patience import PATIENCE
 
 from holdfast import Context, Event, Holdfast, InvalidPolicy, LeaseLost, Retry, Run, StepNotFound, Worker
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -101,20 +101,20 @@ def test_a_member_that_the_database_itself_refuses_fails_alone(
     hf: Holdfast, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that the database refuses is halved down to the culprit."""
-    from holdfast import runs, submissions
-    from holdfast.submissions import Submission
+    from holdfast.runs import submit
+    from holdfast.runs.submission import Submission, stored
 
     @hf.job(name="work")
     def work(number: int) -> None: ...
 
     hf.start()
-    real = submissions.stored
+    real = stored
 
     def broken(submission: Submission, now: Any) -> Any:
         row = real(submission, now)
         return row | {"queue": None} if submission.args == '{"number":13}' else row
 
-    monkeypatch.setattr(runs, "stored", broken)
+    monkeypatch.setattr(submit, "stored", broken)
 
     async def scene() -> list[Any]:
         return await asyncio.gather(*(work.asubmit(n) for n in range(40)), return_exceptions=True)

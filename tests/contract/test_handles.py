@@ -11,7 +11,8 @@ import sqlalchemy
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidArguments, RunNotFound, WrongConnection
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast import Holdfast, IdempotencyConflict
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -108,7 +109,7 @@ def test_concurrent_submits_of_one_key_make_one_run(
 @pytest.mark.contract("S3")
 def test_a_submit_whose_reply_was_lost_may_be_sent_again(hf: Holdfast, database: Database) -> None:
     """The engine sends the same ids again after a broken connection: the run is there once."""
-    from holdfast import runs
+    from holdfast.runs.submit import submit_runs
 
     @hf.job(name="work", key="name")
     def work(name: str) -> None: ...
@@ -117,8 +118,8 @@ def test_a_submit_whose_reply_was_lost_may_be_sent_again(hf: Holdfast, database:
     now = hf.clock.now()
     submissions = [work.submission(hf.ids.new(now), work.options, (), {"name": n}, now=now) for n in "ab"]
 
-    first = hf.do(lambda tx: runs.submit(tx, submissions))
-    second = hf.do(lambda tx: runs.submit(tx, submissions))
+    first = hf.do(lambda tx: submit_runs(tx, submissions))
+    second = hf.do(lambda tx: submit_runs(tx, submissions))
 
     assert first == second == [submission.run_id for submission in submissions]
     assert database.count("runs") == 2

@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 from tests.databases import sqlite
 
 from holdfast import Holdfast, IdempotencyConflict, StoreBusy, UnknownNeed, WrongConnection, WrongSqliteLibrary
-from holdfast.jobs import Job
-from holdfast.testing import Manual
+from holdfast.jobs.job import Job
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

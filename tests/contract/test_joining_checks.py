@@ -18,7 +18,7 @@ from tests.callers import POSTGRES_WAYS, SQLITE_WAYS, WAYS, caller, count, joine
 from tests.databases import Schemas, sqlite
 
 from holdfast import Holdfast, StoreBusy, WrongConnection
-from holdfast.jobs import Job
+from holdfast.jobs.job import Job
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 

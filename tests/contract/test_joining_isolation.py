@@ -17,8 +17,8 @@ from tests.callers import caller
 from tests.databases import Schemas
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
-from holdfast.jobs import Job
-from holdfast.testing import Manual
+from holdfast.jobs.job import Job
+from holdfast.testing.manual import Manual
 
 WAYS = ["psycopg", "psycopg connection", "psycopg async session", "asyncpg session"]
 SNAPSHOTS = ["REPEATABLE READ", "SERIALIZABLE"]

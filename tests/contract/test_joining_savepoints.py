@@ -19,7 +19,7 @@ from tests.callers import SQLITE_WAYS, WAYS, caller, count, joined
 from tests.databases import sqlite
 
 from holdfast import Holdfast
-from holdfast.jobs import Job
+from holdfast.jobs.job import Job
 
 SQLALCHEMY_WAYS = [way for way in WAYS if " " in way]
 ORDER = "insert into orders values (1)"

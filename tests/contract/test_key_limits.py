@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Holdfast, InvalidPolicy
-from holdfast.leases import Claim
 from holdfast.orchestrator import promote
-from holdfast.outcomes import Succeeded, TryLater
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import RetryLater, Succeeded
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -144,7 +145,7 @@ def test_a_run_that_waits_for_its_retry_gives_its_hold_to_another(
     worker = manual.worker()
     manual.orchestrate()
     claims = {claim.lease.run_id: claim for claim in worker.claim(limit=10)}
-    worker.finish(claims[runs[0].id], TryLater("not yet", hf.settings.lease))
+    worker.finish(claims[runs[0].id], RetryLater("not yet", hf.settings.lease))
     manual.orchestrate()
 
     assert [claim.lease.run_id for claim in worker.claim(limit=10)] == [runs[3].id]
@@ -160,7 +161,7 @@ def test_a_run_that_keeps_its_hold_while_it_waits_is_given_no_second_one(
     worker = manual.worker()
     manual.orchestrate()
     claims = {claim.lease.run_id: claim for claim in worker.claim(limit=10)}
-    worker.finish(claims[strict.id], TryLater("not yet", hf.settings.tick, key_order="strict"))
+    worker.finish(claims[strict.id], RetryLater("not yet", hf.settings.tick, key_order="strict"))
     clock.advance(hf.settings.tick)  # it is due, and the oldest, before any orchestrator has noticed
     worker.finish(claims[others[0].id])
 
@@ -253,7 +254,7 @@ def test_whatever_happens_limits_hold_and_everything_ends(
                 held += worker.claim(limit=limit)
             case ("finish" | "later" as how, index) if held:
                 claim = held.pop(index % len(held))
-                worker.finish(claim, Succeeded() if how == "finish" else TryLater("later", hf.settings.tick))
+                worker.finish(claim, Succeeded() if how == "finish" else RetryLater("later", hf.settings.tick))
             case ("orchestrate",):
                 manual.orchestrate()
             case ("advance",):

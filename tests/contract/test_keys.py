@@ -11,8 +11,9 @@ import pytest
 from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Holdfast, Retry
-from holdfast.outcomes import Failed, Succeeded
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Failed, Succeeded
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,9 +10,10 @@ from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
 from holdfast import Holdfast
 from holdfast.orchestrator.loop import Orchestrator
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.testing import FakeClock, Manual
-from holdfast.workers import Pulse
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.runs.poll import Pulse
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -93,7 +94,7 @@ def test_after_a_year_of_absence_the_work_is_bounded_and_what_was_passed_over_is
 @pytest.mark.contract("J10")
 def test_who_hears_that_a_schedule_was_resumed_looks_at_once(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     scheduled(hf, manual, catch_up="latest")
-    table = Timetable(hf.store, hf.scheduled, holder="manual")
+    table = Scheduler(hf.store, hf.scheduled, holder="manual")
     orchestrator = Orchestrator(hf.store, hf.settings, clock, look=lambda: PULSE, timetable=table)
     leave = hf.wakeups.listen(orchestrator.heard)
     hf.schedules.pause("ingest")

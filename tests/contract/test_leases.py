@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Holdfast, LeaseLost, leases, outcomes, steps
-from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TimedOut, TryLater
-from holdfast.steps import Step
-from holdfast.testing import FakeClock, Manual
-from holdfast.worker.chronicle import Chronicle
-from holdfast.worker.desk import StepWriter
+from holdfast import Holdfast, LeaseLost
+from holdfast.runs import steps
+from holdfast.runs.claim import claim_runs
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded, TimedOut
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.runs import Step
+from holdfast.worker.event_buffer import EventBuffer
+from holdfast.worker.run_services import StepWriter
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -60,7 +64,7 @@ def test_a_claim_moves_the_run_and_writes_the_lease_in_one_transaction(
         pass
 
     def claim(tx: Any) -> None:
-        claimed = leases.claim(
+        claimed = claim_runs(
             tx,
             ["default"],
             jobs=["work"],
@@ -177,8 +181,8 @@ STALE: list[tuple[str, Any]] = [
     ("finish succeeded", lambda worker, claim: worker.finish(claim, Succeeded('"stale"'))),
     ("finish failed", lambda worker, claim: worker.finish(claim, Failed("ERROR", "stale"))),
     ("finish timed out", lambda worker, claim: worker.finish(claim, TimedOut("stale"))),
-    ("try later", lambda worker, claim: worker.finish(claim, TryLater("stale", timedelta(0)))),
-    ("hand back", lambda worker, claim: worker.finish(claim, HandBack("stale"))),
+    ("try later", lambda worker, claim: worker.finish(claim, RetryLater("stale", timedelta(0)))),
+    ("hand back", lambda worker, claim: worker.finish(claim, Release("stale"))),
     ("renew", lambda worker, claim: worker.renew(claim)),
     ("step", lambda worker, claim: _remember(worker, claim)),
     ("forget", lambda worker, claim: _forget(worker, claim)),
@@ -197,7 +201,7 @@ def _forget(worker: Any, claim: Any) -> None:
 
 
 def _keep(worker: Any, claim: Any) -> None:
-    from holdfast import artifacts
+    from holdfast.artifacts import artifacts
 
     hf = worker.hf
     artifacts.keep(hf.store, hf.depot, claim, "file.txt", b"stale", part=None, max_bytes=100)
@@ -238,7 +242,7 @@ def test_what_a_stale_attempt_tells_is_dropped(hf: Holdfast, manual: Manual, clo
     clock.advance(2 * hf.settings.lease)
     manual.orchestrate()
     [fresh] = manual.worker("sleeper").claim()
-    chronicle = Chronicle("sleeper")
+    chronicle = EventBuffer("sleeper")
     for claim, said in ((stale, "stale"), (fresh, "fresh")):
         chronicle.tell(claim.lease, "LOG", {"message": said}, at=clock.now())
     hf.do(lambda tx: chronicle.write(tx, chronicle.take()))
@@ -258,7 +262,7 @@ def test_a_finish_needs_the_holder_and_the_attempt(hf: Holdfast, manual: Manual,
         lease = replace(lease, ticket=lease.ticket.changed(attempt=lease.attempt + 1))
     holder = "wrong" if wrong == "holder" else "right"
 
-    lost = hf.do(lambda tx: outcomes.finish(tx, [(lease, Succeeded())], holder=holder))
+    lost = hf.do(lambda tx: finish_runs(tx, [(lease, Succeeded())], holder=holder))
 
     assert lost == {run.id}
     assert run.refresh().state == "running"
@@ -277,9 +281,9 @@ def test_in_a_batch_of_finishes_a_lost_lease_loses_only_its_own_run(
     clock.advance(hf.settings.lease * 0.6)
     manual.orchestrate()
 
-    results: list[Outcome] = [Succeeded(), Failed("ERROR"), Succeeded(), Succeeded(), TryLater("x", timedelta(0))]
+    results: list[Outcome] = [Succeeded(), Failed("ERROR"), Succeeded(), Succeeded(), RetryLater("x", timedelta(0))]
     pairs = [(claim.lease, result) for claim, result in zip(claims, results, strict=True)]
-    lost = hf.do(lambda tx: outcomes.finish(tx, pairs, holder="a"))
+    lost = hf.do(lambda tx: finish_runs(tx, pairs, holder="a"))
 
     assert lost == {runs[2].id}
     assert [run.refresh().state for run in runs] == ["succeeded", "failed", "queued", "succeeded", "queued"]
@@ -293,7 +297,7 @@ def test_an_attempt_is_never_reused_whatever_happens_to_the_run(
     run = work.using(max_attempts=3).submit()
     worker = manual.worker()
     seen: list[int] = []
-    for ending in (HandBack("x"), TryLater("x", timedelta(0)), None, HandBack("y"), TryLater("z", timedelta(0))):
+    for ending in (Release("x"), RetryLater("x", timedelta(0)), None, Release("y"), RetryLater("z", timedelta(0))):
         [claim] = worker.claim()
         seen.append(claim.lease.attempt)
         if ending is None:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 import pytest
 from tests.contract.mutating import Scenario, Stage
 
-from holdfast import QueueFull, StoreBusy, seats, uniques
-from holdfast.queues import Limits, limit
+from holdfast import QueueFull, StoreBusy
+from holdfast.runs.limits import capacity
+from holdfast.runs.limits.queues import limit_queue
+from holdfast.runs.limits.unique import UniqueClaim, take_unique
 from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
-from holdfast.uniques import Only
+from holdfast.values.queues import Limits
 
 
 def seated(on: Stage) -> int:
@@ -21,7 +23,7 @@ def seated(on: Stage) -> int:
 
 def a_bound_that_no_one_here_knew_of_is_met(on: Stage) -> None:
     on.submit()
-    on.hf.do(lambda tx: limit(tx, "default", Limits(max_queued=1)))
+    on.hf.do(lambda tx: limit_queue(tx, "default", Limits(max_queued=1)))
     with pytest.raises(QueueFull):
         on.submit()
 
@@ -72,7 +74,7 @@ def an_outcome_gives_back_its_own_seat_only(on: Stage) -> None:
 
 def who_saw_another_run_replaces_none(on: Stage) -> None:
     def swap(tx: Transaction) -> list[str]:
-        uniques.take(tx, [Only("first", "work", "d", running=False)])
+        take_unique(tx, [UniqueClaim("first", "work", "d", running=False)])
         row = {"job": "work", "digest": "d", "run_id": "mine", "old_id": "never there"}
         return [found["run_id"] for found in tx.all("replace_uniques", rows=[row])]
 
@@ -91,7 +93,9 @@ def a_limit_numbers_only_what_runs_in_its_queue(on: Stage) -> None:
 def a_bound_is_found(on: Stage) -> None:
     on.hf.queues.limit("default", max_queued=9)
     before = on.hf.do(
-        lambda tx: tx.all("lock_queue", name="default") and seats.bounds(tx, [seats.Seat("x", "default")])
+        lambda tx: (
+            tx.all("lock_queue", name="default") and capacity.bounds(tx, [capacity.CapacityRequest("x", "default")])
+        )
     )
     assert before == {"default": 9}
 

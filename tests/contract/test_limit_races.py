@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, leases, rates, ready
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast
+from holdfast.runs import ready
+from holdfast.runs.claim import claim_runs
+from holdfast.runs.limits import rates
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 MINUTE = timedelta(minutes=1)
 
@@ -26,7 +30,7 @@ def before_places_are_numbered(monkeypatch: pytest.MonkeyPatch, meanwhile: Calla
             meanwhile()
         return taken
 
-    monkeypatch.setattr("holdfast.ready.take", take_and_then)
+    monkeypatch.setattr("holdfast.runs.ready.take", take_and_then)
 
 
 @pytest.mark.contract("Q9")
@@ -69,7 +73,7 @@ def test_a_rate_that_a_claim_has_just_judged_by_is_not_forgotten(
     clock.advance(timedelta(days=3))
     job.submit_many([{}] * 2)
     with hf.store.transaction() as tx:
-        claims = leases.claim(
+        claims = claim_runs(
             tx, ["default"], jobs=["mail"], holder="a", limit=1, lease_for=10 * MINUTE, kill_grace=MINUTE
         )
         assert len(claims) == 1

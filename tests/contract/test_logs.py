@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidArguments, RunNotFound, logs
+from holdfast import Context, Holdfast, InvalidArguments, RunNotFound
+from holdfast.operate import logs
+from holdfast.values.logs import Logs
 
 
 def chatty(hf: Holdfast) -> str:
@@ -28,7 +30,7 @@ def settled(live: Holdfast) -> str:
     return chatty(live)
 
 
-def messages(found: logs.Logs) -> list[str]:
+def messages(found: Logs) -> list[str]:
     return [record.message.rpartition(" ")[0] for record in found.records]
 
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.segmenting import counts, split
 
-from holdfast import Holdfast, codec
-from holdfast.leases import Claim
-from holdfast.orchestrator import expand, promote
-from holdfast.outcomes import Succeeded, finish
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast
+from holdfast.orchestrator import fan_out, promote
+from holdfast.runs.claim import Claim
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.outcomes import Succeeded
+from holdfast.support import json_text
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -36,11 +39,11 @@ def test_stages_that_can_not_be_split_yet_are_in_no_ones_way(hf: Holdfast, manua
     late = slow.stage(name="late", queue="unserved")(lambda: None)
     each = slow.stage(name="each", after=[listed, late], each="value")(lambda value: value)
     slow.stage(name="then", after=each, each="value")(lambda value, each: each)
-    slow.submit_many({} for _ in range(expand.STAGES))
+    slow.submit_many({} for _ in range(fan_out.STAGES))
     run = split(hf).submit(values=[1])
     worker = manual.worker()
     manual.orchestrate()
-    for claim in worker.claim(limit=2 * expand.STAGES):
+    for claim in worker.claim(limit=2 * fan_out.STAGES):
         worker.work(claim)
     manual.orchestrate()
     assert counts(hf, run.id, "each") == {"READY": 1}
@@ -78,7 +81,7 @@ def test_orchestrators_at_the_same_stage_make_each_segment_once(hf: Holdfast, ma
     def orchestrate(_: int) -> None:
         for _ in range(40):
             hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=1000))
-            hf.do(lambda tx: expand.stages(tx, limit=7))
+            hf.do(lambda tx: fan_out.stages(tx, limit=7))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(orchestrate, range(4)))
@@ -98,7 +101,7 @@ def test_segments_that_end_while_others_are_made_are_counted(
     worker.work(worker.claim()[0])
     for _ in range(12):
         hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=1000))
-        hf.do(lambda tx: expand.stages(tx, limit=2))
+        hf.do(lambda tx: fan_out.stages(tx, limit=2))
         for claim in worker.claim(limit=9):
             worker.work(claim)
     manual.run_all()
@@ -130,14 +133,14 @@ def test_ten_thousand_segments_are_made_in_bounded_transactions(hf: Holdfast, ma
     hf.do(lambda tx: promote.needs_after(tx, ("", ""), limit=1000))
     made: list[int] = []
     while not made or made[-1]:
-        made.append(hf.do(lambda tx: expand.stages(tx, limit=1000)))
+        made.append(hf.do(lambda tx: fan_out.stages(tx, limit=1000)))
     assert made == [1000] * 10 + [0]
     assert counts(hf, run.id, "each") == {"READY": 10_000}
     for _ in range(10):
         claims = worker.claim(limit=1000)
         ends = [(claim.lease, Succeeded(str(claim_value(claim)))) for claim in claims]
         ended = [lease.run_id for lease, _ in ends]
-        assert hf.do(lambda tx, ends=ends: finish(tx, ends, holder=worker.name)) == set()  # type: ignore[misc]
+        assert hf.do(lambda tx, ends=ends: finish_runs(tx, ends, holder=worker.name)) == set()  # type: ignore[misc]
         hf.do(lambda tx, ended=ended: promote.needs(tx, ended, limit=1000))  # type: ignore[misc]
     assert counts(hf, run.id, "each") == {"DONE": 10_000}
     manual.run_all()
@@ -146,4 +149,4 @@ def test_ten_thousand_segments_are_made_in_bounded_transactions(hf: Holdfast, ma
 
 
 def claim_value(claim: Claim) -> int:
-    return int(codec.load(claim.args)["value"])
+    return int(json_text.load(claim.args)["value"])

@@ -15,9 +15,9 @@ from tests.conftest import Database
 from tests.process.support import wait_for
 
 from holdfast import Holdfast, ResultTimeout, RunFailed, RunNotFound
-from holdfast.handles import Run
+from holdfast.runs.handle import Run
 from holdfast.store.transaction import Transaction
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 MANY = 200
 

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, Worker, WrongConnection
 from holdfast.orchestrator import promote
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 from holdfast.testing.postgres import PostgresServer
-from holdfast.worker.pool import Threads
+from holdfast.worker.threads import Threads
 
 
 @pytest.mark.contract("S3", "P3")

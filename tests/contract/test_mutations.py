@@ -63,9 +63,9 @@ from tests.contract.run_scenarios import (
     what_was_made_anew_is_not_invalidated_by_who_saw_the_old,
 )
 
-from holdfast.events import Event
 from holdfast.store.queries import sources
-from holdfast.worker.chronicle import Chronicle
+from holdfast.values.events import Event
+from holdfast.worker.event_buffer import EventBuffer
 
 # Mutants: the statement, the condition in each dialect's words, and the scenario that dies with it.
 
@@ -173,7 +173,7 @@ def test_events_of_a_stale_attempt_are_dropped(stage_of: Callable[..., Stage]) -
     run = on.submit()
     old = on.claim("a")
     new = on.claimed_again(run, "a")
-    chronicle = Chronicle("a")
+    chronicle = EventBuffer("a")
     for claim in (new, old):
         chronicle.tell(claim.lease, "PROGRESS", {"attempt": claim.lease.attempt}, at=on.clock.now())
     on.hf.do(lambda tx: chronicle.write(tx, chronicle.take()))

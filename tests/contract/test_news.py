@@ -13,26 +13,17 @@ from typing import Any
 import pytest
 from tests.conftest import Database
 
-from holdfast import (
-    Context,
-    Event,
-    Holdfast,
-    InvalidArguments,
-    Job,
-    RunNotFound,
-    TryAgain,
-    codec,
-    events,
-    leases,
-    operations,
-    queues,
-    steps,
-)
-from holdfast.leases import Claim
-from holdfast.outcomes import Failed, HandBack, Succeeded, TryLater
-from holdfast.steps import Step
+from holdfast import Context, Event, Holdfast, InvalidArguments, Job, RunNotFound, TryAgain
+from holdfast.runs import audit, events, steps
+from holdfast.runs.claim import Claim
+from holdfast.runs.lease import require_lease
+from holdfast.runs.limits import queues
+from holdfast.runs.outcomes import Failed, Release, RetryLater, Succeeded
 from holdfast.store.transaction import Transaction
-from holdfast.testing import FakeClock, Manual
+from holdfast.support import json_text
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.runs import Step
 
 
 @pytest.fixture
@@ -60,7 +51,7 @@ def same(told: list[Event], whole: list[Event]) -> bool:
 
 
 def plain(event: Event) -> tuple[str, int | None, str, datetime | None]:
-    return event.kind, event.attempt, codec.compact(event.data), event.happened_at
+    return event.kind, event.attempt, json_text.compact(event.data), event.happened_at
 
 
 class Life:
@@ -141,10 +132,10 @@ class Life:
         self._fenced(forget)
 
     def retry(self) -> None:
-        self._leave(TryLater("no", timedelta(seconds=1)))
+        self._leave(RetryLater("no", timedelta(seconds=1)))
 
     def hand_back(self) -> None:
-        self._leave(HandBack("enough"))
+        self._leave(Release("enough"))
 
     def lose(self) -> None:
         self.clock.advance(self.hf.settings.lease * 2)
@@ -167,7 +158,7 @@ class Life:
         assert claim is not None
 
         def fenced(tx: Transaction) -> None:
-            leases.require(tx, claim.lease)
+            require_lease(tx, claim.lease)
             write(tx, claim)
 
         self.hf.do(fenced)
@@ -327,7 +318,7 @@ def test_who_writes_of_a_run_waits_for_who_is_writing_of_it(
     }
     steering = threading.Thread(target=actions[steer])
     with hf.store.transaction() as tx:
-        leases.require(tx, claim.lease)
+        require_lease(tx, claim.lease)
         events.record(tx, [Event(run_id=run.id, kind="LOG", attempt=1, data={"message": "early"})])
         tx.all("find_events", run_id=run.id, after=0, limit=1)  # it has been sent, and has its number
         steering.start()
@@ -350,7 +341,7 @@ def test_two_operators_write_of_an_ended_run_one_after_the_other(postgres_hf: Ho
     seen = hf.news(run.id).events[-1][0]
     other = threading.Thread(target=lambda: hf.again(run.id, by="ben"))
     with hf.store.transaction() as tx:
-        operations.record(tx, "ann", "look", run_id=run.id)
+        audit.record(tx, "ann", "look", run_id=run.id)
         tx.all("find_events", run_id=run.id, after=0, limit=1)
         other.start()
         wait_until_blocked(database)
@@ -392,7 +383,7 @@ def test_a_transaction_that_began_early_and_writes_late_is_not_passed_by(postgre
         tx.all("find_events", run_id="", after=0, limit=1)
 
     with hf.store.transaction() as early:
-        queues.pause(early, "default", note=None)
+        queues.pause_queue(early, "default", note=None)
         early.all("find_queue", name="default")  # it has been sent: the transaction has its place in the order
         hf.do(lambda tx: say(tx, "smaller number"))
         say(early, "larger number")

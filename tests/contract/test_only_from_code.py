@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidPolicy, OnlyFromCode, RunFilter, bulks
-from holdfast.testing import Manual
+from holdfast import Holdfast, InvalidPolicy, OnlyFromCode, RunFilter
+from holdfast.operate import bulk as bulk_jobs
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_bulk_leaves_its_runs_out_and_repeats_the_others(hf: Holdfast, manual:
     bulk = hf.bulk.again(RunFilter())
     manual.run_all()
     assert bulk.result(timeout=1) == {"matched": 4, "done": 2, "skipped": 2}
-    repeated = {run.again_of for run in hf.list_runs() if run.again_of and run.job != bulks.AGAIN}
+    repeated = {run.again_of for run in hf.list_runs() if run.again_of and run.job != bulk_jobs.AGAIN}
     assert repeated == {runs[1].id, runs[3].id}
 
 

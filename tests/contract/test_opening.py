@@ -20,10 +20,11 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from tests.databases import sqlite
 
 from holdfast import Holdfast, InvalidSetting, StoreRefused, StoreUnavailable
-from holdfast.clock import SystemClock
-from holdfast.store import store as stores
+from holdfast.store import store
 from holdfast.store.dialects.postgres import PostgresDialect
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.clock import SystemClock
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def test_a_worker_warns_once_of_a_sqlite_that_can_lose_pages(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(sqlite, "sqlite_version_info", version)
-    monkeypatch.setattr(stores, "_warned", set())
+    monkeypatch.setattr(store, "_warned", set())
     with Holdfast(sqlite_url) as hf:
         for _ in range(2):
             with hf.worker():

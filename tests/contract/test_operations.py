@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidArguments, RunFilter, RunNotFound
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture

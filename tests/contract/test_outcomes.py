@@ -8,8 +8,9 @@ import pytest
 from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Cancelled, Context, Holdfast, ResultTimeout, RunFailed, TryAgain
-from holdfast.outcomes import Failed, Succeeded
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Failed, Succeeded
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -311,7 +312,7 @@ def test_a_finish_writes_the_whole_outcome(hf: Holdfast, manual: Manual, clock: 
 
 @pytest.mark.contract("S3")
 def test_a_batch_of_finishes_is_all_or_nothing(hf: Holdfast, manual: Manual, database: Database) -> None:
-    from holdfast import outcomes
+    from holdfast.runs.finish import finish_runs
 
     @hf.job(name="work")
     def work() -> None: ...
@@ -320,7 +321,7 @@ def test_a_batch_of_finishes_is_all_or_nothing(hf: Holdfast, manual: Manual, dat
     claims = manual.worker("w").claim(limit=3)
 
     def finish(tx: Any) -> None:
-        outcomes.finish(tx, [(claim.lease, Succeeded()) for claim in claims], holder="w")
+        finish_runs(tx, [(claim.lease, Succeeded()) for claim in claims], holder="w")
         raise RuntimeError("the process dies before the commit")
 
     with pytest.raises(RuntimeError):

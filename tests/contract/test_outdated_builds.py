@@ -10,7 +10,8 @@ import pytest
 from tests.contract.building import App
 
 from holdfast import Holdfast, RunNotFound
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -20,7 +20,7 @@ from tests.callers import caller, count, joined
 from tests.databases import sqlite
 
 from holdfast import Holdfast, StoreBusy
-from holdfast.jobs import Job
+from holdfast.jobs.job import Job
 
 ORDER = "insert into orders values (1)"
 LIMIT = 60  # seconds; far longer than any of this takes, and far shorter than a wait for the lock
@@ -42,7 +42,7 @@ def job(hf: Holdfast) -> Job[[], None]:
 
 
 def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, others: timedelta) -> None:
-    monkeypatch.setattr("holdfast.submitting.OWN_PATIENCE", own)
+    monkeypatch.setattr("holdfast.jobs.submitter.OWN_PATIENCE", own)
     monkeypatch.setattr(hf.store.dialect, "busy_timeout", others)
 
 

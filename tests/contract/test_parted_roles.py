@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Holdfast, InvalidPolicy, Worker, workers
-from holdfast.testing import Manual
+from holdfast import Holdfast, InvalidPolicy, Worker
+from holdfast.runs import workers
+from holdfast.testing.manual import Manual
 
 
 @pytest.mark.contract("L2", "L6")

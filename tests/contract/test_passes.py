@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 from tests.conftest import Database
 
-from holdfast import Holdfast, InvalidArguments, PassExists, PassNotFound, passes
-from holdfast.ids import Ids
-from holdfast.testing import FakeClock
+from holdfast import Holdfast, InvalidArguments, PassExists, PassNotFound, tokens
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
 
 
 def test_a_token_is_found_by_its_secret_and_the_database_does_not_have_it(hf: Holdfast, database: Database) -> None:
     secret = hf.passes.add("ada", role="operator", by="root")
-    found = hf.read(lambda tx: passes.find(tx, passes.digest(secret)))
+    found = hf.read(lambda tx: tokens.find_token(tx, tokens.digest(secret)))
     assert found is not None
     assert (found.name, found.role, found.kind, found.expires_at) == ("ada", "operator", "token", None)
     assert hf.passes.list() == [found]
@@ -35,8 +35,8 @@ def test_what_is_taken_back_takes_its_sessions_along_and_no_one_elses(hf: Holdfa
     for name in ("ada", "bob"):
         hf.passes.add(name)
         expires_at = clock.now() + timedelta(hours=1)
-        session = passes.digest(f"session of {name}")
-        hf.do(lambda tx: passes.sign_in(tx, name, role="viewer", expires_at=expires_at, digest=session))  # noqa: B023
+        session = tokens.digest(f"session of {name}")
+        hf.do(lambda tx: tokens.sign_in(tx, name, role="viewer", expires_at=expires_at, digest=session))  # noqa: B023
     assert [(one.name, one.kind) for one in hf.passes.list()] == [
         *(("ada", "token"), ("ada", "session"), ("bob", "token"), ("bob", "session")),
     ]
@@ -52,7 +52,7 @@ def test_what_has_run_out_is_no_pass_and_goes_with_the_next_clearing(
     secret = hf.passes.add("ada", expires=60)
     hf.passes.add("bob")
     clock.advance(60)
-    assert hf.read(lambda tx: passes.find(tx, passes.digest(secret))) is None
+    assert hf.read(lambda tx: tokens.find_token(tx, tokens.digest(secret))) is None
     assert [one.name for one in hf.passes.list()] == ["bob"]
     hf.retain()
     assert database.all("select name from holdfast_passes") == [("bob",)]

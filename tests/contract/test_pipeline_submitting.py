@@ -8,7 +8,8 @@ import pytest
 from tests.contract.staging import states
 
 from holdfast import Holdfast, InvalidArguments, Pipeline, QueueFull
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

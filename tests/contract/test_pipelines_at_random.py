@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Holdfast
-from holdfast.ids import Ids
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from pathlib import Path

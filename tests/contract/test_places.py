@@ -11,14 +11,15 @@ import pytest
 from tests.conftest import Database
 
 from holdfast import Holdfast, Run, Worker
-from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 OUTCOMES: list[Outcome] = [
     Succeeded(),
     Failed("ERROR", "no"),
-    HandBack("shutdown"),
-    TryLater("later", timedelta(seconds=5)),
+    Release("shutdown"),
+    RetryLater("later", timedelta(seconds=5)),
 ]
 
 
@@ -89,7 +90,7 @@ def test_who_loses_the_race_for_a_place_gives_its_run_back_at_once(
     [late] = hf.jobs["work"].submit_many([{}])
     manual.worker("a", queues=["q"]).claim()
     monkeypatch.setattr(
-        "holdfast.places.number",
+        "holdfast.runs.claim.number_permits",
         lambda tx, tickets, limits: ({ticket.run_id: 1 for ticket in tickets}, []),  # what a stale look says
     )
     rung: set[str] = set()

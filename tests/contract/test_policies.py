@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, Retry
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 HOUR = timedelta(hours=1)
 

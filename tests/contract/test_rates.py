@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidPolicy, Worker
-from holdfast.ids import Ids
-from holdfast.leases import Claim
-from holdfast.outcomes import Succeeded, TryLater
-from holdfast.periods import rate
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import RetryLater, Succeeded
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.rates import parse_rate
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
@@ -89,7 +90,7 @@ def test_retries_and_takeovers_are_starts_too(job: Any, hf: Holdfast, manual: Ma
         for claim in manual.worker("a").claim():
             starts.append(claim.lease.started_at)
             if number % 2:
-                manual.worker("a").finish(claim, TryLater("again", SECOND))
+                manual.worker("a").finish(claim, RetryLater("again", SECOND))
             else:
                 clock.advance(hf.settings.lease * 2)
                 manual.orchestrate()
@@ -254,7 +255,7 @@ def test_whatever_happens_no_window_has_too_many_starts_and_all_start_in_the_end
     ],
 )
 def test_a_rate_is_written_as_people_say_it(text: str, count: int, seconds: float) -> None:
-    assert (rate(text).count, rate(text).period) == (count, timedelta(seconds=seconds))
+    assert (parse_rate(text).count, parse_rate(text).period) == (count, timedelta(seconds=seconds))
 
 
 @pytest.mark.contract("S4")
@@ -381,4 +382,4 @@ def test_a_run_whose_rate_was_forgotten_starts_in_its_turn(hf: Holdfast, manual:
     ],
 )
 def test_a_period_is_spelled_as_people_do(written: str, period: timedelta) -> None:
-    assert (rate(written).count, rate(written).period) == (10, period)
+    assert (parse_rate(written).count, parse_rate(written).period) == (10, period)

@@ -10,8 +10,9 @@ import pytest
 
 from holdfast import Holdfast, Retry
 from holdfast.orchestrator import recover
-from holdfast.outcomes import HandBack, Succeeded, TryLater
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Release, RetryLater, Succeeded
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -290,7 +291,7 @@ def test_the_window_counts_from_the_start_of_each_attempt_not_from_the_submissio
 ) -> None:
     run = job(hf, max_attempts=3, on_crash="requeue").submit()
     for attempt, end in enumerate(
-        (TryLater("not yet", timedelta(seconds=60)), None, HandBack("shutdown"), None), start=1
+        (RetryLater("not yet", timedelta(seconds=60)), None, Release("shutdown"), None), start=1
     ):
         clock.advance(timedelta(days=3))
         manual.orchestrate()
@@ -381,9 +382,9 @@ def test_an_accepted_cancel_is_never_forgotten(
             clock.advance(2 * hf.settings.lease)
             manual.orchestrate()
         case "a retry":
-            worker.finish(claim, TryLater("failed", timedelta(0)))
+            worker.finish(claim, RetryLater("failed", timedelta(0)))
         case _:
-            worker.finish(claim, HandBack("shutdown"))
+            worker.finish(claim, Release("shutdown"))
 
     assert (run.refresh().state, run.snapshot.error) == ("cancelled", "enough")
     assert manual.run_all() == 0
@@ -411,7 +412,7 @@ def test_a_handed_back_run_has_used_up_no_attempt(hf: Holdfast, manual: Manual) 
     run = job(hf).submit()
     worker = manual.worker("leaving")
     [claim] = worker.claim()
-    worker.finish(claim, HandBack("its worker shuts down"))
+    worker.finish(claim, Release("its worker shuts down"))
 
     seen = run.refresh().snapshot
     assert (seen.place, seen.attempt, seen.tries, seen.takeovers) == ("ready", 1, 0, 0)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, Run, StageNotDone, reruns, retention
-from holdfast.testing import Manual
+from holdfast import Holdfast, Run, StageNotDone
+from holdfast.pipelines.rerun import rerun_pipeline
+from holdfast.runs import retention
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def test_a_pass_under_way_leaves_the_segments_that_a_rerun_uses_again(
 def test_segments_are_not_removed_while_a_rerun_is_being_submitted(hf: Holdfast, run: Run[Any]) -> None:
     going = segments(hf)
     with hf.store.transaction() as tx:
-        reruns.rerun(tx, run.id, from_stage="last", allowed=lambda job, policy: None)
+        rerun_pipeline(tx, run.id, from_stage="last", allowed=lambda job, policy: None)
         assert hf.do(lambda other: retention.remove(other, going)) == 0
 
 

@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from holdfast import Context, Holdfast, NotSerialisable, Run
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.retaining import DAY, NAMED, a_run, exists
 
-from holdfast import Holdfast, Removed, clearing, retention
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast, Removed
+from holdfast.orchestrator import prune
+from holdfast.runs import retention
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -77,7 +80,7 @@ def test_a_family_of_which_one_must_stay_stays(
 def test_a_large_family_goes_in_several_transactions_its_head_last(
     hf: Holdfast, manual: Manual, clock: FakeClock, work: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clearing, "RUNS", 3)
+    monkeypatch.setattr(prune, "RUNS", 3)
     head = a_run(hf)
     for number in range(7):
         a_run(hf, parent_id=head, stage="child", segment=str(number))
@@ -85,7 +88,7 @@ def test_a_large_family_goes_in_several_transactions_its_head_last(
     clock.advance(31 * DAY)
     limits = retention.limits(hf.settings, clock.now())
     seen = []
-    for removed in clearing.steps(hf.store, hf.depot, limits, cursors={}):
+    for removed in prune.steps(hf.store, hf.depot, limits, cursors={}):
         assert removed.runs <= 3
         seen.append((len(hf.list_runs()), exists(hf, head)))
     assert sorted(set(seen), reverse=True) == [(5, True), (2, True), (0, False)]

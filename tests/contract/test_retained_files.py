@@ -10,8 +10,10 @@ import pytest
 from tests.contract.depots import lying_in
 from tests.contract.retaining import DAY, TABLES, rows
 
-from holdfast import Context, DepotUnavailable, Holdfast, Removed, retention
-from holdfast.testing import FakeClock, Manual
+from holdfast import Context, DepotUnavailable, Holdfast, Removed
+from holdfast.runs import retention
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -11,8 +11,10 @@ from tests.contract.patience import hold_past_the_deadline
 from tests.contract.retaining import DAY, NAMED, TABLES, exists, rows
 
 from holdfast import Cancelled, Context, Holdfast, InvalidSetting, Removed, UnknownNeed
-from holdfast.events import Event, record
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.events import record
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.events import Event
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -15,12 +15,17 @@ import pytest
 from tests.contract.mutating import Scenario, Stage
 from tests.contract.retaining import DAY, NAMED, a_run
 
-from holdfast import Holdfast, UnknownNeed, artifacts, retention, stores
-from holdfast.events import Event, record
-from holdfast.ids import Ids
-from holdfast.retention import Cursor
+from holdfast import Holdfast, UnknownNeed
+from holdfast.artifacts import artifacts
+from holdfast.runs import retention
+from holdfast.runs.events import record
+from holdfast.runs.retention import Cursor
+from holdfast.store import connect
 from holdfast.store.queries import Queries, sources
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.events import Event
 
 
 def ended(on: Stage, **options: Any) -> str:
@@ -207,7 +212,7 @@ def stage_of(url: str, dialect: str, tmp_path: Path) -> Iterator[Callable[..., S
         clock = FakeClock()
         hf = Holdfast(url, clock=clock, ids=Ids(seed=1), artifacts=tmp_path / "artifacts")
         opened.append(hf)
-        prefix = stores.prefix(hf.settings, hf._store.dialect)
+        prefix = connect.prefix(hf.settings, hf._store.dialect)
         hf._store.queries = Queries(dialect, prefix=prefix, style=hf._store.dialect.style, replaced=replaced)
         return Stage(hf, clock, Manual(hf))
 

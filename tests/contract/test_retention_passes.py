@@ -13,11 +13,14 @@ import pytest
 from tests.contract.depots import lying_in
 from tests.contract.retaining import DAY, rows
 
-from holdfast import Context, Holdfast, HoldfastError, InvalidSetting, Removed, Worker, clearing, retention
-from holdfast.ids import Ids
-from holdfast.orchestrator import retain
-from holdfast.orchestrator.retain import Retainer
-from holdfast.testing import FakeClock, Fault, Faults, Manual
+from holdfast import Context, Holdfast, HoldfastError, InvalidSetting, Removed, Worker
+from holdfast.orchestrator import prune
+from holdfast.orchestrator.prune import Pruner
+from holdfast.runs import retention
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.faults import Fault, Faults
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -35,9 +38,9 @@ def test_whatever_interrupts_it_the_next_pass_makes_good(
     fault: Fault,
     skip: int,
 ) -> None:
-    monkeypatch.setattr(clearing, "FILES", 2)
-    monkeypatch.setattr(clearing, "EVENTS", 2)
-    monkeypatch.setattr(clearing, "RUNS", 2)
+    monkeypatch.setattr(prune, "FILES", 2)
+    monkeypatch.setattr(prune, "EVENTS", 2)
+    monkeypatch.setattr(prune, "RUNS", 2)
 
     @keeping.job(name="work")
     def work(ctx: Context) -> None:
@@ -70,8 +73,8 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
     url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker's own pass: at its own moment of the hour, and so that others have their turn in between."""
-    monkeypatch.setattr(clearing, "RUNS", 10)
-    monkeypatch.setattr(clearing, "PAGE", 10)
+    monkeypatch.setattr(prune, "RUNS", 10)
+    monkeypatch.setattr(prune, "PAGE", 10)
     with Holdfast(url, clock=clock, ids=Ids(seed=1)) as hf:
 
         @hf.job(name="work")
@@ -83,7 +86,7 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
         work.submit_many([{"number": number} for number in range(35)])
         manual.run_all()
         clock.advance(31 * DAY)
-        retainer = Retainer(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="worker-a")
+        retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="worker-a")
         left: list[int] = []
         read = 0
         page = retention.page
@@ -122,7 +125,7 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
 
 
 def test_a_real_worker_retains_by_itself(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(retain, "EVERY", timedelta(milliseconds=100))
+    monkeypatch.setattr(prune, "EVERY", timedelta(milliseconds=100))
     pause = threading.Event()
     with Holdfast(url, tick=0.05, lease=3, retain=0.2, artifacts=tmp_path / "artifacts") as hf:
 
@@ -147,7 +150,7 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     work.submit()
     manual.run_all()
     clock.advance(31 * DAY)
-    retainer = Retainer(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="a")
+    retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf.depot, seed="a")
     Faults(hf).next(Fault.UNAVAILABLE)
     clock.advance(timedelta(hours=1))
     with caplog.at_level(logging.INFO):
@@ -169,7 +172,7 @@ def test_a_depot_that_can_not_be_opened_is_told_once_an_hour(
     def depot() -> Any:
         raise InvalidSetting("artifacts: nowhere names no object storage")
 
-    retainer = Retainer(hf.store, hf.settings, clock, depot=depot, seed="a")
+    retainer = Pruner(hf.store, hf.settings, clock, depot=depot, seed="a")
     clock.advance(timedelta(hours=1))
     for _ in range(10):
         retainer.tick()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Context, GiveUp, Holdfast, InvalidPolicy, Retry, TryAgain
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 MINUTE = timedelta(minutes=1)
 

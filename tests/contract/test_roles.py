@@ -13,13 +13,18 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, LeaseLost, leases, runs, steps
-from holdfast.leases import Claim, Lease
+from holdfast import Holdfast, LeaseLost
 from holdfast.orchestrator import promote, recover
-from holdfast.outcomes import HandBack, Outcome, Succeeded, TryLater, finish
-from holdfast.steps import Step
-from holdfast.submissions import Submission
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs import steps
+from holdfast.runs.claim import Claim
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.lease import Lease, renew_leases, require_lease
+from holdfast.runs.outcomes import Outcome, Release, RetryLater, Succeeded
+from holdfast.runs.submission import Submission
+from holdfast.runs.submit import submit_runs
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.runs import Step
 
 HOLDER, STRANGER = "holder", "stranger"
 
@@ -38,7 +43,7 @@ class Scene:
         job = self.job.using(**options)
         now = self.clock.now()
         self.submission = job.submission(self.hf.ids.new(now), job.options, (), {}, now=now)
-        [answer] = self.hf.do(lambda tx: runs.submit(tx, [self._submission]))
+        [answer] = self.hf.do(lambda tx: submit_runs(tx, [self._submission]))
         assert isinstance(answer, str)
         return answer
 
@@ -117,7 +122,7 @@ PLACES = [
 
 
 def submitter_submits_it_again(scene: Scene) -> None:
-    scene.hf.do(lambda tx: runs.submit(tx, [scene._submission]))
+    scene.hf.do(lambda tx: submit_runs(tx, [scene._submission]))
 
 
 def operator_cancels(scene: Scene) -> None:
@@ -146,7 +151,7 @@ def worker_that_does_not_know_the_job_claims(scene: Scene) -> None:
 
 
 def _finish(scene: Scene, outcome: Outcome, *, holder: str, lease: Lease) -> None:
-    scene.hf.do(lambda tx: finish(tx, [(lease, outcome)], holder=holder))
+    scene.hf.do(lambda tx: finish_runs(tx, [(lease, outcome)], holder=holder))
 
 
 def holder_finishes(scene: Scene) -> None:
@@ -154,11 +159,11 @@ def holder_finishes(scene: Scene) -> None:
 
 
 def holder_tries_later(scene: Scene) -> None:
-    _finish(scene, TryLater("again", timedelta(seconds=50)), holder=HOLDER, lease=scene.lease())
+    _finish(scene, RetryLater("again", timedelta(seconds=50)), holder=HOLDER, lease=scene.lease())
 
 
 def holder_hands_back(scene: Scene) -> None:
-    _finish(scene, HandBack("it stops"), holder=HOLDER, lease=scene.lease())
+    _finish(scene, Release("it stops"), holder=HOLDER, lease=scene.lease())
 
 
 def stranger_finishes(scene: Scene) -> None:
@@ -166,7 +171,7 @@ def stranger_finishes(scene: Scene) -> None:
 
 
 def stranger_hands_back(scene: Scene) -> None:
-    _finish(scene, HandBack("it stops"), holder=STRANGER, lease=scene.lease())
+    _finish(scene, Release("it stops"), holder=STRANGER, lease=scene.lease())
 
 
 def stale_attempt_finishes(scene: Scene) -> None:
@@ -186,7 +191,7 @@ def stranger_renews(scene: Scene) -> None:
 def _renew(scene: Scene, holder: str) -> None:
     settings = scene.hf.settings
     scene.hf.do(
-        lambda tx: leases.renew(
+        lambda tx: renew_leases(
             tx, [scene.lease()], holder=holder, lease_for=2 * settings.lease, kill_grace=settings.kill_grace
         )
     )
@@ -198,7 +203,7 @@ def stranger_writes_a_step(scene: Scene) -> None:
     step = Step(name="step", result="1", attempt=lease.attempt, tries=1, started_at=now, finished_at=now)
 
     def write(tx: Any) -> None:
-        leases.require(tx, lease)
+        require_lease(tx, lease)
         steps.insert(tx, [(lease.run_id, step)])
 
     with pytest.raises(LeaseLost):

@@ -9,8 +9,9 @@ import pytest
 from tests.databases import Template
 
 from holdfast import Context, Holdfast, QueueFull, Retry
-from holdfast.ids import Ids
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 QUEUES = ["default", "bounded", "narrow"]
 

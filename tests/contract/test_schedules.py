@@ -9,8 +9,9 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
 from holdfast import Holdfast, InvalidPolicy, Slot
-from holdfast.outcomes import Failed
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs.outcomes import Failed
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Holdfast, SlotTaken, StillRunning, triggers
-from holdfast.ids import Ids
-from holdfast.leases import Claim
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.outcomes import Failed
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast, SlotTaken, StillRunning
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import Failed
+from holdfast.schedules import triggers
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # the night on which Berlin's clocks go forward
 
@@ -56,8 +58,8 @@ class World:
         self.keep(0)
         self.claims: list[Claim] = []
 
-    def table(self) -> Timetable:
-        return Timetable(self.hf.store, self.hf.scheduled, holder="manual")
+    def table(self) -> Scheduler:
+        return Scheduler(self.hf.store, self.hf.scheduled, holder="manual")
 
     def do(self, move: str, number: int) -> None:
         match move:

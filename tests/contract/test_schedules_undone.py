@@ -10,10 +10,12 @@ import pytest
 from tests.contract.scheduling import QUARTER, START, one_of_eight_hands, scheduled
 from tests.databases import sqlite
 
-from holdfast import Holdfast, SlotTaken, stores
-from holdfast.ids import Ids
+from holdfast import Holdfast, SlotTaken
+from holdfast.store import connect
 from holdfast.store.queries import Queries, sources
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 Stage = tuple[Holdfast, Manual, FakeClock]
 Scenario = Callable[[Stage], None]
@@ -111,7 +113,7 @@ def stage_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., Stage]]:
         clock = FakeClock()
         hf = Holdfast(request.getfixturevalue(f"{dialect}_url"), clock=clock, ids=Ids(seed=1))
         opened.append(hf)
-        prefix = stores.prefix(hf.settings, hf._store.dialect)
+        prefix = connect.prefix(hf.settings, hf._store.dialect)
         hf._store.queries = Queries(dialect, prefix=prefix, style=hf._store.dialect.style, replaced=replaced)
         return hf, Manual(hf), clock
 

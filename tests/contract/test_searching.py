@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast import Count, Holdfast, InvalidArguments, Job, Page, RunFilter, searches
-from holdfast.outcomes import Failed, Succeeded, TimedOut
-from holdfast.testing import FakeClock, Manual
+from holdfast import Count, Holdfast, InvalidArguments, Job, Page, RunFilter
+from holdfast.operate import search
+from holdfast.runs.outcomes import Failed, Succeeded, TimedOut
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "timed_out")
 
@@ -228,8 +230,8 @@ def test_pages_join_to_the_whole_whatever_their_size(
 def test_a_page_looks_at_so_many_and_says_where_to_go_on(
     hf: Holdfast, work: Job[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searches, "BUDGET", 20)
-    monkeypatch.setattr(searches, "FIRST", 4)
+    monkeypatch.setattr(search, "BUDGET", 20)
+    monkeypatch.setattr(search, "FIRST", 4)
     runs = work.submit_many([{"document_id": "rare" if number == 0 else "often"} for number in range(50)])
     wanted = RunFilter(args={"document_id": "rare"})
 

@@ -8,7 +8,8 @@ import pytest
 from tests.contract.segmenting import counts, split
 
 from holdfast import Context, Holdfast, InvalidArguments, Retry, Worker
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.mark.contract("L1", "L9")

@@ -9,8 +9,8 @@ from tests.contract.segmenting import counts, split
 from tests.contract.staging import states
 
 from holdfast import Holdfast, Pipeline, RunFailed
-from holdfast.standings import StageInfo, in_words
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
+from holdfast.values.pipelines import StageInfo, in_words
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -12,9 +12,10 @@ import pytest
 from tests.contract.scheduling import QUARTER, START, another, scheduled, told
 
 from holdfast import Holdfast, Worker, WorkerExists
-from holdfast.orchestrator import schedule as scheduler
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.testing import FakeClock, Manual
+from holdfast.orchestrator import schedule
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -67,7 +68,7 @@ def test_a_scheduler_that_dies_in_the_middle_loses_no_slot(
         pass
 
     def die(tx: Any) -> None:
-        assert scheduler.consider(tx, hf.scheduled["ingest"], holder="manual", take_over=False).slots == 1
+        assert schedule.consider(tx, hf.scheduled["ingest"], holder="manual", take_over=False).slots == 1
         raise Killed
 
     clock.advance(QUARTER)
@@ -101,7 +102,7 @@ def test_a_worker_that_lost_its_name_schedules_nothing(hf: Holdfast, clock: Fake
     scheduled(hf, manual)
     clock.advance(QUARTER)
     unregistered = Worker(hf, exclusive="ingesting")
-    table = Timetable(hf.store, hf.scheduled, holder="manual", guard=unregistered._guard)
+    table = Scheduler(hf.store, hf.scheduled, holder="manual", guard=unregistered._guard)
     with pytest.raises(WorkerExists):
         table.keep(clock.now())
     assert told(hf) == []

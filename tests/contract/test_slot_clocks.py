@@ -9,8 +9,9 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
 from holdfast import Holdfast
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.testing import FakeClock, Manual
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 def at(text: str) -> datetime:
@@ -62,7 +63,7 @@ def test_a_process_that_has_seen_the_far_future_goes_on_in_the_present(
     hf: Holdfast, manual: Manual, clock: FakeClock, ingest: Any
 ) -> None:
     """What it keeps in memory, when to look next, is set back with the clock."""
-    table = Timetable(hf.store, hf.scheduled, holder="manual")
+    table = Scheduler(hf.store, hf.scheduled, holder="manual")
     clock.step(400 * DAY)
     table.keep(clock.now())
     clock.step(-400 * DAY)

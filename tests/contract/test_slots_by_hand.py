@@ -11,7 +11,8 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, one_of_eight_hands, scheduled
 
 from holdfast import Holdfast, InvalidPolicy, NoWorker, ScheduleNotFound, SlotTaken
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

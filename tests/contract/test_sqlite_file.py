@@ -20,7 +20,7 @@ from tests.databases import locked_by, sqlite
 
 from holdfast import BackupFailed, Holdfast, Job, StoreUnsafe, WorkerExists
 from holdfast.store import database_file
-from holdfast.store.dialects import sqlite as dialect
+from holdfast.store.dialects import sqlite as sqlite_module
 
 OTHER = "pysqlite3" if sqlite.__name__.startswith("sqlite3") else "sqlite3"
 OUTSIDE = """
@@ -341,7 +341,7 @@ def test_single_statements_are_checkpointed_too(sqlite_url: str, path: Path) -> 
 def test_a_reader_that_keeps_the_log_from_starting_again_is_logged(
     hf: Holdfast, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(dialect, "LOG_TOO_LARGE", 4_000_000)
+    monkeypatch.setattr(sqlite_module, "LOG_TOO_LARGE", 4_000_000)
 
     @hf.job(name="work")
     def work(text: str) -> None: ...

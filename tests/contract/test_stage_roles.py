@@ -8,13 +8,17 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Context, Holdfast, HoldfastError, InvalidPolicy, Retry, StageNotDone, runs
-from holdfast.leases import Claim, Lease
-from holdfast.orchestrator import expand, promote, recover, stop
-from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater, WaitFor, finish
-from holdfast.standings import state_of
-from holdfast.testing import FakeClock, Manual
-from holdfast.tickets import Ticket
+from holdfast import Context, Holdfast, HoldfastError, InvalidPolicy, Retry, StageNotDone
+from holdfast.orchestrator import cancel_children, fan_out, promote, recover
+from holdfast.runs.claim import Claim
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.lease import Lease
+from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded, WaitForChildren
+from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.submit import submit_runs
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.pipelines import state_of
 
 HOLDER, STRANGER = "holder", "stranger"
 
@@ -37,7 +41,7 @@ class Scene:
         self.submission = self.pipeline.submission(
             hf.ids.new(clock.now()), self.pipeline.options, (), {}, now=clock.now()
         )
-        hf.do(lambda tx: runs.submit(tx, [self.submission]))
+        hf.do(lambda tx: submit_runs(tx, [self.submission]))
         self.manual.promote()
         self.first, self.tried = (stage.run_id for stage in hf.pipelines.show(self.submission.run_id).stages)
         self.claim: Claim | None = None
@@ -62,7 +66,7 @@ class Scene:
         if self.claim is not None:
             return self.claim.lease
         now = self.clock.now()
-        ticket = Ticket(run_id=self.tried, job="scene.tried", queue="default", rank=0, key=None, attempt=1, tries=1)
+        ticket = QueueEntry(run_id=self.tried, job="scene.tried", queue="default", rank=0, key=None, attempt=1, tries=1)
         return Lease(ticket=ticket, holder=HOLDER, started_at=now, expires_at=now, deadline_at=None)
 
 
@@ -126,7 +130,7 @@ STATES: dict[Callable[[Scene], None], str] = {
 
 
 def submitter_submits_the_pipeline_again(scene: Scene) -> None:
-    scene.hf.do(lambda tx: runs.submit(tx, [scene.submission]))
+    scene.hf.do(lambda tx: submit_runs(tx, [scene.submission]))
 
 
 def submitter_submits_the_stage(scene: Scene) -> None:
@@ -158,8 +162,8 @@ def orchestrator_promotes_who_needs_it(scene: Scene) -> None:
 
 
 def orchestrator_expands_and_stops(scene: Scene) -> None:
-    scene.hf.do(lambda tx: expand.stages(tx, limit=10))
-    scene.hf.do(lambda tx: stop.children(tx, limit=10))
+    scene.hf.do(lambda tx: fan_out.stages(tx, limit=10))
+    scene.hf.do(lambda tx: cancel_children.children(tx, limit=10))
 
 
 def orchestrator_recovers(scene: Scene) -> None:
@@ -171,7 +175,7 @@ def worker_claims(scene: Scene) -> None:
 
 
 def _finish(scene: Scene, outcome: Outcome, *, holder: str) -> None:
-    scene.hf.do(lambda tx: finish(tx, [(scene.lease(), outcome)], holder=holder))
+    scene.hf.do(lambda tx: finish_runs(tx, [(scene.lease(), outcome)], holder=holder))
 
 
 def holder_completes(scene: Scene) -> None:
@@ -183,15 +187,15 @@ def holder_fails(scene: Scene) -> None:
 
 
 def holder_fails_for_now(scene: Scene) -> None:
-    _finish(scene, TryLater("again", timedelta(seconds=50)), holder=HOLDER)
+    _finish(scene, RetryLater("again", timedelta(seconds=50)), holder=HOLDER)
 
 
 def holder_waits_for_others(scene: Scene) -> None:
-    _finish(scene, WaitFor((scene.submission.run_id,)), holder=HOLDER)
+    _finish(scene, WaitForChildren((scene.submission.run_id,)), holder=HOLDER)
 
 
 def holder_hands_back(scene: Scene) -> None:
-    _finish(scene, HandBack("it stops"), holder=HOLDER)
+    _finish(scene, Release("it stops"), holder=HOLDER)
 
 
 def stranger_completes(scene: Scene) -> None:
@@ -203,11 +207,11 @@ def stranger_fails(scene: Scene) -> None:
 
 
 def stranger_waits_for_others(scene: Scene) -> None:
-    _finish(scene, WaitFor((scene.first,)), holder=STRANGER)
+    _finish(scene, WaitForChildren((scene.first,)), holder=STRANGER)
 
 
 def stranger_hands_back(scene: Scene) -> None:
-    _finish(scene, HandBack("it stops"), holder=STRANGER)
+    _finish(scene, Release("it stops"), holder=STRANGER)
 
 
 VERBS = [

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, InvalidArguments
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.mark.contract("P9")

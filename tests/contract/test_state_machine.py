@@ -26,12 +26,14 @@ from hypothesis.stateful import (
 )
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from holdfast import Holdfast, LeaseLost, Retry, outcomes
-from holdfast.ids import Ids
-from holdfast.leases import Claim
+from holdfast import Holdfast, LeaseLost, Retry
 from holdfast.orchestrator import promote, recover
-from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded, TryLater
-from holdfast.testing import FakeClock, Manual
+from holdfast.runs import finish
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 KEYS = st.sampled_from([None, "a", "b"])
 HOLDERS = st.sampled_from(["one", "two"])
@@ -39,9 +41,9 @@ OUTCOMES = st.sampled_from(
     [
         Succeeded("1"),
         Failed("ERROR", "no"),
-        TryLater("again", timedelta(seconds=5)),
-        TryLater("again", timedelta(seconds=5), key_order="strict"),
-        HandBack("it stops"),
+        RetryLater("again", timedelta(seconds=5)),
+        RetryLater("again", timedelta(seconds=5), key_order="strict"),
+        Release("it stops"),
     ]
 )
 
@@ -120,7 +122,7 @@ class Runs(RuleBasedStateMachine):
     @rule(claim=consumes(claims), outcome=OUTCOMES)
     def finish(self, claim: Claim, outcome: Outcome) -> None:
         held = self._held(claim)
-        if isinstance(outcome, TryLater) and claim.lease.ticket.tries >= claim.policy.max_attempts:
+        if isinstance(outcome, RetryLater) and claim.lease.ticket.tries >= claim.policy.max_attempts:
             outcome = Failed("ERROR", "no")  # as a worker judges
         try:
             self.manual.worker(claim.lease.holder).finish(claim, outcome)
@@ -201,7 +203,7 @@ def test_no_order_of_verbs_breaks_an_invariant() -> None:
 
 
 def test_the_machine_finds_a_cancel_that_a_retry_erases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "_heeding_cancel", lambda lease, outcome: outcome)
+    monkeypatch.setattr(finish, "_heeding_cancel", lambda lease, outcome: outcome)
     with pytest.raises(AssertionError):
         run_machine(Runs, settings=settings(PROFILE, max_examples=300, phases=[Phase.generate]))
 

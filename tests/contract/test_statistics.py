@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidArguments, Worker, series, statistics
-from holdfast.failures import alike
-from holdfast.statistics import Depth
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast, InvalidArguments, Worker
+from holdfast.statistics import overview, series
+from holdfast.statistics.failures import alike
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.statistics import Depth
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def work(hf: Holdfast) -> Any:
 def test_the_overview_says_what_stands_where_and_how_old_it_is(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "MOST", 3)
+    monkeypatch.setattr(overview, "MOST", 3)
     for queue, count in (("default", 2), ("deep", 5)):
         for _ in range(count):
             work.using(queue=queue).submit()
@@ -61,7 +63,7 @@ def test_the_pace_is_measured_on_what_ended_last_and_says_on_how_much(
 ) -> None:
     work.submit(n=1)
     manual.run_all()
-    clock.advance(statistics.RECENT)
+    clock.advance(overview.RECENT)
     for wait in range(1, 11):
         work.submit(n=-1 if wait == 10 else 1)
         work.using(queue="other").submit()
@@ -69,12 +71,12 @@ def test_the_pace_is_measured_on_what_ended_last_and_says_on_how_much(
         clock.advance(wait)
         manual.run_all()
     pace = hf.statistics.overview().pace
-    assert (pace.runs, pace.since) == (20, clock.now() - statistics.RECENT)
+    assert (pace.runs, pace.since) == (20, clock.now() - overview.RECENT)
     assert pace.per_second == pytest.approx(20 / 300)
     assert pace.success_rate == 0.9
     assert (pace.waited.count, pace.waited.p95, pace.ran.count) == (20, 9, 10)
 
-    monkeypatch.setattr(statistics, "NEWEST", 6)
+    monkeypatch.setattr(overview, "NEWEST", 6)
     pace = hf.statistics.overview().pace
     assert pace.runs < 6
     assert clock.now() - pace.since < timedelta(seconds=40)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import Context, DuplicateStep, Holdfast, Retry
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -172,7 +173,7 @@ def test_a_finished_step_is_remembered_and_not_executed_again(
 
 def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -> None:
     """Do a run's work up to its end, but never write the end."""
-    from holdfast.outcomes import HandBack
+    from holdfast.runs.outcomes import Release
 
     worker = manual.worker("doomed")
     [claim] = worker.claim()
@@ -180,7 +181,7 @@ def _work_and_vanish(hf: Holdfast, manual: Manual, clock: FakeClock, how: str) -
     worker.finish = lambda claim, outcome=None: None  # type: ignore[method-assign]
     worker.work(claim)
     if how == "a hand-back":
-        finish(claim, HandBack("its worker shuts down"))
+        finish(claim, Release("its worker shuts down"))
     else:
         clock.advance(2 * hf.settings.lease)
         manual.orchestrate()

@@ -15,7 +15,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from holdfast import Holdfast, InvalidArguments, InvalidPolicy
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.patience import PATIENCE, until
 
-from holdfast import Context, Holdfast, Worker, WorkerExists, workers
-from holdfast.testing import FakeClock, Manual
+from holdfast import Context, Holdfast, Worker, WorkerExists
+from holdfast.runs import workers
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.faults import Fault, Faults
-from holdfast.worker import locks
+from holdfast.testing.manual import Manual
+from holdfast.worker import registration
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.running import Hand, Running
+from holdfast.worker.in_flight import InFlight, RunInFlight
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -143,8 +145,8 @@ def test_a_worker_that_can_only_read_relies_on_its_lease_until_it_is_seen_expire
     job = hf.job(name="work", timeout=None)(lambda: None)
     job.submit()
     [claim] = manual.worker("a").claim()
-    settings, hand = hf.settings, Hand()
-    running = Running(claim=claim, job=job, lease_until=clock.elapsed() + 15, deadline=None)
+    settings, hand = hf.settings, InFlight()
+    running = RunInFlight(claim=claim, job=job, lease_until=clock.elapsed() + 15, deadline=None)
     hand.take(running)
     heartbeat = Heartbeat(hf.store, hand, settings, clock, holder="a")
     proof, wait = settings.proof_for.total_seconds(), settings.takeover_wait
@@ -190,7 +192,7 @@ def test_a_second_exclusive_worker_refuses_and_names_the_first(url: str) -> None
 def test_an_exclusive_worker_takes_over_from_one_that_is_silent(url: str, database: Database) -> None:
     with Holdfast(url, tick=0.1, lease=3) as hf:
         silent = Worker(hf, exclusive="scheduler")
-        locks.register(hf, silent)  # its process died right after
+        registration.register(hf, silent)  # its process died right after
         [left] = hf.read(workers.live)
         with Worker(hf, exclusive="scheduler") as successor:  # it waits for one lease at most, and is then refused
             [found] = hf.read(workers.live)
@@ -211,7 +213,7 @@ def test_an_exclusive_worker_fails_what_its_predecessor_left_running_before_it_s
 
         orphan = ingest.submit()
         dead = Worker(hf, exclusive="scheduler")
-        locks.register(hf, dead)
+        registration.register(hf, dead)
         assert len(Manual(hf).worker(dead.id).claim()) == 1  # its process died right after
         other = hf.job(name="other")(lambda: None).submit()
         beside = Manual(hf).worker("host:1:another:0123456789")

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import Holdfast, Retry, StoreBusy, inspections, tallies
-from holdfast.orchestrator.tally import LAG, NET, SPACING, Tallier
-from holdfast.outcomes import Succeeded
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast, Retry, StoreBusy
+from holdfast.orchestrator.rollup import LAG, NET, SPACING, RollupTask
+from holdfast.runs.cancel import cancel_by_hand
+from holdfast.runs.outcomes import Succeeded
+from holdfast.statistics import rollups
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database
 
-LATER = tallies.LAG + timedelta(seconds=1)
+LATER = rollups.LAG + timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def work(hf: Holdfast) -> Any:
 
 def totals(hf: Holdfast) -> Counter[str]:
     found: Counter[str] = Counter()
-    for _, _, state, count in hf.read(lambda tx: tallies.totals(tx, limit=1000)):
+    for _, _, state, count in hf.read(lambda tx: rollups.totals(tx, limit=1000)):
         found[state] += count.runs
     return found
 
@@ -42,7 +45,7 @@ def tallied(hf: Holdfast, grain: int, job: str) -> int:
     def read(tx: Any) -> int:
         pairs = [(job, "*" if job == "*" else "default")]
         since = tx.now - timedelta(days=40)
-        return sum(count.runs for _, _, count in tallies.series(tx, pairs, grain=grain, since=since, limit=10_000))
+        return sum(count.runs for _, _, count in rollups.series(tx, pairs, grain=grain, since=since, limit=10_000))
 
     return hf.read(read)
 
@@ -50,7 +53,7 @@ def tallied(hf: Holdfast, grain: int, job: str) -> int:
 def test_each_run_that_ended_is_counted_once_in_every_grain(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies.read, "__kwdefaults__", {"limit": 3})
+    monkeypatch.setattr(rollups.read, "__kwdefaults__", {"limit": 3})
     for round_ in range(4):
         runs = [work.submit(n=n) for n in range(-2, 5)]
         hf.cancel(runs[-1])
@@ -74,16 +77,16 @@ def test_a_slice_takes_all_of_an_instant_or_none_of_it(
         manual.run_all()
         clock.advance(1)
     clock.advance(LATER)
-    hf.do(tallies.begin)
+    hf.do(rollups.begin)
     sizes = []
     while True:
-        since = hf.read(tallies.mark)
+        since = hf.read(rollups.mark)
         assert since is not None
-        piece = hf.read(lambda tx, since=since: tallies.read(tx, since, limit=5))  # type: ignore[misc]
+        piece = hf.read(lambda tx, since=since: rollups.read(tx, since, limit=5))  # type: ignore[misc]
         if piece is None or not piece.rows:
             break
         sizes.append(sum(row["runs"] for row in piece.rows))
-        assert hf.do(lambda tx, piece=piece: tallies.write(tx, piece))  # type: ignore[misc]
+        assert hf.do(lambda tx, piece=piece: rollups.write(tx, piece))  # type: ignore[misc]
     assert [size for size in sizes if size] == [7, 2]
     assert totals(hf) == {"succeeded": 9}
 
@@ -91,7 +94,7 @@ def test_a_slice_takes_all_of_an_instant_or_none_of_it(
 def test_what_has_just_ended_is_left_for_later(hf: Holdfast, clock: FakeClock, manual: Manual, work: Any) -> None:
     work.submit(n=1)
     manual.run_all()
-    clock.advance(tallies.LAG)
+    clock.advance(rollups.LAG)
     manual.tally()
     assert totals(hf) == {}
     clock.advance(0.001)
@@ -110,7 +113,7 @@ def test_a_crash_in_the_middle_loses_nothing_and_counts_nothing_twice(
         raise StoreBusy("the plug was pulled")
 
     with monkeypatch.context() as broken:
-        broken.setattr(tallies, "_add_totals", dies)
+        broken.setattr(rollups, "_add_totals", dies)
         with pytest.raises(StoreBusy):
             manual.tally()
     assert (totals(hf), tallied(hf, 1, "work")) == ({}, 0)
@@ -124,13 +127,13 @@ def test_whoever_comes_second_to_a_slice_writes_nothing(
     work.submit(n=1)
     manual.run_all()
     clock.advance(LATER)
-    hf.do(tallies.begin)
-    since = hf.read(tallies.mark)
+    hf.do(rollups.begin)
+    since = hf.read(rollups.mark)
     assert since is not None
-    piece = hf.read(lambda tx: tallies.read(tx, since))
+    piece = hf.read(lambda tx: rollups.read(tx, since))
     assert piece is not None
-    assert hf.do(lambda tx: tallies.write(tx, piece))
-    assert not hf.do(lambda tx: tallies.write(tx, piece))
+    assert hf.do(lambda tx: rollups.write(tx, piece))
+    assert not hf.do(lambda tx: rollups.write(tx, piece))
     assert totals(hf) == {"succeeded": 1}
 
 
@@ -143,21 +146,21 @@ def test_what_is_committed_after_its_slice_was_read_is_not_passed_by(
         manual.worker().finish(claim, Succeeded("1"))
         late = hf.list_runs(state="queued")[0].id
         clock.advance(LATER)
-        hf.do(tallies.begin)
-        since = hf.read(tallies.mark)
+        hf.do(rollups.begin)
+        since = hf.read(rollups.mark)
         assert since is not None
-        piece = hf.read(lambda tx: tallies.read(tx, since))
+        piece = hf.read(lambda tx: rollups.read(tx, since))
         assert piece is not None
         slow.cancel(late)  # by a clock that has stood still
-        assert not hf.do(lambda tx: tallies.write(tx, piece))
+        assert not hf.do(lambda tx: rollups.write(tx, piece))
     manual.tally()
     assert totals(hf) == {"succeeded": 1, "cancelled": 1}
 
 
 def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ended a run, is held up before its commit, and others have ended since: they are counted together."""
-    monkeypatch.setattr(tallies, "LAG", timedelta(0))
-    monkeypatch.setattr(tallies, "MARGIN", timedelta(minutes=1))
+    monkeypatch.setattr(rollups, "LAG", timedelta(0))
+    monkeypatch.setattr(rollups, "MARGIN", timedelta(minutes=1))
     clock = FakeClock()
     with Holdfast(postgres_url, clock=clock) as hf:
 
@@ -168,7 +171,7 @@ def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypa
         manual = Manual(hf)
         first, second = work.submit_many([{"n": n} for n in range(2)])
         with hf.store.transaction() as held_up:
-            inspections.cancel(held_up, first.id, reason="slow")
+            cancel_by_hand(held_up, first.id, reason="slow")
             hf.cancel(second.id)
             clock.advance(30)
             manual.tally()
@@ -178,7 +181,7 @@ def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypa
 
 
 def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies.read, "__kwdefaults__", {"limit": 7})
+    monkeypatch.setattr(rollups.read, "__kwdefaults__", {"limit": 7})
     clock = FakeClock()
     with Holdfast(url, clock=clock) as hf, Holdfast(url, clock=clock) as other:
 
@@ -224,7 +227,7 @@ def test_a_run_that_never_started_has_waited_and_not_run(
     hf.cancel(run)
     clock.advance(LATER)
     manual.tally()
-    [(_, _, state, count)] = hf.read(lambda tx: tallies.totals(tx, limit=10))
+    [(_, _, state, count)] = hf.read(lambda tx: rollups.totals(tx, limit=10))
     assert (state, count.runs, count.waited.seconds, count.ran.count) == ("cancelled", 1, 100, 0)
 
 
@@ -236,7 +239,7 @@ def test_a_retried_run_is_timed_from_its_last_start_and_its_wait_is_not_guessed(
     manual.run_all()
     clock.advance(LATER)
     manual.tally()
-    [(_, _, state, count)] = hf.read(lambda tx: tallies.totals(tx, limit=10))
+    [(_, _, state, count)] = hf.read(lambda tx: rollups.totals(tx, limit=10))
     assert (state, count.runs, count.waited.count, count.ran.count) == ("failed", 1, 0, 1)
 
 
@@ -284,7 +287,7 @@ def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_an_idle_tallier_asks_once_a_minute_and_writes_nothing(
     hf: Holdfast, clock: FakeClock, asked: list[bool]
 ) -> None:
-    tallier = Tallier(hf.store, clock)
+    tallier = RollupTask(hf.store, clock)
     clock.advance(NET)
     tallier.tick()  # the first look, which says where counting begins
     asked.clear()
@@ -298,7 +301,7 @@ def test_an_idle_tallier_asks_once_a_minute_and_writes_nothing(
 def test_a_busy_tallier_writes_every_few_seconds_and_a_single_end_costs_one_look(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, asked: list[bool]
 ) -> None:
-    tallier = Tallier(hf.store, clock)
+    tallier = RollupTask(hf.store, clock)
     clock.advance(NET)
     tallier.tick()
     work.submit(n=1)
@@ -331,7 +334,7 @@ def test_a_database_that_is_away_is_tried_again_a_minute_later(
 ) -> None:
     work.submit(n=1)
     manual.run_all()
-    tallier = Tallier(hf.store, clock)
+    tallier = RollupTask(hf.store, clock)
     clock.advance(NET)
 
     def away(*_: object) -> Any:
@@ -349,9 +352,9 @@ def test_a_database_that_is_away_is_tried_again_a_minute_later(
 
 
 def test_counting_begins_once(hf: Holdfast, clock: FakeClock, database: Database) -> None:
-    hf.do(tallies.begin)
-    began = hf.read(tallies.mark)
+    hf.do(rollups.begin)
+    began = hf.read(rollups.mark)
     clock.advance(timedelta(days=2))
-    hf.do(tallies.begin)
-    assert hf.read(tallies.mark) == began
+    hf.do(rollups.begin)
+    assert hf.read(rollups.mark) == began
     assert database.count("marks") == 1

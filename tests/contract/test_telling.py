@@ -13,8 +13,9 @@ from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Holdfast, Retry, Worker
-from holdfast.testing import FakeClock, Manual
-from holdfast.worker import logbook
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.worker import attempt_log
 
 if TYPE_CHECKING:
     from tests.conftest import Database
@@ -144,13 +145,13 @@ def test_a_worker_warns_of_queues_that_no_one_serves(
 
     hf.start()
     register(hf, "w", jobs=hf.jobs.names())
-    logbook.unserved(hf, ["default"])
+    attempt_log.unserved(hf, ["default"])
     assert said.messages[-1:] == [
         "no live worker serves these queues, so nothing in them starts: media (film.audio, film.cut), night (nightly)"
     ]
     said.clear()
     register(hf, "v", jobs=hf.jobs.names(), queues=["media", "night"])
-    logbook.unserved(hf, ["default"])
+    attempt_log.unserved(hf, ["default"])
     assert said.messages == []
 
 

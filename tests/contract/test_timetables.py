@@ -10,8 +10,9 @@ import pytest
 from tests.contract.scheduling import QUARTER, START, scheduled
 
 from holdfast import Holdfast
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.testing import FakeClock, Manual
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 def test_a_trigger_that_fails_stops_no_other_schedule(
@@ -33,7 +34,7 @@ def test_time_that_goes_by_between_two_slots_costs_no_transaction(
 ) -> None:
     scheduled(hf, manual)
     hf.schedule("0 4 * * *", name="nightly")(lambda: None)
-    table = Timetable(hf.store, hf.scheduled, holder="manual")
+    table = Scheduler(hf.store, hf.scheduled, holder="manual")
     table.keep(clock.now())
     assert table.next_at() == START + QUARTER
     done: list[datetime] = []
@@ -56,7 +57,7 @@ def test_time_that_goes_by_between_two_slots_costs_no_transaction(
 def test_many_schedules_at_one_moment_are_kept_in_rounds(hf: Holdfast, clock: FakeClock, manual: Manual) -> None:
     for number in range(120):
         hf.schedule(every=60, name=f"s{number:03}")(lambda: None)
-    table = Timetable(hf.store, hf.scheduled, holder="manual")
+    table = Scheduler(hf.store, hf.scheduled, holder="manual")
     assert (table.keep(clock.now()), table.keep(clock.now())) == (0, 0)
     clock.advance(60)
     assert [table.keep(clock.now()) for _ in range(3)] == [100, 20, 0]

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from tests.conftest import Database
 
-from holdfast import Holdfast, InvalidPolicy, QueueFull, codec, uniques
-from holdfast.outcomes import TryLater
-from holdfast.testing import FakeClock, Manual
+from holdfast import Holdfast, InvalidPolicy, QueueFull
+from holdfast.runs.limits.unique import UniqueClaim, take_unique
+from holdfast.runs.outcomes import RetryLater
+from holdfast.support import json_text
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def test_a_run_that_waits_is_given_back_too(job: Any, manual: Manual) -> None:
     assert job.submit(what="a").id == first.id
     retried = job.submit(what="b")
     worker = manual.worker("a")
-    worker.finish(worker.claim()[0], TryLater("again", timedelta(seconds=30)))
+    worker.finish(worker.claim()[0], RetryLater("again", timedelta(seconds=30)))
     assert job.submit(what="b").id == retried.id
 
 
@@ -101,18 +104,18 @@ def test_a_race_for_the_place_of_one_that_ended_has_one_winner(job: Any, hf: Hol
     """What is seen when the row has changed since: the swap fails, and the winner is given back."""
     job.submit(what="a")
     manual.run_all()
-    digest = codec.digest("args", '{"what":"a"}', size=16)
-    mine = uniques.Only("mine", "refresh", digest, running=False)
+    digest = json_text.digest("args", '{"what":"a"}', size=16)
+    mine = UniqueClaim("mine", "refresh", digest, running=False)
 
     def lose(tx: Any) -> dict[str, str]:
         stale = tx.all("find_uniques", rows=[{"job": "refresh", "digest": digest, "run_id": "mine"}])
         assert [row["place"] for row in stale] == [None]
         swap = {"job": "refresh", "digest": digest, "run_id": "mine", "old_id": "someone else"}
         assert tx.all("replace_uniques", rows=[swap]) == []
-        return uniques.take(tx, [mine])
+        return take_unique(tx, [mine])
 
     assert hf.do(lose) == {}  # then it looks again, and this time takes over
-    assert hf.do(lambda tx: uniques.take(tx, [mine])) == {}  # the same run again: a reply was lost
+    assert hf.do(lambda tx: take_unique(tx, [mine])) == {}  # the same run again: a reply was lost
 
 
 def test_many_threads_at_once_make_one_run(live: Holdfast, database: Database) -> None:
@@ -147,12 +150,12 @@ def test_unique_is_one_of_two_words(hf: Holdfast) -> None:
 
 
 def test_a_lost_reply_gives_the_same_run_once_more(hf: Holdfast, job: Any, clock: FakeClock) -> None:
-    from holdfast import runs
+    from holdfast.runs.submit import submit_runs
 
     hf.start()
     submission = job.submission(hf.ids.new(clock.now()), job.options, (), {"what": "a"}, now=clock.now())
-    [first] = hf.do(lambda tx: runs.submit(tx, [submission]))
-    [again] = hf.do(lambda tx: runs.submit(tx, [submission]))
+    [first] = hf.do(lambda tx: submit_runs(tx, [submission]))
+    [again] = hf.do(lambda tx: submit_runs(tx, [submission]))
     assert first == again == submission.run_id
 
 

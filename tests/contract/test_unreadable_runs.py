@@ -14,7 +14,8 @@ from tests.contract.segmenting import counts, split
 
 from holdfast import Holdfast, RunFailed, Unreadable, Worker
 from holdfast.orchestrator import promote
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -14,14 +14,16 @@ import click
 import pytest
 from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 
-import holdfast.web.serve  # noqa: F401  its errors are ours, too
-from holdfast import Policy, events, retries
-from holdfast.cli import exits
+import holdfast.web.server  # noqa: F401  its errors are ours, too
+from holdfast import Policy
+from holdfast.cli import exit_codes
 from holdfast.cli.main import main
-from holdfast.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
-from holdfast.outcomes import State
-from holdfast.settings import Settings
 from holdfast.store.queries import sources
+from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
+from holdfast.support.settings import Settings
+from holdfast.values.events import KINDS
+from holdfast.values.retries import OURS
+from holdfast.values.runs import State
 from holdfast.web import problems
 
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -75,7 +77,7 @@ def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tu
 
 
 def test_every_exit_code_is_documented_in_the_words_of_the_code() -> None:
-    assert {int(row[0]): row[1] for row in table(REFERENCE, "Exit codes")} == exits.MEANINGS
+    assert {int(row[0]): row[1] for row in table(REFERENCE, "Exit codes")} == exit_codes.MEANINGS
 
 
 def test_every_state_is_documented() -> None:
@@ -88,12 +90,14 @@ def test_every_place_is_documented() -> None:
 
 
 def test_every_event_is_documented_in_the_words_of_the_code() -> None:
-    assert {name(row[0]): row[1] for row in table(REFERENCE, "Events")} == events.KINDS
+    assert {name(row[0]): row[1] for row in table(REFERENCE, "Events")} == KINDS
 
 
 def test_every_error_code_is_documented_with_its_exit_code() -> None:
     rows = {name(row[0]): int(row[3]) for row in table(REFERENCE, "Error codes")}
-    assert rows == {error.code: exits.BY_ERROR.get(error.code, exits.PROBLEM) for error in errors(HoldfastError)}
+    assert rows == {
+        error.code: exit_codes.BY_ERROR.get(error.code, exit_codes.PROBLEM) for error in errors(HoldfastError)
+    }
 
 
 def test_every_error_code_is_documented_with_its_http_status() -> None:
@@ -135,7 +139,7 @@ def test_every_failure_type_is_documented() -> None:
 
 
 def test_a_job_can_name_no_failure_type_of_the_engines() -> None:
-    assert set(failure_types()) - {"ERROR"} == retries.OURS
+    assert set(failure_types()) - {"ERROR"} == OURS
 
 
 def failure_types() -> Iterator[str]:

@@ -13,19 +13,19 @@ from tests.docs.pages import ROOT, table
 
 import holdfast
 from holdfast import Holdfast
-from holdfast.doors.artifacts import Artifacts
-from holdfast.doors.builds import Builds
-from holdfast.doors.bulk import Bulk
-from holdfast.doors.keys import Keys
-from holdfast.doors.passes import Passes
-from holdfast.doors.pipelines import Pipelines
-from holdfast.doors.queues import Queues
-from holdfast.doors.schedules import Schedules
-from holdfast.doors.statistics import Statistics
-from holdfast.doors.workers import Workers
-from holdfast.keys import Holder, Key
-from holdfast.queues import Queue
-from holdfast.workers import Task, WorkerInfo
+from holdfast.artifacts.artifacts import Artifacts
+from holdfast.builds.builds import Builds
+from holdfast.operate.bulk import Bulk
+from holdfast.pipelines.pipelines import Pipelines
+from holdfast.runs.limits.keys import Keys
+from holdfast.runs.limits.queues import Queues
+from holdfast.runs.workers import Workers
+from holdfast.schedules.schedules import Schedules
+from holdfast.statistics.statistics import Statistics
+from holdfast.tokens import Passes
+from holdfast.values.keys import Holder, Key
+from holdfast.values.queues import Queue
+from holdfast.values.workers import Task, WorkerInfo
 
 PAGE = ROOT / "docs" / "guide" / "python.md"
 

@@ -15,7 +15,7 @@ import pytest
 from tests.process.support import gone, wait_for
 
 from holdfast import Holdfast, RunFailed, Worker
-from holdfast.worker import output
+from holdfast.worker.isolation import output
 
 HANGS = ["loops", "waits", "regex"]
 DEAF = ["ignores SIGTERM", "holds the GIL", "sleeps in C with the GIL"]

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import ROOT, script
 
 from holdfast import Holdfast
-from holdfast.runs import Snapshot
+from holdfast.values.runs import Snapshot
 
 GUARD = 'if __name__ == "__main__":'
 PROGRAM = script(ROOT / "README.md").replace("max_attempts=3", 'max_attempts=3, isolation="process"')

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.process.support import WorkerProcess, wait_for
 
-from holdfast.depots.base import PARTS
+from holdfast.artifacts.backends.base import PARTS
 
 
 @pytest.mark.contract("L8", "L7")

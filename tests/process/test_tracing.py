@@ -18,8 +18,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from holdfast import Context, Holdfast, Retry, RunFailed, Worker, telemetry
-from holdfast.testing import Manual
+from holdfast import Context, Holdfast, Retry, RunFailed, Worker
+from holdfast.support import telemetry
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

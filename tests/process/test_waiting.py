@@ -21,7 +21,7 @@ from tests.process.support import wait_for
 from tests.process.test_crash import restart
 
 from holdfast import Holdfast, StoreUnavailable
-from holdfast.cli import exits
+from holdfast.cli import exit_codes
 from holdfast.testing.postgres import PostgresServer
 
 APP = """
@@ -114,7 +114,7 @@ def test_a_command_that_starts_before_the_database_waits_for_it(
     if name != "orchestrator":
         with Holdfast(server.url) as hf:
             assert _greet(hf) == "hello Ada"
-    assert command.ends(signal.SIGTERM) == exits.OK
+    assert command.ends(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S3")
@@ -130,7 +130,7 @@ def test_a_worker_that_starts_while_the_database_recovers_from_a_crash_waits_for
         restart(server)
         command.says("serves default")
         assert _greet(hf) == "hello Ada"
-    assert command.ends(signal.SIGTERM) == exits.OK
+    assert command.ends(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S4")
@@ -140,7 +140,7 @@ def test_when_the_wait_is_over_the_command_says_that_the_database_is_not_availab
 ) -> None:
     commands = [start(*arguments, "--wait", wait, url=server.url) for arguments, _ in COMMANDS.values()]
     for command in commands:
-        assert command.ends() == exits.DATABASE
+        assert command.ends() == exit_codes.DATABASE
         assert command.log().count(WAITING) == lines
         assert "holdfast: store_unavailable: PostgreSQL is not available" in command.log()
 
@@ -170,7 +170,7 @@ def test_a_connection_that_the_server_refuses_is_not_waited_for(
     }
     for url, reason in refused.items():
         command = start("worker", "app:hf", "--wait", "600", url=url, LC_ALL="C")
-        assert command.ends() == exits.DATABASE
+        assert command.ends() == exit_codes.DATABASE
         assert WAITING not in command.log()
         assert re.search(f"store_refused: PostgreSQL refuses the connection: .*{reason}", command.log())
 
@@ -180,7 +180,7 @@ def test_a_connection_that_the_server_refuses_is_not_waited_for(
 def test_a_command_that_waits_stops_when_told(start: Callable[..., Command], server: PostgresServer, name: str) -> None:
     command = start(*COMMANDS[name][0], "--wait", "600", url=server.url)
     command.says(WAITING)
-    assert command.ends(signal.SIGTERM) == exits.OK
+    assert command.ends(signal.SIGTERM) == exit_codes.OK
     assert "stopped before the database answered" in command.log()
 
 
@@ -194,7 +194,7 @@ def test_a_locked_file_is_waited_for(start: Callable[..., Command], sqlite_url: 
         command.says(WAITING)
         holder.execute("rollback")
     command.says(ready)
-    assert command.ends(signal.SIGTERM) == exits.OK
+    assert command.ends(signal.SIGTERM) == exit_codes.OK
 
 
 @pytest.mark.contract("S3")

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import psycopg
 
 from holdfast import Holdfast
-from holdfast.clock import Clock
-from holdfast.ids import Ids
 from holdfast.store.dialects.postgres import PostgresDialect
 from holdfast.store.queries import Queries, named, sources
+from holdfast.support.clock import Clock
+from holdfast.support.ids import Ids
 
 
 class Database(Protocol):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tests.simulation.features import NARROW, PERIOD, PLACES, RATE, SEATS, STARTS
 
-from holdfast import Holdfast, policies
+from holdfast import Holdfast
+from holdfast.values.policies import policy_from_json
 
 if TYPE_CHECKING:
     from tests.simulation.processes import Process, WorkerProcess
@@ -287,7 +288,7 @@ class Oracle:
                 holders[place.holder] += 1
             if self._seen.places.get(run_id) == place:
                 continue
-            policy = policies.from_json(now.runs[run_id][1])
+            policy = policy_from_json(now.runs[run_id][1])
             self._require(0 <= place.tries <= policy.max_attempts, f"{self.name(run_id)} has {place.tries} tries")
             poison = place.takeovers > policy.max_takeovers + policy.max_attempts
             self._require(not poison, f"{self.name(run_id)} was taken over {place.takeovers} times")
@@ -325,7 +326,7 @@ class Oracle:
         if was is not None and was.place == "leases" and (place is None or place.place != "leases"):
             self._left_a_lease(run_id, was, now, commit)
             if place is not None and place.place == "waits" and place.key is not None:
-                strict = policies.from_json(now.runs[run_id][1]).key_order == "strict"
+                strict = policy_from_json(now.runs[run_id][1]).key_order == "strict"
                 self._require(
                     (run_id in now.holds.values()) == strict,
                     f"{name}: it waits to be tried again and {'lost' if strict else 'kept'} its key",
@@ -394,7 +395,7 @@ class Oracle:
     def _judged(self, run_id: str, was: Place, now: Picture) -> None:
         """A lease that ran out before the deadline means a crash, which costs the run no try if it is requeued."""
         assert was.expires_at is not None
-        policy, name = policies.from_json(now.runs[run_id][1]), self.name(run_id)
+        policy, name = policy_from_json(now.runs[run_id][1]), self.name(run_id)
         if was.cancelled or (was.deadline_at is not None and was.deadline_at <= was.expires_at):
             return
         state = _where(now, run_id)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.features import NARROW, Features
 
 from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
-from holdfast.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
-from holdfast.ids import Ids
+from holdfast.runs.queue_entry import QueueEntry
+from holdfast.support.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
+from holdfast.support.ids import Ids
 from holdfast.testing.faults import Fault, Faults
-from holdfast.tickets import Ticket
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Place
@@ -190,7 +190,7 @@ class WorkerProcess(Process):
         self.die()
 
 
-def _hold(ticket: Ticket) -> tuple[str, int] | None:
+def _hold(ticket: QueueEntry) -> tuple[str, int] | None:
     return None if ticket.key is None else (ticket.key, ticket.number)
 
 

@@ -22,13 +22,17 @@ from typing import Any
 from tests.simulation.undoing import SETTLING, Patch, found
 from tests.simulation.world import Odds
 
-from holdfast import leases, ready, runs, waits
-from holdfast.leases import Lease
 from holdfast.orchestrator import promote, recover
-from holdfast.policies import Policy
+from holdfast.runs import ready, submit
+from holdfast.runs import waiting as waiting_module
+from holdfast.runs.claim import Claim, claim_runs
+from holdfast.runs.lease import Lease
+from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.submit import place_runs
+from holdfast.runs.waiting import add_waiting, take_waiting
 from holdfast.store.queries import sources
 from holdfast.store.transaction import Transaction
-from holdfast.tickets import Ticket
+from holdfast.values.policies import Policy
 
 # Moves
 
@@ -48,7 +52,7 @@ def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
     still_due = {row["run_id"] for row in tx.all("find_due", now=tx.now, limit=1000)}
     rows = [row for row in rows if row["run_id"] in still_due]
     keyless = [row["run_id"] for row in rows if row["key"] is None]
-    moved = waits.remove(tx, keyless) if keyless else []
+    moved = take_waiting(tx, keyless) if keyless else []
     ready.put(tx, moved)
     keyed = [row["run_id"] for row in rows if row["key"] is not None]
     if keyed:
@@ -61,8 +65,8 @@ def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
 def move_what_was_seen(tx: Transaction, rows: list[Any]) -> int:
     for row in rows:
         if row["key"] is None:
-            waits.remove(tx, [row["run_id"]])
-            ready.put(tx, [Ticket(run_id=row["run_id"], job="work", queue="default", rank=0, key=None)])
+            take_waiting(tx, [row["run_id"]])
+            ready.put(tx, [QueueEntry(run_id=row["run_id"], job="work", queue="default", rank=0, key=None)])
     return move_what_the_delete_returned(tx, [row for row in rows if row["key"] is not None])
 
 
@@ -108,20 +112,20 @@ def test_rule_2_undone_needs_are_miscounted(monkeypatch: Patch) -> None:
 
 
 def test_rule_3_undone_a_delayed_run_is_ready_before_its_time(monkeypatch: Patch) -> None:
-    place = runs.place
+    place = place_runs
     monkeypatch.setattr(
-        runs, "place", lambda tx, these, **more: place(tx, [replace(s, due_at=None) for s in these], **more)
+        submit, "place_runs", lambda tx, these, **more: place(tx, [replace(s, due_at=None) for s in these], **more)
     )
     assert "before its time" in (found() or "")
 
 
 def test_rule_4_undone_a_worker_claims_more_than_it_has_places_for(monkeypatch: Patch) -> None:
-    claim = leases.claim
+    claim = claim_runs
 
-    def greedy(tx: Transaction, queues: Sequence[str], *, limit: int, **given: Any) -> list[leases.Claim]:
+    def greedy(tx: Transaction, queues: Sequence[str], *, limit: int, **given: Any) -> list[Claim]:
         return claim(tx, queues, limit=limit + 3, **given)
 
-    monkeypatch.setattr(leases, "claim", greedy)
+    monkeypatch.setattr("holdfast.worker.loop.claim_runs", greedy)
     assert "places" in (found() or "")
 
 
@@ -189,8 +193,10 @@ def test_rule_11_every_ring_may_be_lost() -> None:
 
 
 def test_rule_11_undone_a_look_that_is_never_set_leaves_runs_waiting(monkeypatch: Patch) -> None:
-    put = waits.put
-    monkeypatch.setattr(waits, "put", lambda tx, waiting: put(tx, [replace(wait, look=False) for wait in waiting]))
+    put = add_waiting
+    monkeypatch.setattr(
+        waiting_module, "add_waiting", lambda tx, waiting: put(tx, [replace(wait, look=False) for wait in waiting])
+    )
     assert "never end" in (found(SETTLING) or "")
 
 

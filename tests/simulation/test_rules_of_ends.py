@@ -10,20 +10,23 @@ from weakref import WeakKeyDictionary
 from tests.simulation.undoing import FEATURES, Patch, found
 from tests.simulation.world import BLOCKED, CHURNING, QUIET, Odds
 
-from holdfast import Holdfast, leases, outcomes, rates
-from holdfast.ids import Ids
-from holdfast.leases import Lease
-from holdfast.orchestrator import asks, expand, promote, recover, stop
+from holdfast import Holdfast
+from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
 from holdfast.orchestrator.loop import Orchestrator
-from holdfast.policies import Policy
-from holdfast.settings import Settings
+from holdfast.runs import finish
+from holdfast.runs.lease import Lease, lease_marks
+from holdfast.runs.limits import rates
 from holdfast.store.queries import sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.support.settings import Settings
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.policies import Policy
+from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.running import Hand, Running
-from holdfast.worker.watch import Watch
+from holdfast.worker.in_flight import InFlight, RunInFlight
 
 # Ends
 
@@ -39,17 +42,17 @@ def test_rule_17_undone_a_stage_that_is_let_go_before_its_segments_are_made_come
 
 
 def test_rule_17_undone_a_stage_that_is_not_expanded_never_ends(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(expand, "stages", lambda tx, *, limit: 0)
+    monkeypatch.setattr(fan_out, "stages", lambda tx, *, limit: 0)
     assert "never end" in (found(FEATURES) or "")
 
 
 def test_rule_9_undone_a_build_that_no_orchestrator_gets_is_waited_for_for_ever(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(asks, "settle", lambda tx, *, limit: 0)
+    monkeypatch.setattr(build_requests, "settle", lambda tx, *, limit: 0)
     assert "never end" in (found(FEATURES, first=10) or "")
 
 
 def test_children_of_what_ended_badly_are_stopped_or_the_oracle_says_so(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(stop, "children", lambda tx, *, limit: 0)
+    monkeypatch.setattr(cancel_children, "children", lambda tx, *, limit: 0)
     assert "errand undone" in (found(FEATURES) or "")
 
 
@@ -69,7 +72,7 @@ def test_rule_13_undone_a_crash_erases_an_accepted_cancel(monkeypatch: Patch) ->
 
 
 def test_rule_13_undone_a_retry_erases_an_accepted_cancel(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(outcomes, "_heeding_cancel", lambda lease, outcome: outcome)
+    monkeypatch.setattr(finish, "_heeding_cancel", lambda lease, outcome: outcome)
     assert "cancelled" in (found(Odds(features=0, clients=3), first=18) or "")
 
 
@@ -123,8 +126,8 @@ def test_rule_19_undone_a_worker_that_takes_a_locked_database_for_a_lost_lease_s
 def test_rule_19_undone_a_worker_that_ignores_the_mark_goes_on_with_a_run_that_another_has(
     monkeypatch: Patch,
 ) -> None:
-    marks = leases.marks
-    monkeypatch.setattr(leases, "marks", lambda tx, holder: dict.fromkeys(marks(tx, holder)))
+    marks = lease_marks
+    monkeypatch.setattr("holdfast.worker.heartbeat.lease_marks", lambda tx, holder: dict.fromkeys(marks(tx, holder)))
     alone = replace(QUIET, block_one=0.01)
     assert found(alone) is not None
 
@@ -148,9 +151,9 @@ def test_rule_19_undone_a_judge_that_does_not_follow_the_clock_takes_runs_from_w
 
 
 def test_rule_19_undone_a_claim_that_is_answered_after_its_lease_is_started(monkeypatch: Patch) -> None:
-    too_late = Watch.too_late
+    too_late = Deadlines.too_late
     monkeypatch.setattr(
-        Watch, "too_late", lambda self, running: running in self._hand.all() and too_late(self, running)
+        Deadlines, "too_late", lambda self, running: running in self._hand.all() and too_late(self, running)
     )
     stalling = Odds(features=0, stall=0.2, crash=0, pause=0, clock_step=0, shutdown=0, operations=12, chaos_for=90)
     assert found(replace(stalling, workers=4, concurrency=2), first=22) is not None
@@ -164,8 +167,8 @@ def left_after_a_jump(url: str) -> timedelta:
         run = job.submit()
         [claim] = Manual(hf).worker("a").claim()
         now = clock.elapsed()
-        hand = Hand()
-        hand.take(Running(claim=claim, job=job, lease_until=now + 15, deadline=now + 60))
+        hand = InFlight()
+        hand.take(RunInFlight(claim=claim, job=job, lease_until=now + 15, deadline=now + 60))
         clock.step(timedelta(hours=1))
         Heartbeat(hf.store, hand, hf.settings, clock, holder="a").beat()
         expires_at = hf.snapshot(run.id).expires_at

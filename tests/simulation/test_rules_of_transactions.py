@@ -10,15 +10,19 @@ import psycopg
 import pytest
 from tests.simulation.undoing import Patch
 
-from holdfast import Holdfast, StoreBusy, Worker, leases, outcomes, runs
-from holdfast.ids import Ids
-from holdfast.leases import Lease
-from holdfast.outcomes import Succeeded
+from holdfast import Holdfast, StoreBusy, Worker
+from holdfast.runs import finish, submit
+from holdfast.runs.finish import end_runs
+from holdfast.runs.lease import Lease, renew_leases
+from holdfast.runs.outcomes import Succeeded
+from holdfast.runs.submission import Submission
+from holdfast.runs.submit import place_runs
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.queries import Queries, sources
 from holdfast.store.transaction import Transaction
-from holdfast.submissions import Submission
-from holdfast.testing import FakeClock, Manual
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 from holdfast.worker.loop import Cycle
 
 # What two open transactions do to each other: PostgreSQL
@@ -51,13 +55,13 @@ def test_rule_8_a_callers_open_transaction_blocks_no_other_submitter(on_postgres
 def test_rule_8_undone_every_other_submitter_of_the_key_is_blocked(
     on_postgres: Holdfast, postgres_url: str, monkeypatch: Patch
 ) -> None:
-    place = runs.place
+    place = place_runs
 
     def as_if_owned(tx: Transaction, submissions: Sequence[Submission], **more: Any) -> None:
         tx.owned = True
         place(tx, submissions, **more)
 
-    monkeypatch.setattr(runs, "place", as_if_owned)
+    monkeypatch.setattr(submit, "place_runs", as_if_owned)
     with pytest.raises(StoreBusy):
         submit_twice(on_postgres, postgres_url)
 
@@ -120,7 +124,7 @@ def with_a_bad_result(postgres_url: str) -> Iterator[tuple[Holdfast, Any, Any]]:
 
 def refuse_bad_outcomes(monkeypatch: Patch, hf: Holdfast) -> None:
     """Like a character that PostgreSQL can't store, whatever the codec does about it before."""
-    end = outcomes.end
+    end = end_runs
 
     def refusing(tx: Transaction, endings: Any) -> None:
         endings = list(endings)
@@ -128,7 +132,7 @@ def refuse_bad_outcomes(monkeypatch: Patch, hf: Holdfast) -> None:
         if any(one.ticket.job == "bad" and isinstance(one.outcome, Succeeded) for one in endings):
             tx.all("announce", names="a zero byte: \x00")
 
-    monkeypatch.setattr(outcomes, "end", refusing)
+    monkeypatch.setattr(finish, "end_runs", refusing)
 
 
 def test_rule_15_one_result_that_cant_be_stored_fails_its_own_run_only(
@@ -185,7 +189,7 @@ def renew_against_ordered_locks(hf: Holdfast, url: str, monkeypatch: Patch) -> i
     settings = hf.settings
     renewing = threading.Thread(
         target=lambda: hf.do(
-            lambda tx: leases.renew(tx, held, holder="a", lease_for=settings.lease, kill_grace=settings.kill_grace)
+            lambda tx: renew_leases(tx, held, holder="a", lease_for=settings.lease, kill_grace=settings.kill_grace)
         )
     )
     lock = "select 1 from holdfast_leases where run_id = %s for update"

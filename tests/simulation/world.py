@@ -25,8 +25,8 @@ from tests.simulation.oracle import Commit, Oracle, Violation
 from tests.simulation.processes import Client, Process, WorkerProcess
 from tests.simulation.threads import Threading
 
-from holdfast.clock import SystemClock
-from holdfast.ids import Ids
+from holdfast.support.clock import SystemClock
+from holdfast.support.ids import Ids
 from holdfast.testing.faults import Fault
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast import Holdfast, Policy, failures, statistics, tallies
+from holdfast import Holdfast, Policy
+from holdfast.statistics import failures, overview, rollups
 from holdfast.store.transaction import Transaction
-from holdfast.testing import FakeClock
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.postgres import PostgresServer
 
 NOW = datetime(2026, 6, 3, tzinfo=UTC)
@@ -80,7 +81,7 @@ QUESTIONS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
     "jobs": (lambda hf: hf.statistics.jobs(), 2_000),
     "queues": (lambda hf: hf.statistics.queues(), 25_000),
     "figures": (lambda hf: hf.statistics.figures(), 30_000),
-    "a slice": (lambda hf: hf.read(lambda tx: tallies.read(tx, NOW - timedelta(hours=10))), 30_000),
+    "a slice": (lambda hf: hf.read(lambda tx: rollups.read(tx, NOW - timedelta(hours=10))), 30_000),
 }
 
 
@@ -174,7 +175,7 @@ def test_what_was_not_counted_to_the_end_says_so(on_sqlite: Holdfast) -> None:
     found = on_sqlite.statistics.overview()
     depths = {(one.queue, one.place): (one.runs, one.more) for one in found.depths}
     assert depths["q1", "ready"] == (READY // 3, False)
-    assert depths["late", "waits"] == (statistics.MOST + 1, True)
-    assert found.pace.runs <= statistics.NEWEST
-    assert found.pace.since > NOW - statistics.RECENT
+    assert depths["late", "waits"] == (overview.MOST + 1, True)
+    assert found.pace.runs <= overview.NEWEST
+    assert found.pace.since > NOW - overview.RECENT
     assert sum(group.runs for group in on_sqlite.statistics.failures(limit=100)) == failures.NEWEST

@@ -13,7 +13,8 @@ import pytest
 from tests.tidy.filling import FILL, filled
 from tests.tidy.hot import HOT, NOW, run_id, values
 
-from holdfast import Count, Holdfast, RunFilter, searches
+from holdfast import Count, Holdfast, RunFilter
+from holdfast.operate.search import BUDGET, search_runs
 from holdfast.store.queries import sources
 from holdfast.testing.postgres import PostgresServer
 
@@ -190,7 +191,7 @@ class Asked:
 
 def asked(wanted: RunFilter, *, budget: int, limit: int) -> dict[str, object]:
     tx: Any = Asked()
-    searches.search(tx, wanted, limit=50)
+    search_runs(tx, wanted, limit=50)
     return {**tx.given, "budget": budget, "limit": limit}
 
 
@@ -309,7 +310,7 @@ def test_a_page_of_a_long_history_comes_by_the_way_that_was_proved(on_postgres: 
         assert [run.id for run in page.runs] == [run_id(number) for number in range(301_200, 301_150, -1)]
         assert page.searched == 50
         vain = hf.search(RunFilter(state="succeeded", queue="nowhere"))
-        assert (vain.runs, vain.searched, vain.next is not None) == ((), searches.BUDGET, True)
+        assert (vain.runs, vain.searched, vain.next is not None) == ((), BUDGET, True)
         assert hf.counts()["succeeded"] == Count(10_000, True)
 
 

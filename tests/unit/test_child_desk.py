@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import TooLarge
-from holdfast.worker import wire
-from holdfast.worker.child import PipeDesk
-from holdfast.worker.supervisor import Lines, line
+from holdfast.worker.isolation import messages
+from holdfast.worker.isolation.child import RemoteRunServices
+from holdfast.worker.isolation.supervisor import Lines, line
 
 
 @pytest.mark.contract("L8", "S4")
@@ -28,13 +28,13 @@ def test_bytes_that_the_worker_refuses_leave_no_file(tmp_path: Path) -> None:
                     reply = {"answer": ["part", str(tmp_path / "part")]}
                 else:
                     sizes.append(Path(told["path"]).stat().st_size)
-                    reply = wire.error_to_wire(TooLarge("larger than allowed"))
+                    reply = messages.error_to_wire(TooLarge("larger than allowed"))
                 theirs.sendall(line({"number": told["number"], **reply}))
 
     worker = threading.Thread(target=answer, daemon=True)
     worker.start()
     try:
-        desk = PipeDesk(ours, offset=0.0, artifacts=str(tmp_path / "artifacts"))
+        desk = RemoteRunServices(ours, offset=0.0, artifacts=str(tmp_path / "artifacts"))
         with pytest.raises(TooLarge):
             desk.keep("large.bin", b"x" * 1000)
         assert sizes == [1000]

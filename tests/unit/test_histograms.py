@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import histograms
-from holdfast.histograms import BOUNDS, Histogram
+from holdfast.statistics import histograms
+from holdfast.statistics.histograms import BOUNDS, Histogram
 
 
 def of(seconds: list[float]) -> Histogram:

@@ -12,14 +12,22 @@ from typing import Any
 
 import pytest
 
-from holdfast import settings, waiters
-from holdfast.arguments import Arguments, shape_of
-from holdfast.context import Context
-from holdfast.errors import InvalidArguments, InvalidPolicy, InvalidSetting, NotSerialisable, StoreUnavailable, TooLarge
-from holdfast.gather import Gather
+from holdfast.jobs.arguments import Arguments, shape_of
+from holdfast.jobs.context import Context
+from holdfast.runs import result_waiter
+from holdfast.runs.result_waiter import Watch
+from holdfast.store.group_commit import GroupCommit
+from holdfast.store.notifier import Announcer, Notifier, Signal
 from holdfast.store.queries import Queries, named, sources, translate
-from holdfast.waiters import Watch
-from holdfast.wakeups import Announcer, Bell, Wakeups
+from holdfast.support import settings
+from holdfast.support.errors import (
+    InvalidArguments,
+    InvalidPolicy,
+    InvalidSetting,
+    NotSerialisable,
+    StoreUnavailable,
+    TooLarge,
+)
 
 # Settings
 
@@ -155,7 +163,7 @@ def test_a_lone_caller_pays_nothing_extra() -> None:
         batches.append(batch)
         return [2 * item for item in batch]
 
-    gather = Gather(work)
+    gather = GroupCommit(work)
     assert [gather.do(1), gather.do(2)] == [2, 4]
     assert batches == [[1], [2]]
 
@@ -170,7 +178,7 @@ def test_a_crowd_shares_batches_and_each_gets_its_own_answer() -> None:
             pause.wait(0.001)  # the other threads gather behind the first
         return [2 * item for item in batch]
 
-    gather = Gather(work, limit=10)
+    gather = GroupCommit(work, limit=10)
     with ThreadPoolExecutor(30) as pool:
         assert list(pool.map(gather.do, range(90))) == [2 * n for n in range(90)]
     assert batches[:3] == [1, 10, 10]
@@ -182,7 +190,7 @@ def test_an_answer_that_is_an_error_is_raised_to_its_own_caller_only() -> None:
         return [ValueError(item) if item == 3 else item for item in batch]
 
     async def scene() -> list[Any]:
-        gather = Gather(work)
+        gather = GroupCommit(work)
         return await asyncio.gather(*(gather.ado(n) for n in range(6)), return_exceptions=True)
 
     answers = asyncio.run(scene())
@@ -199,7 +207,7 @@ def test_a_batch_that_fails_is_halved_down_to_the_culprit() -> None:
         return list(batch)
 
     async def scene() -> list[Any]:
-        gather = Gather(work)
+        gather = GroupCommit(work)
         return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
 
     answers = asyncio.run(scene())
@@ -215,7 +223,7 @@ def test_a_database_that_is_away_is_told_to_all_at_once() -> None:
         raise StoreUnavailable("away")
 
     async def scene() -> list[Any]:
-        gather = Gather(work)
+        gather = GroupCommit(work)
         return await asyncio.gather(*(gather.ado(n) for n in range(16)), return_exceptions=True)
 
     assert all(isinstance(answer, StoreUnavailable) for answer in asyncio.run(scene()))
@@ -226,7 +234,7 @@ def test_a_database_that_is_away_is_told_to_all_at_once() -> None:
 
 
 def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
-    bell = Bell()
+    bell = Signal()
     assert bell.wait(0) is False
     bell.ring()
     bell.ring()
@@ -235,7 +243,7 @@ def test_a_ring_is_taken_by_one_wait_and_never_lost_before_it() -> None:
 
 
 def test_listeners_hear_every_commit_until_they_leave() -> None:
-    wakeups = Wakeups()
+    wakeups = Notifier()
     heard: list[tuple[set[str], list[str]]] = []
     leave = wakeups.listen(lambda rung, ended: heard.append((rung, ended)))
     wakeups.committed({"mail"}, ["r1"])
@@ -329,7 +337,7 @@ def test_pauses_between_looks_at_a_run_grow_to_a_quarter_of_a_second_however_lon
         watch.look_later(now)
         pauses.append(watch.due - now)
         now = watch.due
-    assert all(0 < pause <= 1.01 * waiters.FIRST for pause in pauses[:3])
+    assert all(0 < pause <= 1.01 * result_waiter.FIRST for pause in pauses[:3])
     assert all(0.1 < pause <= 0.26 for pause in pauses[20:])
 
 

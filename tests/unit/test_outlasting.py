@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, outages
-from holdfast.testing import FakeClock
+from holdfast import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable
+from holdfast.store import outages
+from holdfast.testing.clock import FakeClock
 
 
 class Database:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import codec, policies
-from holdfast.clock import JUMP, SystemClock
-from holdfast.errors import HoldfastError, InvalidPolicy, NotSerialisable
-from holdfast.ids import Ids
-from holdfast.policies import Policy
-from holdfast.redaction import MAX_ERROR, Redactor
-from holdfast.retries import Retry
-from holdfast.testing import FakeClock
+from holdfast.support import json_text
+from holdfast.support.clock import JUMP, SystemClock
+from holdfast.support.errors import HoldfastError, InvalidPolicy, NotSerialisable
+from holdfast.support.ids import Ids
+from holdfast.support.redaction import MAX_ERROR, Redactor
+from holdfast.testing.clock import FakeClock
+from holdfast.values.policies import Policy, policy_from_json
+from holdfast.values.retries import Retry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INSTANTS = st.datetimes(
@@ -71,13 +71,13 @@ def test_never_on_wins_over_on(error: BaseException, applies: bool) -> None:
 
 @given(INSTANTS)
 def test_an_instant_comes_back_from_its_text(instant: datetime) -> None:
-    assert codec.parse_instant(codec.instant_text(instant)) == instant
+    assert json_text.parse_instant(json_text.instant_text(instant)) == instant
 
 
 @given(INSTANTS, INSTANTS)
 def test_the_texts_of_instants_sort_as_the_instants_do(one: datetime, other: datetime) -> None:
-    assert (codec.instant_text(one) < codec.instant_text(other)) == (one < other)
-    assert len(codec.instant_text(one)) == 26
+    assert (json_text.instant_text(one) < json_text.instant_text(other)) == (one < other)
+    assert len(json_text.instant_text(one)) == 26
 
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))
@@ -90,32 +90,36 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_json_comes_back(value: Any) -> None:
-    assert codec.load(codec.dump(value, what="it")) == value
+    assert json_text.load(json_text.dump(value, what="it")) == value
 
 
 def test_what_json_can_not_hold_is_said_so() -> None:
     with pytest.raises(NotSerialisable, match="the thing can't be stored"):
-        codec.dump(object(), what="the thing")
+        json_text.dump(object(), what="the thing")
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(NotSerialisable):
-        codec.dump(loop, what="it")
+        json_text.dump(loop, what="it")
 
 
 def test_compact_says_the_same_for_the_same_value() -> None:
-    assert codec.compact({"b": 1, "a": [1, "ü"]}) == codec.compact({"a": [1, "ü"], "b": 1}) == '{"a":[1,"ü"],"b":1}'
+    assert (
+        json_text.compact({"b": 1, "a": [1, "ü"]})
+        == json_text.compact({"a": [1, "ü"], "b": 1})
+        == '{"a":[1,"ü"],"b":1}'
+    )
 
 
 @given(st.lists(st.none() | st.text()), st.lists(st.none() | st.text()))
 def test_a_digest_changes_when_any_part_does(one: list[str | None], other: list[str | None]) -> None:
     if one != other and not any("\x1f" in (part or "") or part == "\x00" for part in one + other):
-        assert codec.digest(*one) != codec.digest(*other) or (not one) != (not other)
-    assert codec.digest(*one) == codec.digest(*one)
+        assert json_text.digest(*one) != json_text.digest(*other) or (not one) != (not other)
+    assert json_text.digest(*one) == json_text.digest(*one)
 
 
 @pytest.mark.parametrize(("text", "fine"), [("Zürich 🦊", True), ("", True), ("a\x00", False), ("\ud83d", False)])
 def test_storable(text: str, fine: bool) -> None:
-    assert codec.storable(text) is fine
+    assert json_text.storable(text) is fine
 
 
 # Ids
@@ -265,13 +269,13 @@ def test_a_policy_is_stored_whole_and_comes_back() -> None:
         key_order="strict",
         retry=Retry(steps=3, delay=timedelta(seconds=0.25), factor=1.5, max_delay=timedelta(hours=1), jitter=0),
     )
-    assert policies.from_json(policy.to_json()) == policy
-    assert policies.from_json(Policy(timeout=None).to_json()).timeout is None
-    assert set(codec.load(Policy().to_json())) == set(Policy.__dataclass_fields__)
+    assert policy_from_json(policy.to_json()) == policy
+    assert policy_from_json(Policy(timeout=None).to_json()).timeout is None
+    assert set(json_text.load(Policy().to_json())) == set(Policy.__dataclass_fields__)
 
 
 def test_the_errors_that_retry_are_code_and_not_stored() -> None:
-    assert policies.from_json(Policy(retry=Retry(on=(KeyError,))).to_json()).retry.on == (Exception,)
+    assert policy_from_json(Policy(retry=Retry(on=(KeyError,))).to_json()).retry.on == (Exception,)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +330,7 @@ def test_a_rule_without_a_group_hides_all_that_it_matches() -> None:
 
 @given(st.text())
 def test_whatever_is_redacted_can_be_stored(text: str) -> None:
-    assert codec.storable(Redactor().text(text))
+    assert json_text.storable(Redactor().text(text))
 
 
 def test_an_error_is_bounded_and_keeps_both_its_ends() -> None:

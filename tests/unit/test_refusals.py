@@ -20,8 +20,8 @@ from holdfast import (
     RunFailed,
     UnknownJob,
 )
-from holdfast.redaction import Redactor
-from holdfast.settings import load
+from holdfast.support.redaction import Redactor
+from holdfast.support.settings import load
 
 if TYPE_CHECKING:
     from holdfast import Context as LaterContext

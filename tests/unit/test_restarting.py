@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast.testing import FakeClock
-from holdfast.worker.board import Board
+from holdfast.testing.clock import FakeClock
+from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.guardian import Guardian
-from holdfast.worker.running import Hand
-from holdfast.worker.watch import Watch
+from holdfast.worker.in_flight import InFlight
+from holdfast.worker.shared_memory import SharedMemory
 
 LEASE = timedelta(seconds=8)
 
 
 def test_the_next_look_is_never_after_the_moment_at_which_the_worker_must_end() -> None:
-    clock, hand, ends = FakeClock(), Hand(), list[float]()
-    hand.guardian = Guardian(Board.create({}))
-    watch = Watch(hand, clock, lease=LEASE, on_unsafe=lambda why: ends.append(clock.elapsed()))
+    clock, hand, ends = FakeClock(), InFlight(), list[float]()
+    hand.guardian = Guardian(SharedMemory.create({}))
+    watch = Deadlines(hand, clock, lease=LEASE, on_unsafe=lambda why: ends.append(clock.elapsed()))
     hand.guardian.executing(1)
     must_end_at = clock.elapsed() + 0.5
     hand.guardian.safe_until(must_end_at + LEASE.total_seconds() / 20)

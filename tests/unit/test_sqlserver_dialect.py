@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mssql_python import exceptions
 from mssql_python.connection_string_parser import _ConnectionStringParser as DriversParser
 
-from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import Caller, Conflict
 from holdfast.store.dialects.sqlserver import STATES, SqlServerDialect, connection_string
+from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 
 DUPLICATE = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]Violation of PRIMARY KEY constraint 'PK__runs'. "
 DUPLICATE += "Cannot insert duplicate key in object 'dbo.holdfast_runs'."

@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from holdfast.threads import Threads
+from holdfast.support.threads import Threads
 
 HANGING = """
 import asyncio, threading

@@ -16,9 +16,9 @@ from cronsim import CronSim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import triggers
-from holdfast.errors import InvalidPolicy
-from holdfast.triggers import Adapted, Cron, Described, Every, Trigger
+from holdfast.schedules import triggers
+from holdfast.schedules.triggers import Adapted, Cron, Described, Every, Trigger
+from holdfast.support.errors import InvalidPolicy
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"]
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -15,8 +15,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from holdfast import Holdfast
-from holdfast.web import Role, Site, create_app
-from holdfast.web.serve import Address
+from holdfast.values.tokens import Role
+from holdfast.web.asgi import create_app
+from holdfast.web.server import Address
+from holdfast.web.site import Site
 
 TOKEN = "a-token-that-only-these-tests-know"
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
@@ -69,9 +71,9 @@ class Server:
         if role is not None and cookie:
             signed_in = client.post("/sign-in", data={"token": self.token_of(role)})
             assert signed_in.status_code == 303, signed_in.text
-            from holdfast.web import cookies
+            from holdfast.web.auth import session_cookies
 
-            client.headers["X-CSRF-Token"] = cookies.csrf(next(iter(client.cookies.values())))
+            client.headers["X-CSRF-Token"] = session_cookies.csrf(next(iter(client.cookies.values())))
         return client
 
     def stop(self) -> None:

@@ -13,8 +13,11 @@ from tests.web.conftest import TOKEN, Serve, Server
 from tests.web.wire import STREAM
 
 from holdfast import Holdfast
-from holdfast.testing import FakeClock
-from holdfast.web import Role, access, limits, serve
+from holdfast.testing.clock import FakeClock
+from holdfast.values.tokens import Role
+from holdfast.web import rate_limits
+from holdfast.web import server as web_server
+from holdfast.web.auth import authentication
 from holdfast.web.site import Site
 
 
@@ -39,7 +42,7 @@ def test_guesses_at_the_fixed_token_are_limited_as_all_others_are(still: Server)
     here, there = from_(1), from_(2)
     assert bearing(still, TOKEN, **there) == 200
     for where in (here, there):
-        assert [bearing(still, f"guess-{number}", **where) for number in range(access.FAILURES)] == [401] * 20
+        assert [bearing(still, f"guess-{number}", **where) for number in range(authentication.FAILURES)] == [401] * 20
     assert bearing(still, TOKEN, **here) == 429, "a right guess among too many is not told"
     assert bearing(still, TOKEN, **there) == 200, "where it was before it is let in"
 
@@ -87,7 +90,7 @@ def test_a_topic_is_one_word_in_the_stream(shared: Server) -> None:
 
 
 def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STALLED", 0.2)
+    monkeypatch.setattr(rate_limits, "STALLED", 0.2)
     head = (
         "POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
         "Content-Length: 50\r\n\r\ntoken="
@@ -98,11 +101,11 @@ def test_a_body_that_does_not_go_on_is_not_waited_for(shared: Server, monkeypatc
 
 
 def test_a_connection_that_says_nothing_is_let_go(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "BEGIN_WITHIN", 0.5)
+    monkeypatch.setattr(web_server, "BEGIN_WITHIN", 0.5)
     over = threading.Event()
-    address = serve.Address(port=0)
+    address = web_server.Address(port=0)
     with address.listen() as listening:
-        server = serve.Server(Site(shared.hf, token=TOKEN), address, hosts=(), until=over.is_set)
+        server = web_server.Server(Site(shared.hf, token=TOKEN), address, hosts=(), until=over.is_set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         for said in (b"", b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"):

@@ -39,9 +39,9 @@ from holdfast import (
     UnknownJob,
     WorkerNotFound,
 )
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.client.streams import frames
-from holdfast.filters import RunFilter
+from holdfast.values.filters import RunFilter
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.web.conftest import TOKEN, Server, serving
 
 from holdfast import Context, Holdfast, RunFailed
 from holdfast.cli import main
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 Invoke = Callable[..., Result]
 

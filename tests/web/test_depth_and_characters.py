@@ -12,9 +12,10 @@ from tests.web.conftest import Serve
 
 from holdfast import Context, Holdfast, InvalidArguments, NotSerialisable
 from holdfast.cli import main
-from holdfast.client import Client
-from holdfast.codec import MAX_DEPTH
-from holdfast.testing import FakeClock, Manual
+from holdfast.client.client import Client
+from holdfast.support.json_text import MAX_DEPTH
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

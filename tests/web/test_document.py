@@ -18,23 +18,21 @@ from scripts import typescript
 from tests.web.conftest import Server
 
 from holdfast import Holdfast, Snapshot
-from holdfast.builds import Build
-from holdfast.depots.base import Artifact
-from holdfast.doors.schedules import ScheduleInfo
-from holdfast.keys import Holder, Key
-from holdfast.logs import LogRecord
-from holdfast.operations import Operation
-from holdfast.passes import Pass
-from holdfast.policies import Policy
-from holdfast.queues import Queue
-from holdfast.segments import Segment
-from holdfast.slots import Slot
-from holdfast.standings import StageInfo
-from holdfast.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
-from holdfast.steps import Step
+from holdfast.values.artifacts import Artifact
+from holdfast.values.audit import Operation
+from holdfast.values.builds import Build
+from holdfast.values.keys import Holder, Key
+from holdfast.values.logs import LogRecord
+from holdfast.values.pipelines import Segment, StageInfo
+from holdfast.values.policies import Policy
+from holdfast.values.queues import Queue
+from holdfast.values.runs import Step
+from holdfast.values.schedules import ScheduleInfo, Slot
+from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
+from holdfast.values.tokens import Pass
+from holdfast.values.workers import Task, WorkerInfo
 from holdfast.web.api import nouns, openapi
 from holdfast.web.site import Site
-from holdfast.workers import Task, WorkerInfo
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

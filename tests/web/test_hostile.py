@@ -14,8 +14,9 @@ from tests.contract.alive import register
 from tests.web.conftest import Server, serving
 from tests.web.pages import Parsed, parse
 
-from holdfast import Context, Holdfast, RunFailed, RunFilter, events
-from holdfast.events import Event
+from holdfast import Context, Holdfast, RunFailed, RunFilter
+from holdfast.runs import events
+from holdfast.values.events import Event
 
 EVIL = "</pre></textarea><img src=x onerror=a() class=evil>\" ' onload=b() {{7*7}}"
 STEERING = ("\x1b", "\u202e", "\u2066", "\r\n")

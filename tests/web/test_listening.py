@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from holdfast.web.serve import Address
+from holdfast.web.server import Address
 
 
 def test_an_answer_is_sent_at_once() -> None:

@@ -12,7 +12,8 @@ from tests.web.conftest import TOKEN, Serve
 from tests.web.wire import sent
 
 from holdfast import Holdfast
-from holdfast.events import Event, record
+from holdfast.runs.events import record
+from holdfast.values.events import Event
 
 READERS, RUNS, EVENTS = 1000, 20, 5
 

@@ -15,7 +15,10 @@ from tests.web.conftest import TOKEN, Serve
 from tests.web.wire import STREAM, sent
 
 from holdfast import Holdfast, InvalidSetting
-from holdfast.web import Role, Site, Who, create_app
+from holdfast.values.tokens import Role
+from holdfast.web.asgi import create_app
+from holdfast.web.auth.authentication import Who
+from holdfast.web.site import Site
 
 PAGE = {"Accept": "text/html"}
 

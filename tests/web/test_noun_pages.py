@@ -13,10 +13,10 @@ from tests.contract.alive import register
 from tests.web.conftest import Server, serving
 
 from holdfast import Context, Holdfast
-from holdfast.standings import StageInfo
-from holdfast.testing import Manual
-from holdfast.web.dashboard import notices
-from holdfast.web.dashboard.drawing import HEIGHT, WIDTH, drawn
+from holdfast.testing.manual import Manual
+from holdfast.values.pipelines import StageInfo
+from holdfast.web.dashboard import flash
+from holdfast.web.dashboard.pipeline_graph import HEIGHT, WIDTH, drawn
 
 ASK = {"Accept": "text/html"}
 
@@ -206,7 +206,7 @@ def test_a_viewer_steers_nothing_and_no_one_without_the_page_s_token(web: Server
 def test_no_link_puts_words_into_a_page(web: Server) -> None:
     viewer = web.client("viewer")
     for said in ("nonsense", "e30=", "bnVsbA=="):
-        assert viewer.get("/queues", headers=ASK | {"Cookie": f"{notices.COOKIE}={said}"}).status_code == 200
+        assert viewer.get("/queues", headers=ASK | {"Cookie": f"{flash.COOKIE}={said}"}).status_code == 200
     assert "taken" not in read(viewer, "/queues?said=taken&problem=taken")
 
 

@@ -14,40 +14,40 @@ from starlette.datastructures import QueryParams
 from tests.web.pages import parse
 
 import holdfast.web
-from holdfast.errors import InvalidArguments
-from holdfast.web import texts
-from holdfast.web.dashboard.asked import asked
-from holdfast.web.dashboard.errors import chain
+from holdfast.support.errors import InvalidArguments
+from holdfast.web import text_filters
+from holdfast.web.dashboard.filter_query import asked
 from holdfast.web.dashboard.timeline import Bar, Timeline
+from holdfast.web.dashboard.tracebacks import chain
 
 WEB = Path(holdfast.web.__file__).parent
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(0, 200))
 def test_whatever_a_text_is_it_is_shown_as_text_that_steers_nothing(text: str, limit: int) -> None:
-    shown = str(texts.shown(text, limit))
+    shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
-    assert not [char for char in page.text if texts.steers(char) and char not in "\n\t"]
+    assert not [char for char in page.text if text_filters.steers(char) and char not in "\n\t"]
     assert len(shown) <= 40 * limit + 100
     shown.encode()
 
 
 def test_what_steers_is_spelled_out_and_marked() -> None:
-    assert texts.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
-    assert texts.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
-    assert texts.line("one\ntwo") == 'one<span class="mark">\\n</span>two'
-    assert texts.shown("two\nlines\tand a tab") == "two\nlines\tand a tab"
-    assert texts.shown("👩\u200d👧 ünïcode") == "👩\u200d👧 ünïcode"
-    assert texts.shown("x" * 30, 10) == 'xxxxxxxxxx<span class="mark">… 20 more characters</span>'
-    assert texts.plain("a\nb\ud800", 10) == "a\\nb\\ud800"
+    assert text_filters.shown("a\x1b[0m<b>") == 'a<span class="mark">\\x1b</span>[0m&lt;b&gt;'
+    assert text_filters.shown("\u202e\u2066x") == '<span class="mark">\\u202e\\u2066</span>x'
+    assert text_filters.line("one\ntwo") == 'one<span class="mark">\\n</span>two'
+    assert text_filters.shown("two\nlines\tand a tab") == "two\nlines\tand a tab"
+    assert text_filters.shown("👩\u200d👧 ünïcode") == "👩\u200d👧 ünïcode"
+    assert text_filters.shown("x" * 30, 10) == 'xxxxxxxxxx<span class="mark">… 20 more characters</span>'
+    assert text_filters.plain("a\nb\ud800", 10) == "a\\nb\\ud800"
 
 
 def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
-    assert texts.pretty('{"a":1}') == '{\n  "a": 1\n}'
-    assert texts.pretty({"a": datetime(2026, 1, 1, tzinfo=UTC)}) == '{\n  "a": "2026-01-01 00:00:00+00:00"\n}'
+    assert text_filters.pretty('{"a":1}') == '{\n  "a": 1\n}'
+    assert text_filters.pretty({"a": datetime(2026, 1, 1, tzinfo=UTC)}) == '{\n  "a": "2026-01-01 00:00:00+00:00"\n}'
     long = "[" + "1," * 60_000 + "1]"
-    assert texts.pretty(long) == long
+    assert text_filters.pretty(long) == long
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_json_that_is_long_is_shown_as_it_is_stored() -> None:
     ],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert texts.duration(seconds) == said
-    assert texts.duration(timedelta(seconds=seconds)) == said
+    assert text_filters.duration(seconds) == said
+    assert text_filters.duration(timedelta(seconds=seconds)) == said
 
 
 def test_an_error_is_taken_apart_from_the_last_exception_to_the_first() -> None:

@@ -12,11 +12,13 @@ from fastapi import FastAPI
 from tests.web.conftest import TOKEN, Server, serving
 from tests.web.pages import Parsed, parse
 
-from holdfast import Context, Holdfast, outcomes
-from holdfast.filters import RunFilter
-from holdfast.outcomes import Cancelled, Failed, TimedOut
+from holdfast import Context, Holdfast
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.outcomes import Cancelled, Failed, TimedOut
 from holdfast.store.transaction import Transaction
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
+from holdfast.values.filters import RunFilter
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" ' \x1b[31mred\x07 \u202etxt.exe\u2066 \u2028 {{7*7}}"
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "timed_out")
@@ -359,7 +361,7 @@ def test_pages_ask_the_same_and_read_no_more_however_much_has_ended(
             hf.jobs["press.fail"].submit_many([{"text": str(number)} for number in range(many)])
             while claims := worker.claim(limit=500):
                 pairs = [(claim.lease, Failed("no")) for claim in claims]
-                hf.do(partial(outcomes.finish, done=pairs, holder=worker.name))
+                hf.do(partial(finish_runs, done=pairs, holder=worker.name))
                 clock.advance(1)
             ended = hf.search(RunFilter(state="failed"), limit=1).runs[0]
             monkeypatch.setattr(Transaction, "all", counted)

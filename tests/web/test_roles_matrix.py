@@ -8,7 +8,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from tests.web.conftest import ROLES, Server
 
-from holdfast.web import Role
+from holdfast.values.tokens import Role
 
 # Who is the least that may come in: no one but who is named below them is let in.
 TABLE = {

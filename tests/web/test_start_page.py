@@ -11,7 +11,8 @@ from system.status import ApplicationStatus
 from tests.web.conftest import TOKEN, Serve, Server
 
 from holdfast import Holdfast
-from holdfast.web import Site, create_app
+from holdfast.web.asgi import create_app
+from holdfast.web.site import Site
 
 PAGE = {"Accept": "text/html"}
 THERE = "http://127.0.0.1:8799"

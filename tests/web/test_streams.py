@@ -17,8 +17,9 @@ from tests.web.conftest import TOKEN, Serve, Server
 from tests.web.wire import STREAM, Sent, sent, whole
 
 from holdfast import Context, Holdfast, Retry, StoreUnavailable
-from holdfast.events import Event, record
-from holdfast.testing import Manual
+from holdfast.runs.events import record
+from holdfast.testing.manual import Manual
+from holdfast.values.events import Event
 
 
 def prepared(hf: Holdfast) -> Manual:
@@ -187,7 +188,7 @@ def eventually_closed(served: Server) -> None:
 def test_a_reader_that_takes_nothing_is_no_ones_burden_and_is_let_go(
     sqlite_url: str, server: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.web.sse.STUCK", 1.0)
+    monkeypatch.setattr("holdfast.web.live.sse.STUCK", 1.0)
     with Holdfast(sqlite_url) as hf:
 
         @hf.job(name="talk")
@@ -209,7 +210,7 @@ def test_a_reader_that_takes_nothing_is_no_ones_burden_and_is_let_go(
 
 
 def test_a_quiet_stream_says_that_it_is_still_there(shared: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.web.streams.KEEP_ALIVE", 0.2)
+    monkeypatch.setattr("holdfast.web.live.streams.KEEP_ALIVE", 0.2)
 
     @shared.hf.job(name="quiet")
     def quiet() -> None: ...

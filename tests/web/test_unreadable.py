@@ -17,10 +17,11 @@ from tests.web.conftest import Serve, Server
 
 from holdfast import Context, Holdfast, Snapshot, Unreadable
 from holdfast.cli import main
-from holdfast.client import Client
-from holdfast.filters import RunFilter
-from holdfast.testing import Manual
-from holdfast.workers import WorkerInfo, register
+from holdfast.client.client import Client
+from holdfast.runs.workers import register
+from holdfast.testing.manual import Manual
+from holdfast.values.filters import RunFilter
+from holdfast.values.workers import WorkerInfo
 
 if TYPE_CHECKING:
     from tests.conftest import Database

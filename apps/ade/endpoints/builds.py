@@ -13,7 +13,10 @@ from apps.ade.endpoints.schemas import STREAM, USUAL, Build, Builds, Id, Limit
 from apps.ade.jobs import database, hf
 from apps.ade.runs import BuildView
 from apps.ade.tables import Configuration
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 LINES = 500
 

@@ -27,7 +27,10 @@ from apps.ade.endpoints.schemas import (
 from apps.ade.jobs import database
 from apps.ade.tables import Configuration as Row
 from apps.ade.tables import Version, Workspace
-from holdfast.web import Problem, Site, Who, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
 
 MOST_ZIP = 2_000_000
 SHOWN = 20

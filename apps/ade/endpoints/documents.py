@@ -15,7 +15,11 @@ from apps.ade.endpoints.schemas import FILE, USUAL, Document, Documents, Id, Lim
 from apps.ade.jobs import database, given
 from apps.ade.tables import Document as Row
 from apps.ade.tables import Workspace
-from holdfast.web import Problem, Site, Upload, Who, takes, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import takes, wants_page
+from holdfast.web.site import Site
+from holdfast.web.uploads import Upload
 
 FORM = {
     "requestBody": {

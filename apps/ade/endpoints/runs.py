@@ -30,7 +30,10 @@ from apps.ade.endpoints.schemas import (
 from apps.ade.jobs import database, hf
 from apps.ade.runs import NotHere, RunStatus, RunView
 from holdfast import ArtifactNotFound, QueueFull
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 LINES = 1000
 BLOCK = 1 << 16

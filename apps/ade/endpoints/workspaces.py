@@ -14,7 +14,9 @@ from apps.ade.endpoints.schemas import Name, NewWorkspace, Workspace, Workspaces
 from apps.ade.jobs import database
 from apps.ade.tables import Workspace as Row
 from apps.shared.ids import new_id
-from holdfast.web import Problem, Site, Who
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:

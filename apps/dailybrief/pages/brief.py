@@ -11,7 +11,9 @@ from apps.dailybrief import brief_events, editions
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, Feed
-from holdfast.web import Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 
 def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:

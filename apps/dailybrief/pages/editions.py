@@ -13,7 +13,10 @@ from sqlalchemy.orm import Session
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 MOST = 400
 

@@ -8,7 +8,10 @@ from fastapi.responses import JSONResponse
 
 from apps.dailybrief import brief_events
 from apps.dailybrief.database import Sessions
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 LARGEST = 2**31 - 1
 

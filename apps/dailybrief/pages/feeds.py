@@ -15,7 +15,10 @@ from apps.dailybrief.feed_list import Listed
 from apps.dailybrief.feeds import feed_address
 from apps.dailybrief.feeds.check_url import BadAddress
 from apps.dailybrief.settings import Settings
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 LONGEST = 2000
 READING = "rss_ingestion"

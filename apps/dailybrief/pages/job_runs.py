@@ -14,7 +14,10 @@ from apps.dailybrief import job_runs
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.job_runs import JobRun
 from holdfast import HoldfastError, Run
-from holdfast.web import Problem, Site, Who, wants_page
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import wants_page
+from holdfast.web.site import Site
 
 MOST, USUAL = 500, 100
 SAID = {

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from apps.dailybrief import services
-from holdfast.web import Site, Who
+from holdfast.web.auth.authentication import Who
+from holdfast.web.site import Site
 
 
 def router(site: Site) -> APIRouter:

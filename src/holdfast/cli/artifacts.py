@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, screen, targets
 
 
 @click.group()
@@ -35,7 +35,7 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         found = hf.artifacts.of(run_id)
         if as_json:
-            screen.document({"artifacts": [shapes.artifact(each) for each in found]})
+            screen.document({"artifacts": [json_output.artifact(each) for each in found]})
         elif not found:
             screen.note("no artifacts")
         else:
@@ -44,7 +44,7 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
                 for each in found
             ]
             screen.show(screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)))
-        return exits.OK
+        return exit_codes.OK
 
 
 @artifacts.command()
@@ -72,4 +72,4 @@ def get(app: str, run_id: str, name: str, output: Path | None) -> int:
                 raise click.UsageError(f"-o {output}: it can't be written: {error.strerror}") from error
             with written:
                 shutil.copyfileobj(file, written)
-        return exits.OK
+        return exit_codes.OK

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from holdfast.cli import exits, screen, targets
+from holdfast.cli import exit_codes, screen, targets
 
 
 @click.command(short_help="Copy a SQLite database that is in use.")
@@ -35,4 +35,4 @@ def backup(target: str, file: Path, as_json: bool) -> int:
         screen.document({"path": str(done.path), "size": done.size, "rows": done.rows})
     else:
         screen.show(f"{screen.plain(done.path)}: {done.size:,} bytes, {done.rows:,} rows, checked")
-    return exits.OK
+    return exit_codes.OK

@@ -7,11 +7,12 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast import codec, outcomes
-from holdfast.builds import STATES, Build
-from holdfast.cli import exits, operators, screen, shapes, show, targets
+from holdfast.cli import exit_codes, json_output, operator_name, run_tables, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
+from holdfast.support import json_text
+from holdfast.values.builds import STATES, Build
+from holdfast.values.runs import last_line
 
 COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE")
 SPARE = ("TOOK", "SINCE", "JOB", "WAITING", "FINGERPRINT")
@@ -50,15 +51,15 @@ def list_(
         found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
         more = found[-1].run_id if len(found) == limit else None
         if as_json:
-            screen.document({"builds": [shapes.build(build) for build in found], "next_before": more})
-            return exits.OK
+            screen.document({"builds": [json_output.build(build) for build in found], "next_before": more})
+            return exit_codes.OK
         if not found:
             screen.note("no builds" + (" like that" if state or job or scope or before else " yet"))
-            return exits.OK
+            return exit_codes.OK
         screen.show(screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE))
         if more is not None:
             screen.note(f"there may be more: --before {more}", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 @builds.command("show")
@@ -76,12 +77,12 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         build = hf.builds.get(run_id)
         made = hf.builds.history(build)
         if as_json:
-            screen.document(shapes.build(build) | {"runs": [shapes.run(run) for run in made]})
-            return exits.OK
+            screen.document(json_output.build(build) | {"runs": [json_output.run(run) for run in made]})
+            return exit_codes.OK
         _facts(hf, build)
         screen.show(Text("\nRuns", style="bold"))
-        screen.show(show.list_of(made, now=hf.clock.now()))
-        return exits.OK
+        screen.show(run_tables.list_of(made, now=hf.clock.now()))
+        return exit_codes.OK
 
 
 @builds.command(short_help="Have it made anew when next asked for.")
@@ -101,15 +102,15 @@ def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> 
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         before = hf.builds.get(run_id)
-        build = hf.builds.invalidate(before, because=because, **operators.signed(hf))
+        build = hf.builds.invalidate(before, because=because, **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.build(build))
+            screen.document(json_output.build(build))
         elif before.state == "stale":
             said = f": {screen.plain(build.because)}" if build.because else ""
             screen.show(f"{screen.plain(_name(build))} was stale already{said}")
         else:
             screen.show(f"stale; the next run that asks for {screen.plain(_name(build))} has it made anew")
-        return exits.OK
+        return exit_codes.OK
 
 
 @builds.command(short_help="Make it anew, now.")
@@ -123,12 +124,12 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
     holdfast builds rebuild app:hf 01m2…
     """
     with targets.either(target) as hf:
-        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operators.signed(hf))
+        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.run(run.snapshot))
+            screen.document(json_output.run(run.snapshot))
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _row(build: Build, now: datetime) -> list[str | Text]:
@@ -166,14 +167,14 @@ def _name(build: Build) -> str:
 
 def _note(build: Build) -> str:
     if build.unreadable is not None:
-        return codec.marker(build.unreadable)
+        return json_text.marker(build.unreadable)
     match build.state:
         case "stale":
             return build.because or ""
         case "building":
             return f"on {build.holder}"
         case "failed" | "cancelled":
-            return outcomes.gist(build.error or build.failure_type or "")
+            return last_line(build.error or build.failure_type or "")
     return ""
 
 

@@ -6,7 +6,7 @@ import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
-from holdfast.cli import exits, suggestions
+from holdfast.cli import completion_values, exit_codes
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -63,13 +63,13 @@ def completion(ctx: click.Context, shell: str) -> int:
     made = shell_completion.get_completion_class(shell)
     assert made is not None
     click.echo(made(ctx.find_root().command, {}, "holdfast", VARIABLE).source(), nl=False)
-    return exits.OK
+    return exit_codes.OK
 
 
 def attach(command: click.Command, *, group: str = "") -> None:
     """Let the parameters of a command, and of those below it, suggest what they may be."""
     for parameter in command.params:
-        if (suggest := suggestions.of(parameter, group=group)) is not None:
+        if (suggest := completion_values.of(parameter, group=group)) is not None:
             parameter.shell_complete = suggest  # type: ignore[method-assign, assignment]
     if isinstance(command, click.Group):
         for name, below in command.commands.items():

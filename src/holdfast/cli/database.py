@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from holdfast import stores
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, screen, targets
+from holdfast.store import connect
 
 
 @click.command()
@@ -33,18 +33,18 @@ def migrate(target: str, sql: bool, version: int | None) -> int:
             screen.show(f"{applied} migration{'s' if applied > 1 else ''} applied")
         else:
             screen.show("nothing to do: the tables are up to date")
-        return exits.OK
+        return exit_codes.OK
 
 
 def _print(target: str, version: int | None) -> int:
     with targets.either(target, create=True, here=True) as hf:
-        file = stores.file_of(hf.settings.url)
+        file = connect.file_of(hf.settings.url)
         statements = hf.migration(since=0 if version is None and file is not None and not file.exists() else version)
         for statement in statements:
             screen.show(statement)
         if not statements:
             screen.note("nothing to do: the tables are up to date")
-        return exits.OK
+        return exit_codes.OK
 
 
 @click.command(short_help="Check that every run is in exactly one place, and more.")
@@ -65,7 +65,7 @@ def verify(target: str, artifacts: bool, as_json: bool) -> int:
     with targets.either(target, here=True) as hf:
         found = hf.verify(artifacts=artifacts)
         if as_json:
-            screen.document({"ok": not found, "findings": [shapes.finding(each) for each in found]})
+            screen.document({"ok": not found, "findings": [json_output.finding(each) for each in found]})
         elif not found:
             screen.show(
                 "nothing wrong: every run is in exactly one place"
@@ -77,4 +77,4 @@ def verify(target: str, artifacts: bool, as_json: bool) -> int:
             ]
             screen.show(screen.table(("PROBLEM", "RUN", "DETAIL"), rows))
             screen.note(f"{len(found)} problem{'s' if len(found) > 1 else ''} found", style="red")
-        return exits.PROBLEM if found else exits.OK
+        return exit_codes.PROBLEM if found else exit_codes.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, screen, targets
+from holdfast.cli import exit_codes, screen, targets
 
 _STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
 
@@ -43,4 +43,4 @@ def doctor(target: str, as_json: bool) -> int:
         for each in checks:
             if each.advice:
                 screen.note(f"{each.verdict}: {each.name}: {each.advice}", style=_STYLES[each.verdict])
-    return exits.OK if sound else exits.PROBLEM
+    return exit_codes.OK if sound else exit_codes.PROBLEM

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets, telling
+from holdfast.cli import event_lines, exit_codes, json_output, screen, targets
 from holdfast.engine import Holdfast
-from holdfast.errors import ResultTimeout
-from holdfast.events import Event
-from holdfast.runs import Snapshot
+from holdfast.support.errors import ResultTimeout
+from holdfast.values.events import Event
+from holdfast.values.runs import Snapshot
 
 SOON, LATER = 0.1, 1.0
 PAGE = 1000
@@ -33,10 +33,10 @@ def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> in
         follower = Follower(hf, run_id)
         for event in follower.events(timeout):
             if as_json:
-                screen.line(shapes.event(event))
+                screen.line(json_output.event(event))
             else:
-                screen.show(telling.line(event))
-        return exits.OK if follower.run.state == "succeeded" else exits.PROBLEM
+                screen.show(event_lines.line(event))
+        return exit_codes.OK if follower.run.state == "succeeded" else exit_codes.PROBLEM
 
 
 class Follower:

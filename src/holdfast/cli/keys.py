@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.keys import Holder, Key
+from holdfast.values.keys import Holder, Key
 
 COLUMNS = ("KEY", "LIMIT", "WAITING", "OLDEST", "HELD BY")
 SPARE = ("LIMIT", "OLDEST")
@@ -42,15 +42,15 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
         found = hf.keys.list(limit=limit, after=after)
         more = found[-1].key if len(found) == limit else None
         if as_json:
-            screen.document({"keys": [shapes.key(key) for key in found], "next_after": more})
-            return exits.OK
+            screen.document({"keys": [json_output.key(key) for key in found], "next_after": more})
+            return exit_codes.OK
         if not found:
             screen.note("no keys are held" + (" after that" if after else ""))
-            return exits.OK
+            return exit_codes.OK
         screen.show(screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE))
         if more is not None:
             screen.note(f"there may be more: --after {more}", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 def _row(key: Key, now: datetime) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from holdfast.cli import completion, exits, screen, servers
+from holdfast import __version__
+from holdfast.cli import completion, exit_codes, remote, screen
 from holdfast.cli.artifacts import artifacts
 from holdfast.cli.backup import backup
 from holdfast.cli.builds import builds
@@ -20,8 +21,8 @@ from holdfast.cli.database import migrate, verify
 from holdfast.cli.doctor import doctor
 from holdfast.cli.keys import keys
 from holdfast.cli.pipelines import pipelines
+from holdfast.cli.prune import retain
 from holdfast.cli.queues import queues
-from holdfast.cli.retain import retain
 from holdfast.cli.runs import runs
 from holdfast.cli.schedules import schedules
 from holdfast.cli.serve import serve
@@ -30,8 +31,7 @@ from holdfast.cli.tokens import tokens
 from holdfast.cli.top import top
 from holdfast.cli.worker import orchestrator, worker
 from holdfast.cli.workers import workers
-from holdfast.errors import HoldfastError
-from holdfast.version import VERSION
+from holdfast.support.errors import HoldfastError
 
 
 class Command(click.Group):
@@ -53,30 +53,34 @@ class Command(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         try:
             _check_encoding(given)
-            placed, completing = servers.placed(self, given), complete_var or completion.VARIABLE
+            placed, completing = remote.placed(self, given), complete_var or completion.VARIABLE
             answer = super().main(placed, prog_name or "holdfast", completing, standalone_mode=False, **extra)
             sys.stdout.flush()
-            sys.exit(answer if isinstance(answer, int) else exits.OK)
+            sys.exit(answer if isinstance(answer, int) else exit_codes.OK)
         except HoldfastError as error:
-            code, message, status = error.code, str(error), exits.BY_ERROR.get(error.code, exits.PROBLEM)
+            code, message, status = error.code, str(error), exit_codes.BY_ERROR.get(error.code, exit_codes.PROBLEM)
             if "--debug" in given and error.__cause__ is not None:
                 whole = "".join(traceback.format_exception(error.__cause__))
                 click.echo(screen.plain(whole, lines=True), err=True, nl=False)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
-            sys.exit(exits.USAGE)
+            sys.exit(exit_codes.USAGE)
         except click.ClickException as error:
-            code, message, status = "usage", _usage(error), exits.USAGE
+            code, message, status = "usage", _usage(error), exit_codes.USAGE
         except (KeyboardInterrupt, click.Abort):
-            code, message, status = "interrupted", "stopped by Ctrl-C", exits.INTERRUPTED
+            code, message, status = "interrupted", "stopped by Ctrl-C", exit_codes.INTERRUPTED
         except ReaderGone:
             # Python flushes once more at exit; give it somewhere to write to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            sys.exit(exits.READER_GONE)
+            sys.exit(exit_codes.READER_GONE)
         except Exception as error:
             if "--debug" in given:
                 raise
-            code, message, status = "unexpected", f"{type(error).__name__}: {error} (--debug shows more)", exits.PROBLEM
+            code, message, status = (
+                "unexpected",
+                f"{type(error).__name__}: {error} (--debug shows more)",
+                exit_codes.PROBLEM,
+            )
         screen.note(f"holdfast: {code}: {message}")
         sys.exit(status)
 
@@ -93,7 +97,7 @@ class ReaderGone(Exception):
 
 
 @click.group(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, "-V", "--version", prog_name="holdfast")
+@click.version_option(__version__, "-V", "--version", prog_name="holdfast")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error, where there is more to see.")
 @click.option("--url", metavar="URL", help="Of a server, anywhere on the line: the same as TARGET.")
 @click.option("--token", metavar="TOKEN", help="For that server, anywhere on the line; or the variable HOLDFAST_TOKEN.")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import click
 from rich.live import Live
 
-from holdfast.cli import exits, operators, screen, shapes, show, targets, trees
+from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
-from holdfast.filters import STATES
-from holdfast.stages import PipelineInfo
+from holdfast.values.filters import STATES
+from holdfast.values.pipelines import PipelineInfo
 
 
 @click.group()
@@ -44,16 +44,16 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
         found = hf.pipelines.list(name=name, state=state, limit=limit, before=before)
         more, far = found[-1].id if len(found) == limit else None, hf.pipelines.progress(found)
         if as_json:
-            listed = [shapes.run(run) | {"progress": shapes.progress(far.get(run.id))} for run in found]
+            listed = [json_output.run(run) | {"progress": json_output.progress(far.get(run.id))} for run in found]
             screen.document({"pipelines": listed, "next_before": more})
-            return exits.OK
+            return exit_codes.OK
         if not found:
             screen.note("no pipelines" + (" like that" if state or name or before else " yet"))
-            return exits.OK
-        screen.show(show.list_of(found, now=hf.clock.now(), far=far))
+            return exit_codes.OK
+        screen.show(run_tables.list_of(found, now=hf.clock.now(), far=far))
         if more is not None:
             screen.note(f"there may be more: --before {more}", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 @pipelines.command("show")
@@ -74,22 +74,22 @@ def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         if not follow:
             _tell(hf, hf.pipelines.show(run_id), as_json=as_json)
-            return exits.OK
+            return exit_codes.OK
         if as_json or not screen.stdout().is_terminal:
             for info in _changes(hf, run_id):
                 _tell(hf, info, as_json=as_json)
         else:
             with Live(console=screen.stdout(), auto_refresh=False) as live:
                 for info in _changes(hf, run_id):
-                    live.update(trees.picture(info, now=hf.clock.now()), refresh=True)
-        return exits.OK if info.run.state == "succeeded" else exits.PROBLEM
+                    live.update(pipeline_tree.picture(info, now=hf.clock.now()), refresh=True)
+        return exit_codes.OK if info.run.state == "succeeded" else exit_codes.PROBLEM
 
 
 def _tell(hf: Holdfast, info: PipelineInfo, *, as_json: bool) -> None:
     if as_json:
-        screen.document(shapes.pipeline(info))
+        screen.document(json_output.pipeline(info))
     else:
-        screen.show(trees.picture(info, now=hf.clock.now()))
+        screen.show(pipeline_tree.picture(info, now=hf.clock.now()))
 
 
 def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
@@ -119,9 +119,9 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operators.signed(hf))
+        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.run(run.snapshot))
+            screen.document(json_output.run(run.snapshot))
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK

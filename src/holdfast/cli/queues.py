@@ -8,13 +8,11 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast import workers
-from holdfast.cli import exits, operators, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, operator_name, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.engine import Holdfast
-from holdfast.queues import UNSET, Queue, Unset
-from holdfast.seats import EVERY_QUEUE
-from holdfast.workers import WorkerInfo
+from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
+from holdfast.values.workers import WorkerInfo, why_unserved
 
 COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "NOTE")
 SPARE = ("OLDEST", "READY")
@@ -56,13 +54,13 @@ def list_(target: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         found = hf.queues.list()
         if as_json:
-            screen.document({"queues": [shapes.queue(queue) for queue in found]})
+            screen.document({"queues": [json_output.queue(queue) for queue in found]})
         elif not found:
             screen.note("no queues yet: nothing waits or runs, nothing is limited")
         else:
             alive = hf.workers.list()
             screen.show(screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE))
-        return exits.OK
+        return exit_codes.OK
 
 
 @queues.command(short_help="Let nothing of a queue start.")
@@ -77,7 +75,7 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast queues pause app:hf mail --note "the provider is down"
     """
     with targets.either(target) as hf:
-        hf.queues.pause(name, note=note, **operators.signed(hf))
+        hf.queues.pause(name, note=note, **operator_name.signed(hf))
         return _answer(hf, name, "{name} is paused", as_json=as_json)
 
 
@@ -92,7 +90,7 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast queues resume app:hf mail
     """
     with targets.either(target) as hf:
-        hf.queues.resume(name, **operators.signed(hf))
+        hf.queues.resume(name, **operator_name.signed(hf))
         return _answer(hf, name, "{name} goes on", as_json=as_json)
 
 
@@ -116,7 +114,7 @@ def limit(
     if max_queued is UNSET and concurrency is UNSET:
         raise click.UsageError("say --max-queued, --concurrency, or both")
     with targets.either(target) as hf:
-        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency, **operators.signed(hf))
+        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency, **operator_name.signed(hf))
         return _answer(hf, name, "{name}: {counted} queued or running, {running} at once", as_json=as_json)
 
 
@@ -124,7 +122,7 @@ def _answer(hf: Holdfast, name: str, sentence: str, *, as_json: bool) -> int:
     """How the queue stands now; and a warning if nothing is known to use it, as its name may be misspelt."""
     queue = hf.queues.get(name)
     if as_json:
-        screen.document(shapes.queue(queue))
+        screen.document(json_output.queue(queue))
     else:
         counted, running = _bound(queue.max_queued), _bound(queue.concurrency)
         screen.show(sentence.format(name=screen.plain(name), counted=counted, running=running))
@@ -132,7 +130,7 @@ def _answer(hf: Holdfast, name: str, sentence: str, *, as_json: bool) -> int:
     if name not in used and queue.queued + queue.running == 0:
         by = "no job of this application uses it, and " if hf.jobs.names() else ""
         screen.note(f"warning: queue {name}: {by}no run is in it now; is that its name?", style="yellow")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _bound(limit: int | None) -> str:
@@ -140,7 +138,7 @@ def _bound(limit: int | None) -> str:
 
 
 def _row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str | Text, ...]:
-    note = (workers.unserved(alive, queue.name) or "") if queue.ready else ""
+    note = (why_unserved(alive, queue.name) or "") if queue.ready else ""
     if queue.paused_at is not None:
         note = f"paused since {screen.instant(queue.paused_at)}" + (f": {queue.note}" if queue.note else "")
     full = queue.max_queued is not None and queue.seats >= queue.max_queued

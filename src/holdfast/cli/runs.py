@@ -9,15 +9,14 @@ import click
 from rich.padding import Padding
 from rich.text import Text
 
-from holdfast.cli import exits, operators, screen, shapes, show, targets, trees
+from holdfast.cli import exit_codes, json_output, operator_name, pipeline_tree, run_tables, screen, targets
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
 from holdfast.engine import Holdfast
-from holdfast.events import Event
-from holdfast.filters import STATES
-from holdfast.reasons import Why
-from holdfast.runs import Snapshot
-from holdfast.spelling import did_you_mean
+from holdfast.support.validation import did_you_mean
+from holdfast.values.events import Event
+from holdfast.values.filters import STATES
+from holdfast.values.runs import Snapshot, Why
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 
@@ -82,18 +81,18 @@ def list_(
         )
         more = found[-1].id if len(found) == limit else None
         if as_json:
-            screen.document({"runs": [shapes.run(run) for run in found], "next_before": more})
-            return exits.OK
+            screen.document({"runs": [json_output.run(run) for run in found], "next_before": more})
+            return exit_codes.OK
         if not found:
             likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
             screen.note(
                 "no runs" + (" like that" if state or job or queue or tag or parent or before else " yet") + likely
             )
-            return exits.OK
-        screen.show(show.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)))
+            return exit_codes.OK
+        screen.show(run_tables.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)))
         if more is not None:
             screen.note(f"there may be more: --before {more}", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 @runs.command("show")
@@ -111,24 +110,24 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         answer, story = hf.why(run_id), hf.story(run_id)
         if as_json:
             screen.document(
-                shapes.run(answer.run)
-                | {"reasons": list(answer.reasons), "story": [shapes.event(event) for event in story]}
+                json_output.run(answer.run)
+                | {"reasons": list(answer.reasons), "story": [json_output.event(event) for event in story]}
             )
         else:
             _tell(hf, answer, story)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
     """A run for a person: its facts, a pipeline's stages, why it is where it is, and its story."""
     run, now = answer.run, hf.clock.now()
     info = hf.pipelines.show(run.id) if run.kind == "pipeline" else None
-    show.facts(run, now=now, arguments=_arguments(hf, run), far=info.progress if info else None)
+    run_tables.facts(run, now=now, arguments=_arguments(hf, run), far=info.progress if info else None)
     if info is not None:
         screen.show(Text("\nStages", style="bold"))
-        screen.show(Padding(trees.stages(info), (0, 0, 0, 2)))
+        screen.show(Padding(pipeline_tree.stages(info), (0, 0, 0, 2)))
         screen.show(f"  their runs: holdfast runs list … --parent {screen.plain(run.id)}")
-    show.reasons(answer, story)
+    run_tables.reasons(answer, story)
 
 
 def _arguments(hf: Holdfast, run: Snapshot) -> Any:
@@ -167,12 +166,12 @@ def why(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         answer = hf.why(run_id)
         if as_json:
-            screen.document(shapes.why(answer))
+            screen.document(json_output.why(answer))
         else:
             screen.show(screen.state(answer.run.state))
             for reason in answer.reasons:
                 screen.show(f"  {screen.plain(reason)}")
-        return exits.OK
+        return exit_codes.OK
 
 
 @runs.command(short_help="End a run, or ask it to stop.")
@@ -188,7 +187,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        state = hf.cancel(run_id, reason=reason, **operators.signed(hf))
+        state = hf.cancel(run_id, reason=reason, **operator_name.signed(hf))
         sentence = {
             "cancelled": "cancelled",
             "running": "asked to stop; its worker stops it ('runs follow' shows when)",
@@ -197,7 +196,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
             screen.document({"id": run_id, "state": state})
         else:
             screen.show(sentence)
-        return exits.OK if state in ("cancelled", "running") else exits.PROBLEM
+        return exit_codes.OK if state in ("cancelled", "running") else exit_codes.PROBLEM
 
 
 @runs.command(short_help="A new run like that one.")
@@ -212,12 +211,12 @@ def again(target: str, run_id: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.again(run_id, **operators.signed(hf))
+        run = hf.again(run_id, **operator_name.signed(hf))
         if as_json:
-            screen.document(shapes.run(run.snapshot))
+            screen.document(json_output.run(run.snapshot))
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK
 
 
 runs.add_command(follow)

@@ -10,12 +10,11 @@ from zoneinfo import ZoneInfo
 import click
 from rich.text import Text
 
-from holdfast import codec, workers
-from holdfast.cli import exits, operators, screen, targets
+from holdfast.cli import exit_codes, operator_name, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.doors.schedules import ScheduleInfo
-from holdfast.slots import Slot
-from holdfast.workers import WorkerInfo
+from holdfast.support import json_text
+from holdfast.values.schedules import ScheduleInfo, Slot
+from holdfast.values.workers import WorkerInfo, why_unserved
 
 STYLES = {
     "upcoming": "dim",
@@ -64,7 +63,7 @@ def list_(target: str, as_json: bool) -> int:
             screen.show(screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN")))
         else:
             screen.note("no schedules yet: a worker writes those of its code down when it starts")
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="The last slots and what became of them, and the next.")
@@ -86,7 +85,7 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
         if as_json:
             slots = [asdict(slot) for slot in found]
             screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": slots})
-            return exits.OK
+            return exit_codes.OK
         if found:
             columns = ("SLOT", "LOCAL", "OUTCOME", "RUN", "TOOK", "NOTE")
             rows = [_slot_row(slot, info, hf.clock.now()) for slot in found]
@@ -95,7 +94,7 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
             screen.note("no slots")
         if info.paused_at is not None:
             screen.note(f"paused {_schedule_note(info, hf.clock.now())}; no slot comes before 'schedules resume'")
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Claim a slot by hand.")
@@ -114,12 +113,12 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
-        run = hf.schedules.trigger(name, scheduled_for=at, **operators.signed(hf))
+        run = hf.schedules.trigger(name, scheduled_for=at, **operator_name.signed(hf))
         if as_json:
             screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
         else:
             screen.show(run.id)
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Let no slot start.")
@@ -134,9 +133,9 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
     """
     with targets.either(target) as hf:
-        hf.schedules.pause(name, note=note, **operators.signed(hf))
+        hf.schedules.pause(name, note=note, **operator_name.signed(hf))
         _answer(name, "paused", as_json=as_json)
-        return exits.OK
+        return exit_codes.OK
 
 
 @schedules.command(short_help="Let slots start again.")
@@ -150,9 +149,9 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast schedules resume app:hf rss_ingestion
     """
     with targets.either(target) as hf:
-        hf.schedules.resume(name, **operators.signed(hf))
+        hf.schedules.resume(name, **operator_name.signed(hf))
         _answer(name, "resumed", as_json=as_json)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _answer(name: str, what: str, *, as_json: bool) -> None:
@@ -175,7 +174,7 @@ def _instant(text: str) -> datetime:
 
 
 def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]) -> list[str | Text]:
-    unserved = workers.unserved(alive, info.queue, job=info.name)
+    unserved = why_unserved(alive, info.queue, job=info.name)
     return [
         screen.short(info.name, 40),
         screen.short(info.trigger, 40),
@@ -189,7 +188,7 @@ def _schedule_row(info: ScheduleInfo, now: datetime, alive: Sequence[WorkerInfo]
 
 def _warnings(info: ScheduleInfo) -> Iterator[str]:
     if info.unreadable is not None:
-        yield codec.marker(info.unreadable)
+        yield json_text.marker(info.unreadable)
     if info.others:
         yield f"another definition is running on worker {', '.join(info.others)}"
 

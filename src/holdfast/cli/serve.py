@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from holdfast.cli import exits, screen, targets
+from holdfast.cli import exit_codes, screen, targets
 from holdfast.cli.worker import LEVELS, Signals, log_to_stderr, outlasts, wait_option
-from holdfast.errors import InvalidSetting
+from holdfast.support.errors import InvalidSetting
 from holdfast.worker.worker import Worker
 
 if TYPE_CHECKING:
     from holdfast.engine import Holdfast
-    from holdfast.web.access import Access
-    from holdfast.web.serve import Address
+    from holdfast.web.auth.authentication import Access
+    from holdfast.web.server import Address
     from holdfast.web.site import Site
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -69,7 +69,7 @@ def serve(
     holdfast serve app:hf --fd 3                      (a socket of systemd's, or of another supervisor's)
     """
     try:
-        from holdfast.web.serve import Address
+        from holdfast.web.server import Address
         from holdfast.web.site import Site
     except ImportError as error:
         raise InvalidSetting(f"{error}; the web side needs: pip install 'holdfast[web]'") from error
@@ -99,7 +99,7 @@ def _given(*options: str) -> bool:
 
 
 def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple[str, ...], wait: float) -> int:
-    from holdfast.web.serve import Server, room_for
+    from holdfast.web.server import Server, room_for
 
     hf, access = site.hf, site.access
     token = None if access.takes_a_token or access.is_custom else hf.ids.secret()
@@ -108,12 +108,12 @@ def _serve(site: Site, address: Address, working: Worker | None, *, hosts: tuple
     stop = Signals()
     stop.listen()
     if not outlasts(hf.start, hf, stop, wait=wait):
-        return exits.OK
+        return exit_codes.OK
     with address.listen() as listening:
         room_for(hf.settings.max_streams)
         server = Server(site, address, hosts=hosts, until=lambda: _over(hf, stop, working))
         if working is not None and not outlasts(working.start, hf, stop, wait=wait):
-            return exits.OK
+            return exit_codes.OK
         url = address.url(listening.getsockname()[1], token=token)
         # The one line of standard output: a program that starts us learns from it where we are.
         click.echo(url)
@@ -143,12 +143,12 @@ def _over(hf: Holdfast, stop: Signals, working: Worker | None) -> bool:
 def _ended(working: Worker | None, *, asked: bool) -> int:
     if working is None:
         screen.note("stopped")
-        return exits.OK
+        return exit_codes.OK
     if not asked:
         working.join()  # raises what stopped it
-        return exits.PROBLEM
+        return exit_codes.PROBLEM
     if working.stop() == "handed_back":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
-        return exits.HANDED_BACK
+        return exit_codes.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")
-    return exits.OK
+    return exit_codes.OK

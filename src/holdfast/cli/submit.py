@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from holdfast.cli import exits, screen, shapes, targets, watching
+from holdfast.cli import exit_codes, json_output, progress, screen, targets
 from holdfast.engine import Holdfast
-from holdfast.errors import RunFailed
-from holdfast.handles import Run
-from holdfast.jobs import Job
+from holdfast.jobs.job import Job
+from holdfast.runs.handle import Run
+from holdfast.support.errors import RunFailed
 
 _ARGUMENT = re.compile(r"([A-Za-z_]\w*)(:?=)(.*)", re.DOTALL)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
@@ -97,7 +97,7 @@ def submit(
             given = options.arguments.from_json(given)
         run = options.submit(**given)
         if follow:
-            watching.watch(hf, run.id, timeout)
+            progress.watch(hf, run.id, timeout)
         if wait or follow:
             return _wait(run, timeout, as_json=as_json)
         return _queued(app, run, as_json=as_json)
@@ -105,12 +105,12 @@ def submit(
 
 def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
     if as_json:
-        screen.document(shapes.run(run.snapshot))
-        return exits.OK
+        screen.document(json_output.run(run.snapshot))
+        return exit_codes.OK
     screen.show(run.id)
     if sys.stdout.isatty():
         screen.note(f"queued; watch it with: holdfast runs follow {app} {run.id}", style="dim")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _wait(run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
@@ -119,9 +119,9 @@ def _wait(run: Run[Any], timeout: float | None, *, as_json: bool) -> int:
     except RunFailed:
         if not as_json:
             raise
-    shape = shapes.run(run.snapshot)
+    shape = json_output.run(run.snapshot)
     screen.document(shape if as_json else shape["result"])
-    return exits.OK if run.state == "succeeded" else exits.PROBLEM
+    return exit_codes.OK if run.state == "succeeded" else exit_codes.PROBLEM
 
 
 def _find(hf: Holdfast, name: str) -> Job[..., Any]:

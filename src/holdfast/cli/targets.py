@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast import frameworks, ids, stores
-from holdfast.cli import servers
+from holdfast.cli import remote
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
-from holdfast.jobs import importing
-from holdfast.redaction import is_ours
+from holdfast.jobs.importing import importing
+from holdfast.store import connect
+from holdfast.support import django_bridge, ids
+from holdfast.support.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
+from holdfast.support.redaction import is_ours
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -47,7 +48,7 @@ def is_url(target: str) -> bool:
 
 def application(target: str, *, or_server: bool = False) -> Holdfast:
     """The Holdfast that `module:attribute` names; with `or_server` one that a server's URL leads to will do."""
-    if servers.is_server(target):
+    if remote.is_server(target):
         return either(target, here=not or_server)
     if is_url(target):
         raise CannotLoad(f"{hidden(target)} is a database; this command needs the application's code: module:attribute")
@@ -71,7 +72,7 @@ def _named(target: str) -> Any:
 
 def site(target: str) -> Site | None:
     """The Site that `module:attribute` names; None where it is something else."""
-    if is_url(target) or servers.is_server(target):
+    if is_url(target) or remote.is_server(target):
         return None
     found = _named(target)
     from holdfast.web.site import Site
@@ -84,15 +85,15 @@ def either(target: str, *, create: bool = False, here: bool = False) -> Holdfast
 
     A database that is only looked at is not created.
     """
-    if servers.is_server(target):
+    if remote.is_server(target):
         if here:
-            at = servers.hidden(target)
+            at = remote.hidden(target)
             raise CannotLoad(f"{at} is a server; this command needs the application or the database itself")
         # All that a command asks of a Holdfast a client answers too; a test compares the two.
-        return cast(Holdfast, servers.client(target))
+        return cast(Holdfast, remote.client(target))
     if not is_url(target):
         return application(target)
-    file = stores.file_of(target)
+    file = connect.file_of(target)
     if not create and file is not None and not file.exists():
         raise StoreUnavailable(f"there is no database file {file}")
     return Holdfast(target, migrate=False)
@@ -129,7 +130,7 @@ def job_of(given: str, known: Iterable[str]) -> str:
 
 def hidden(url: str) -> str:
     """A URL for people to see: without its password."""
-    return stores.hidden(url)
+    return connect.hidden(url)
 
 
 def place(hf: Holdfast) -> str:
@@ -167,9 +168,9 @@ def _module(place: str) -> ModuleType:
 
 def _set_up_django() -> None:
     try:
-        frameworks.set_up()
+        django_bridge.set_up()
     except (Exception, SystemExit) as error:
-        named = f"{frameworks.VARIABLE}={os.environ[frameworks.VARIABLE]}"
+        named = f"{django_bridge.VARIABLE}={os.environ[django_bridge.VARIABLE]}"
         raise CannotLoad(f"{named}: Django can't be set up: {type(error).__name__}: {error}") from error
 
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, screen, targets
 from holdfast.cli.runs import json_option
 from holdfast.cli.submit import Delay
-from holdfast.passes import ROLES, Pass, Role
+from holdfast.values.tokens import ROLES, Pass, Role
 
 COLUMNS = ("NAME", "ROLE", "KIND", "MADE", "RUNS OUT")
 
@@ -53,7 +53,7 @@ def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: 
         else:
             screen.show(token)
             screen.note(f"for {name}, who may do what a {role} may; it is not shown again", style="dim")
-        return exits.OK
+        return exit_codes.OK
 
 
 @tokens.command("list", short_help="Who has one, and who is signed in.")
@@ -68,12 +68,12 @@ def list_(target: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         found = hf.passes.list()
         if as_json:
-            screen.document({"tokens": [shapes.token(one) for one in found]})
+            screen.document({"tokens": [json_output.token(one) for one in found]})
         elif not found:
             screen.note("no one has a token: 'holdfast tokens add' makes one")
         else:
             screen.show(screen.table(COLUMNS, _rows(found)))
-        return exits.OK
+        return exit_codes.OK
 
 
 @tokens.command(short_help="Take a token back.")
@@ -92,7 +92,7 @@ def remove(target: str, name: str, as_json: bool) -> int:
             screen.document({"name": name, "removed": True})
         else:
             screen.show(f"{screen.plain(name)} has no token any more")
-        return exits.OK
+        return exit_codes.OK
 
 
 def _rows(found: Sequence[Pass]) -> list[tuple[str | Text, ...]]:

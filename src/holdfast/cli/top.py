@@ -12,9 +12,9 @@ import click
 from rich.console import RenderableType
 from rich.live import Live
 
-from holdfast.cli import exits, frames, screen, targets
+from holdfast.cli import exit_codes, screen, targets, top_view
 from holdfast.engine import Holdfast
-from holdfast.errors import ServerUnavailable, StoreBusy, StoreUnavailable
+from holdfast.support.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 
 
 @click.command(short_help="A live view: depth, rates, workers, failures.")
@@ -37,11 +37,11 @@ def top(target: str, every: float, once: bool) -> int:
     """
     with targets.either(target) as hf:
         if once or not sys.stdout.isatty():
-            screen.show(frames.frame(frames.look(hf), height=None))
-            return exits.OK
+            screen.show(top_view.frame(top_view.look(hf), height=None))
+            return exit_codes.OK
         with contextlib.suppress(KeyboardInterrupt):
             _watch(hf, every)
-        return exits.OK
+        return exit_codes.OK
 
 
 def _watch(hf: Holdfast, every: float) -> None:
@@ -56,9 +56,9 @@ def _watch(hf: Holdfast, every: float) -> None:
 def _frame(hf: Holdfast, height: int) -> RenderableType:
     """How it stands; a database (or a server) that is away for a moment is told of and asked again."""
     try:
-        return frames.frame(frames.look(hf), height=height)
+        return top_view.frame(top_view.look(hf), height=height)
     except (StoreUnavailable, StoreBusy, ServerUnavailable) as error:
-        return frames.trouble(str(error))
+        return top_view.trouble(str(error))
 
 
 @contextlib.contextmanager

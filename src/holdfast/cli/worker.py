@@ -14,9 +14,9 @@ from types import FrameType
 
 import click
 
-from holdfast import outages
-from holdfast.cli import exits, screen, targets
+from holdfast.cli import exit_codes, screen, targets
 from holdfast.engine import Holdfast
+from holdfast.store import outages
 from holdfast.worker.worker import Role, Worker
 
 TOGETHER = 2.0  # seconds: signals closer than this count as one
@@ -99,7 +99,7 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
     stop = Signals()
     stop.listen()
     if not outlasts(working.start, hf, stop, wait=wait):
-        return exits.OK
+        return exit_codes.OK
     _announce(hf, working)
     while working.alive and not stop.asked.wait(0.2):
         pass
@@ -107,14 +107,14 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
         working.join()
         ended = "drained, as it was asked to" if working.drained else "nothing left to do"
         screen.note(f"{ended}; {working.claimed} attempts were made")
-        return exits.OK
+        return exit_codes.OK
     grace = screen.duration(hf.settings.shutdown_grace)
     screen.note(f"stopping: {len(working.hand)} running, {grace} to finish; signal again to stop at once")
     if working.stop() == "handed_back":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
-        return exits.HANDED_BACK
+        return exit_codes.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _restart() -> None:
@@ -164,7 +164,7 @@ class Signals:
         if self.asked.is_set():
             # No buffers, no locks: whatever the process is in the middle of, it ends.
             os.write(2, b"stopped at once; the leases run out and others take over\n")
-            os._exit(exits.STOPPED)
+            os._exit(exit_codes.STOPPED)
         self._asked_at = time.monotonic()
         self.asked.set()
 

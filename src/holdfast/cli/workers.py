@@ -8,9 +8,9 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast.cli import exits, operators, screen, shapes, targets
+from holdfast.cli import exit_codes, json_output, operator_name, screen, targets
 from holdfast.cli.runs import json_option
-from holdfast.workers import Task, WorkerInfo
+from holdfast.values.workers import Task, WorkerInfo
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
 SPARE = ("VERSION", "PID", "HOST", "QUEUES")
@@ -40,13 +40,13 @@ def list_(target: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         found, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
         if as_json:
-            screen.document({"workers": [shapes.worker(one, tasks.get(one.id, ())) for one in found]})
+            screen.document({"workers": [json_output.worker(one, tasks.get(one.id, ())) for one in found]})
         elif not found:
             screen.note("no worker is alive: 'holdfast worker app:hf' starts one")
         else:
             rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
             screen.show(screen.table(COLUMNS, rows, spare=SPARE))
-        return exits.OK
+        return exit_codes.OK
 
 
 @workers.command(short_help="Ask one to finish and end.")
@@ -62,13 +62,13 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
     holdfast workers drain app:hf box:4711:worker:9k2x…
     """
     with targets.either(target) as hf:
-        worker = hf.workers.drain(worker_id, **operators.signed(hf))
+        worker = hf.workers.drain(worker_id, **operator_name.signed(hf))
         tasks = by_worker(hf.workers.tasks()).get(worker.id, ())
         if as_json:
-            screen.document(shapes.worker(worker, tasks))
+            screen.document(json_output.worker(worker, tasks))
         else:
             screen.show(f"{screen.plain(worker.id)} drains: {len(tasks)} running, then it ends")
-        return exits.OK
+        return exit_codes.OK
 
 
 def by_worker(tasks: Sequence[Task]) -> Mapping[str, Sequence[Task]]:

@@ -7,27 +7,24 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self, cast
 
-from holdfast import settings
-from holdfast.client import streams, values
-from holdfast.client.doors import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
+from holdfast.client import decoding, streams
 from holdfast.client.jobs import Jobs
-from holdfast.client.pages import MOST, pages
+from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
+from holdfast.client.pagination import MOST, pages
 from holdfast.client.pipelines import Pipelines
-from holdfast.client.wire import Wire
-from holdfast.clock import Clock, SystemClock
-from holdfast.errors import RunNotFound
-from holdfast.events import Event, Events
-from holdfast.filters import RunFilter
-from holdfast.handles import Run, RunLike, id_of
-from holdfast.jobs import Job, job_name
-from holdfast.logs import LogRecord, Logs
-from holdfast.news import News
-from holdfast.operations import Operation
-from holdfast.reasons import Why
-from holdfast.runs import Snapshot
-from holdfast.searches import Count, Order, Page
-from holdfast.steps import Step
-from holdfast.waiters import Waiter
+from holdfast.client.transport import Wire
+from holdfast.jobs.job import Job
+from holdfast.runs.handle import Run, RunLike, id_of
+from holdfast.runs.result_waiter import Waiter
+from holdfast.support import settings
+from holdfast.support.clock import Clock, SystemClock
+from holdfast.support.errors import RunNotFound
+from holdfast.support.validation import job_name
+from holdfast.values.audit import Operation
+from holdfast.values.events import Event, Events, News
+from holdfast.values.filters import Count, Order, Page, RunFilter
+from holdfast.values.logs import LogRecord, Logs
+from holdfast.values.runs import Snapshot, Step, Why
 
 EVERYTHING = RunFilter()
 
@@ -67,7 +64,7 @@ class Client:
         return self._handle(self.snapshot(run))
 
     def snapshot(self, run: RunLike) -> Snapshot:
-        return values.snapshot(self._wire.get("runs", id_of(run)))
+        return decoding.snapshot(self._wire.get("runs", id_of(run)))
 
     def list_runs(
         self,
@@ -108,12 +105,12 @@ class Client:
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
-        return values.value(Count, self._wire.get("runs", "count", **_query(filter)))
+        return decoding.value(Count, self._wire.get("runs", "count", **_query(filter)))
 
     def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
         said = self._wire.get("runs", "counts", **_query(filter))
-        return {state: values.value(Count, count) for state, count in said.items()}
+        return {state: decoding.value(Count, count) for state, count in said.items()}
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
@@ -132,7 +129,7 @@ class Client:
         after: str | None = None
         while True:
             said = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
-            told += [values.event(event) for event in said["events"]]
+            told += [decoding.event(event) for event in said["events"]]
             after = said["next"]
             if said["ended"] or not said["events"]:
                 return told
@@ -141,7 +138,7 @@ class Client:
         """What has happened to a run since a cursor, at most 200 of it; with `wait` as soon as there is something, at
         most so many seconds."""
         said = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
-        told = tuple((event["cursor"], values.event(event)) for event in said["events"])
+        told = tuple((event["cursor"], decoding.event(event)) for event in said["events"])
         return News(events=told, run=self.snapshot(run), ended=said["ended"])
 
     def follow(self, run: RunLike, *, after: str | None = None) -> Iterator[tuple[str, Event]]:
@@ -152,7 +149,7 @@ class Client:
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, at most 200 of it, and where to go on."""
         said = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
-        return Events(events=tuple((one["cursor"], values.event(one)) for one in said["events"]), next=said["next"])
+        return Events(events=tuple((one["cursor"], decoding.event(one)) for one in said["events"]), next=said["next"])
 
     def logs(
         self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
@@ -160,18 +157,18 @@ class Client:
         """A run's log: records of at least this level that contain this text; `after` is the `next` of a page."""
         query: dict[str, Any] = {"level": level, "text": text, "after": after, "limit": min(limit, MOST)}
         said = self._wire.get("runs", id_of(run), "logs", **query)
-        return Logs(records=tuple(values.values(LogRecord, said["records"])), next=said["next"], more=said["more"])
+        return Logs(records=tuple(decoding.values(LogRecord, said["records"])), next=said["next"], more=said["more"])
 
     def steps(self, run: RunLike) -> Sequence[Step]:
         """The steps that a run has done and remembers, in order; `result` is JSON text."""
         said = self._wire.get("runs", id_of(run), "steps")["steps"]
         whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in said]
-        return [values.value(Step, one | {"result": values.as_json(one["result"])}) for one in whole]
+        return [decoding.value(Step, one | {"result": decoding.as_json(one["result"])}) for one in whole]
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
         said = self._wire.get("operations", limit=min(limit, MOST), before=before)
-        return values.values(Operation, said["operations"])
+        return decoding.values(Operation, said["operations"])
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards."""
@@ -179,7 +176,7 @@ class Client:
 
     def again(self, run: RunLike) -> Run[Any]:
         """A new run of the same job with the same arguments, which names the one it repeats."""
-        return self._handle(values.snapshot(self._wire.post("runs", id_of(run), "again")))
+        return self._handle(decoding.snapshot(self._wire.post("runs", id_of(run), "again")))
 
     def start(self) -> None:
         """See that the server is there and knows who we are."""
@@ -211,7 +208,7 @@ class Client:
 
     def _whole(self, run: Mapping[str, Any]) -> Snapshot:
         """A run of a list; one whose values were too long for it is read by itself."""
-        return self.snapshot(run["id"]) if run["cut"] else values.snapshot(run)
+        return self.snapshot(run["id"]) if run["cut"] else decoding.snapshot(run)
 
 
 def _query(filter: RunFilter) -> dict[str, Any]:
@@ -223,4 +220,4 @@ def _query(filter: RunFilter) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else values.as_json(value)
+    return value if isinstance(value, str) else decoding.as_json(value)

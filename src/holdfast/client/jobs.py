@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from holdfast.client import values
-from holdfast.client.wire import Wire
-from holdfast.errors import InvalidPolicy
-from holdfast.handles import Run
-from holdfast.options import Options, as_duration, needs
-from holdfast.runs import Snapshot
-from holdfast.uniques import Unique
+from holdfast.client import decoding
+from holdfast.client.transport import Wire
+from holdfast.jobs.options import Options, needs
+from holdfast.runs.handle import Run
+from holdfast.support.errors import InvalidPolicy
+from holdfast.support.validation import as_duration
+from holdfast.values.policies import Unique
+from holdfast.values.runs import Snapshot
 
 Handle = Callable[[Snapshot], Run[Any]]
 
@@ -36,7 +37,7 @@ class RemoteJob:
         if key is not None and not (key.isascii() and key.isprintable()):
             raise InvalidPolicy("over HTTP an idempotency key is printable ASCII")
         said = self._wire.post("runs", body=body, headers={"Idempotency-Key": key} if key is not None else None)
-        return self._handle(values.snapshot(said))
+        return self._handle(decoding.snapshot(said))
 
     def using(
         self,

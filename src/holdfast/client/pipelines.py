@@ -6,18 +6,15 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.client import values
+from holdfast.client import decoding
 from holdfast.client.jobs import Handle
-from holdfast.client.pages import pages
-from holdfast.client.wire import Wire
-from holdfast.handles import Run, RunLike, id_of
-from holdfast.jobs import Job, job_name
-from holdfast.progress import Progress
-from holdfast.runs import Snapshot
-from holdfast.segments import Segment
-from holdfast.stages import PipelineInfo
-from holdfast.standings import StageInfo
-from holdfast.troubles import Trouble
+from holdfast.client.pagination import pages
+from holdfast.client.transport import Wire
+from holdfast.jobs.job import Job
+from holdfast.runs.handle import Run, RunLike, id_of
+from holdfast.support.validation import job_name
+from holdfast.values.pipelines import PipelineInfo, Progress, Segment, StageInfo, Trouble
+from holdfast.values.runs import Snapshot
 
 
 class Pipelines:
@@ -30,10 +27,10 @@ class Pipelines:
         """Where each stage of a pipeline stands, or PipelineNotFound."""
         said = self._wire.get("pipelines", id_of(run))
         return PipelineInfo(
-            run=values.snapshot(said["run"]),
-            stages=tuple(values.values(StageInfo, said["stages"])),
-            progress=values.value(Progress, said["progress"]),
-            troubles=tuple(values.values(Trouble, said["troubles"])),
+            run=decoding.snapshot(said["run"]),
+            stages=tuple(decoding.values(StageInfo, said["stages"])),
+            progress=decoding.value(Progress, said["progress"]),
+            troubles=tuple(decoding.values(Trouble, said["troubles"])),
         )
 
     def list(
@@ -53,7 +50,7 @@ class Pipelines:
             first=None if before is None else id_of(before),
         )
         return [
-            values.snapshot(self._wire.get("runs", one["run"]["id"]) if one["run"]["cut"] else one["run"])
+            decoding.snapshot(self._wire.get("runs", one["run"]["id"]) if one["run"]["cut"] else one["run"])
             for one in found
         ]
 
@@ -65,9 +62,9 @@ class Pipelines:
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
         """The segments of a split stage, each with its run; `after` continues after the last of the page before."""
         path = ("pipelines", id_of(run), "stages", stage, "segments")
-        return values.values(Segment, self._wire.get(*path, limit=limit, after=after)["segments"])
+        return decoding.values(Segment, self._wire.get(*path, limit=limit, after=after)["segments"])
 
     def rerun(self, run: RunLike, *, from_stage: str) -> Run[Any]:
         """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
         said = self._wire.post("pipelines", id_of(run), "rerun", body={"from_stage": from_stage})
-        return self._handle(values.snapshot(said))
+        return self._handle(decoding.snapshot(said))

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.client import values
-from holdfast.client.wire import Wire
-from holdfast.errors import ServerUnavailable
-from holdfast.events import Event
+from holdfast.client import decoding
+from holdfast.client.transport import Wire
+from holdfast.support.errors import ServerUnavailable
+from holdfast.values.events import Event
 
 TRIES = 5  # in a row that may bring nothing
 PAUSE = 0.5
@@ -32,7 +32,7 @@ def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any
                     if name == "message":
                         said = json.loads(data)
                         after = said["cursor"]
-                        yield said["cursor"], values.event(said)
+                        yield said["cursor"], decoding.event(said)
         except ServerUnavailable:
             tries += 1
             if tries == TRIES:

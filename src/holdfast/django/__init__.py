@@ -13,9 +13,11 @@ import threading
 from datetime import timedelta
 from typing import Any
 
-from holdfast import app, frameworks, stores
-from holdfast.errors import InvalidSetting, WrongDatabase
+from holdfast import app
+from holdfast.store import connect
 from holdfast.store.store import Store
+from holdfast.support import django_bridge
+from holdfast.support.errors import InvalidSetting, WrongDatabase
 
 __all__ = ["Holdfast"]
 
@@ -69,8 +71,8 @@ class Holdfast(app.Holdfast):
     def _open(self, engine: Any) -> None:
         """Read nothing yet: where Django's tests run, they have not changed the database when this is imported."""
         with contextlib.suppress(InvalidSetting):
-            self._set_url(frameworks.url_of(self.alias))
-        frameworks.remember()
+            self._set_url(django_bridge.url_of(self.alias))
+        django_bridge.remember()
         with contextlib.suppress(ImportError):
             from django.db.models.signals import post_migrate
 
@@ -78,7 +80,11 @@ class Holdfast(app.Holdfast):
 
     def _migrated(self, using: str, **_: Any) -> None:
         """Make our tables when Django has made its own."""
-        if using == self.alias and self.settings.migrate and not frameworks.is_in_memory(frameworks.database(using)):
+        if (
+            using == self.alias
+            and self.settings.migrate
+            and not django_bridge.is_in_memory(django_bridge.database(using))
+        ):
             self.start()
 
     def _set_url(self, url: str) -> None:
@@ -93,11 +99,11 @@ class Holdfast(app.Holdfast):
             if self._bound == which:
                 return
             self._require_right(which)
-            url = frameworks.url_of(self.alias)
+            url = django_bridge.url_of(self.alias)
             self._set_url(url)
-            store = stores.open_store(self.settings, engine=None, clock=self.clock, ids=self.ids)
+            store = connect.open_store(self.settings, engine=None, clock=self.clock, ids=self.ids)
             store.check = lambda: self._require_same(which)
-            testing = frameworks.is_testing()
+            testing = django_bridge.is_testing()
             # Django's runner drops or copies the test database, and a server does neither while we are connected.
             store.keeps_idle = not testing
             old, self.started = self._opened, False
@@ -107,7 +113,7 @@ class Holdfast(app.Holdfast):
                 old.close()
 
     def _which(self) -> tuple[object, ...]:
-        settings = frameworks.database(self.alias)
+        settings = django_bridge.database(self.alias)
         return tuple(settings[name] for name in WHICH)
 
     def _require_same(self, which: tuple[object, ...]) -> None:
@@ -116,8 +122,8 @@ class Holdfast(app.Holdfast):
 
     def _require_right(self, which: tuple[object, ...]) -> None:
         """Follow Django to its test database, and nowhere else."""
-        testing = frameworks.is_testing()
-        if testing and not frameworks.is_test_database(self.alias):
+        testing = django_bridge.is_testing()
+        if testing and not django_bridge.is_test_database(self.alias):
             raise WrongDatabase(
                 f"Django's tests run in this process, and its database {self.alias!r} is {which[1]}, which is not a "
                 "test database; nothing was written. Let the test use the database (pytest-django: mark it with "

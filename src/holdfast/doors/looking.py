@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-from holdfast import dossiers, events, inspections, logs, news, operations, reasons, runs, searches, steps
-from holdfast.dossiers import Dossier
-from holdfast.errors import InvalidArguments
-from holdfast.events import Event, Events
-from holdfast.filters import RunFilter
-from holdfast.handles import RunLike, id_of
-from holdfast.jobs import Job, job_name
-from holdfast.logs import Logs
-from holdfast.news import News, Signs
-from holdfast.operations import Operation
-from holdfast.options import check_limit
-from holdfast.reasons import Why
-from holdfast.runs import Snapshot
-from holdfast.searches import Count, Order, Page
-from holdfast.steps import Step
+from holdfast.jobs.job import Job
+from holdfast.operate import logs, run_details
+from holdfast.operate.explain import explain
+from holdfast.operate.run_details import Dossier
+from holdfast.operate.search import count_runs, count_states, list_runs, search_runs
+from holdfast.operate.timeline import marks, news, signs, story
+from holdfast.runs import audit, events, steps
+from holdfast.runs.handle import RunLike, id_of
+from holdfast.runs.snapshot import find_ids, get_snapshot
 from holdfast.store.transaction import Transaction
+from holdfast.support.errors import InvalidArguments
+from holdfast.support.validation import check_limit, job_name
+from holdfast.values.audit import Operation
+from holdfast.values.events import Event, Events, News, Signs
+from holdfast.values.filters import Count, Order, Page, RunFilter
+from holdfast.values.logs import Logs
+from holdfast.values.runs import Snapshot, Step, Why
 
 T = TypeVar("T")
 EVERYTHING = RunFilter()
@@ -34,7 +35,7 @@ class Looking:
 
     def snapshot(self, run: RunLike) -> Snapshot:
         """A run as it stands, or RunNotFound."""
-        return self.read(lambda tx: runs.get(tx, id_of(run)))
+        return self.read(lambda tx: get_snapshot(tx, id_of(run)))
 
     def list_runs(
         self,
@@ -56,19 +57,19 @@ class Looking:
         check_limit(limit)
         chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
         chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
-        return self.read(lambda tx: inspections.list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
+        return self.read(lambda tx: list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
 
     def story(self, run: RunLike) -> list[Event]:
         """Everything that happened to a run, in order."""
-        return self.read(lambda tx: inspections.story(tx, id_of(run)))
+        return self.read(lambda tx: story(tx, id_of(run)))
 
     def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
-        return self.read(lambda tx: reasons.why(tx, id_of(run)))
+        return self.read(lambda tx: explain(tx, id_of(run)))
 
     def dossier(self, run: RunLike) -> Dossier:
         """All that a page about a run shows: why it is where it is, its newest events, its steps, who it belongs to."""
-        return self.read(lambda tx: dossiers.of(tx, id_of(run)))
+        return self.read(lambda tx: run_details.of(tx, id_of(run)))
 
     def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
         """What was recorded of a run (its log among it) after that number, each with its own."""
@@ -93,29 +94,29 @@ class Looking:
         check_limit(limit)
         bound = "~" if before is None else id_of(before)
         return self.read(
-            lambda tx: searches.search(tx, _checked(filter), limit=limit, after=after, bound=bound, order=order)
+            lambda tx: search_runs(tx, _checked(filter), limit=limit, after=after, bound=bound, order=order)
         )
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
-        return self.read(lambda tx: searches.count(tx, _checked(filter)))
+        return self.read(lambda tx: count_runs(tx, _checked(filter)))
 
     def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
-        return self.read(lambda tx: searches.counts(tx, _checked(filter).without_state))
+        return self.read(lambda tx: count_states(tx, _checked(filter).without_state))
 
     def news(self, run: RunLike, *, after: str | None = None, limit: int = 1000) -> News:
         """What has happened to a run since a cursor, which came with the last event that was told."""
         check_limit(limit)
-        return self.read(lambda tx: news.news(tx, id_of(run), after=after, limit=limit))
+        return self.read(lambda tx: news(tx, id_of(run), after=after, limit=limit))
 
     def marks(self, runs: Sequence[RunLike]) -> Mapping[str, str]:
         """For each run, by its id, a short text that is another one whenever there may be news of it."""
-        return self.read(lambda tx: news.marks(tx, [id_of(run) for run in runs]))
+        return self.read(lambda tx: marks(tx, [id_of(run) for run in runs]))
 
     def signs(self) -> Signs:
         """Short texts that are other ones whenever anything has changed: cheap to ask for, often."""
-        return self.read(news.signs)
+        return self.read(signs)
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, and where to go on; none is left out, whoever commits late."""
@@ -138,17 +139,17 @@ class Looking:
 
     def steps(self, run: RunLike) -> Sequence[Step]:
         """The steps that a run has done and remembers, in order; `result` is JSON text."""
-        return self.read(lambda tx: steps.of(tx, runs.get(tx, id_of(run)).id))
+        return self.read(lambda tx: steps.of(tx, get_snapshot(tx, id_of(run)).id))
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
         check_limit(limit)
-        return self.read(lambda tx: runs.beginning(tx, text, limit=limit))
+        return self.read(lambda tx: find_ids(tx, text, limit=limit))
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
         check_limit(limit)
-        return self.read(lambda tx: operations.listed(tx, limit=limit, before=before))
+        return self.read(lambda tx: audit.listed(tx, limit=limit, before=before))
 
 
 def _checked(filter: RunFilter) -> RunFilter:

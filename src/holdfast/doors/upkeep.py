@@ -6,16 +6,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast import checkups, clearing, inspections, retention, stores
-from holdfast.checkups import Check
-from holdfast.clock import Clock
-from holdfast.depots.base import Depot
-from holdfast.inspections import Finding
-from holdfast.retention import Removed
-from holdfast.settings import Settings
-from holdfast.store import migrate
+from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.operate import doctor
+from holdfast.operate.doctor import Check
+from holdfast.operate.verify import verify
+from holdfast.orchestrator import prune
+from holdfast.runs import retention
+from holdfast.runs.retention import Removed
+from holdfast.store import connect, migrate
 from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.store import Store
+from holdfast.support.clock import Clock
+from holdfast.support.settings import Settings
+from holdfast.values.runs import Finding
 
 
 class Upkeep:
@@ -30,7 +33,7 @@ class Upkeep:
         raise NotImplementedError
 
     @property
-    def depot(self) -> Depot:
+    def depot(self) -> ArtifactStore:
         raise NotImplementedError
 
     def include_object(self, object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
@@ -43,13 +46,13 @@ class Upkeep:
 
         With `artifacts` every artifact's file is read too, and compared with its checksum.
         """
-        found = inspections.verify(self.store, lease=self.settings.lease)
-        return found + (checkups.artifacts(self.store, self.depot) if artifacts else [])
+        found = verify(self.store, lease=self.settings.lease)
+        return found + (doctor.artifacts(self.store, self.depot) if artifacts else [])
 
     def retain(self, *, now: datetime | None = None, dry_run: bool = False) -> Removed:
         """Remove what has ended longer ago than the settings keep it, as workers do now and then; how much it was."""
         limits = retention.limits(self.settings, now or self.clock.now())
-        steps = clearing.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
+        steps = prune.steps(self.store, self.depot, limits, cursors={}, dry_run=dry_run)
         return sum(steps, start=Removed())
 
     def backup(self, path: str | Path, *, progress: Progress = lambda copied, total: None) -> Backup:
@@ -61,12 +64,12 @@ class Upkeep:
 
     def migrate(self) -> int:
         """Create or update the tables; how many migrations were applied."""
-        return migrate.migrate(self._store, prefix=stores.prefix(self.settings, self._store.dialect))
+        return migrate.migrate(self._store, prefix=connect.prefix(self.settings, self._store.dialect))
 
     def migration(self, *, since: int | None = None) -> list[str]:
         """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
-        return migrate.script(self._store, prefix=stores.prefix(self.settings, self._store.dialect), since=since)
+        return migrate.script(self._store, prefix=connect.prefix(self.settings, self._store.dialect), since=since)
 
     def checkup(self) -> list[Check]:
         """What this Holdfast stands on: versions, clock, tables, workers; each with advice where it needs some."""
-        return checkups.check(self._store, self.settings)
+        return doctor.check(self._store, self.settings)

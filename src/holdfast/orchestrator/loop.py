@@ -7,16 +7,16 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from holdfast import workers
-from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreBusy
-from holdfast.orchestrator import asks, expand, promote, recover, stop
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.settings import Settings
+from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.runs import workers
+from holdfast.runs.poll import Pulse
+from holdfast.store.notifier import Signal
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.wakeups import Bell
-from holdfast.workers import Pulse
+from holdfast.support.clock import Clock
+from holdfast.support.errors import HoldfastError, StoreBusy
+from holdfast.support.settings import Settings
 
 log = logging.getLogger("holdfast.orchestrator")
 
@@ -37,7 +37,7 @@ class Orchestrator:
         clock: Clock,
         *,
         look: Callable[[], Pulse],
-        timetable: Timetable,
+        timetable: Scheduler,
         may_recover: Callable[[], bool] = lambda: True,
         on_pulse: Callable[[Pulse], None] = lambda pulse: None,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
@@ -53,7 +53,7 @@ class Orchestrator:
         self._ended: set[str] = set()
         self._needs_exist = True
         self._cursor: tuple[str, str] | None = ("", "")
-        self.bell = Bell()
+        self.bell = Signal()
 
     def heard(self, rung: set[str], ended: list[str]) -> None:
         """A transaction was committed somewhere."""
@@ -113,11 +113,11 @@ class Orchestrator:
         if pulse.due_at is not None and pulse.due_at <= now:
             moved += self._store.do(lambda tx: promote.due(tx, limit=BATCH))
         if pulse.errands:
-            moved += self._store.do(lambda tx: expand.stages(tx, limit=BATCH))
+            moved += self._store.do(lambda tx: fan_out.stages(tx, limit=BATCH))
         if pulse.stops:
-            moved += self._store.do(lambda tx: stop.children(tx, limit=BATCH))
+            moved += self._store.do(lambda tx: cancel_children.children(tx, limit=BATCH))
         if pulse.looks:
-            moved += self._store.do(lambda tx: asks.settle(tx, limit=BATCH))
+            moved += self._store.do(lambda tx: build_requests.settle(tx, limit=BATCH))
             self._store.do(lambda tx: promote.looks(tx, limit=BATCH))
         if pulse.looks or pulse.open_holds:
             moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))

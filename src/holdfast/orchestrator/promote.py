@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast import outcomes, ready, waits
-from holdfast.outcomes import Ending, Failed, Skipped
-from holdfast.plans import SKIP
+from holdfast.runs import ready
+from holdfast.runs.finish import end_runs
+from holdfast.runs.outcomes import Ending, Failed, Skipped
+from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.waiting import SKIP, delete_dependencies, let_go_waiting, take_waiting
 from holdfast.store.transaction import Row, Transaction
-from holdfast.tickets import Ticket
+from holdfast.values.runs import last_line
 
 
 def due(tx: Transaction, *, limit: int) -> int:
@@ -52,7 +54,7 @@ def looks(tx: Transaction, *, limit: int) -> int:
     free = [row for row in rows if row["missing"] == 0 and row["due_at"] is None and row["errand"] is None]
     keyless = [row["run_id"] for row in free if row["key"] is None]
     if keyless:
-        ready.put(tx, waits.let_go(tx, keyless))
+        ready.put(tx, let_go_waiting(tx, keyless))
     keyed = [row for row in free if row["key"] is not None]
     own = _holding(tx, [row["run_id"] for row in keyed])
     _let_go(tx, list(own), own)
@@ -106,7 +108,7 @@ def hand_on(tx: Transaction) -> None:
 def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
     if not next_up:
         return 0
-    moved = {ticket.run_id: ticket for ticket in waits.remove(tx, sorted(next_up.values()))}
+    moved = {ticket.run_id: ticket for ticket in take_waiting(tx, sorted(next_up.values()))}
     given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
     tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
     ready.put(tx, [ticket.holding(number) for _, number, ticket in given])
@@ -169,7 +171,7 @@ def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, S
     left = tx.all("subtract_needs", rows=counts)
     _fail_those_with_too_many(tx, {row["run_id"]: bad[row["run_id"]][0] for row in left if not _is_spared(row)})
     free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
-    ready.put(tx, waits.remove(tx, free) if free else ())
+    ready.put(tx, take_waiting(tx, free) if free else ())
     if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
         tx.ring("waits")
 
@@ -190,20 +192,20 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
         return
     endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted({one for one, _ in needed.values()}))}
 
-    def outcome(ticket: Ticket) -> Failed | Skipped:
+    def outcome(ticket: QueueEntry) -> Failed | Skipped:
         run_id, skip = needed[ticket.run_id]
         failure = _failure(endings[run_id])
         return Skipped(failure.error or "") if skip else failure
 
-    failed = waits.remove(tx, list(needed))
-    waits.need_nothing(tx, [ticket.run_id for ticket in failed])
-    outcomes.end(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
+    failed = take_waiting(tx, list(needed))
+    delete_dependencies(tx, [ticket.run_id for ticket in failed])
+    end_runs(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
 
 
 def _failure(ending: Row, *, own: bool = False) -> Failed:
     """What the bad end of a run means for one that needed it; `own`: it was a segment of that stage."""
     ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}[ending["state"]]
-    reason = outcomes.gist(ending["error"] or ending["failure_type"] or "")
+    reason = last_line(ending["error"] or ending["failure_type"] or "")
     if ending["failure_type"] == "SKIPPED":
         ended = "was skipped"
     if ending["kind"] in ("stage", "segment"):
@@ -221,9 +223,9 @@ def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) 
     if not one_too_many:
         return
     endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(one_too_many.values())))}
-    failed = waits.remove(tx, list(one_too_many))
-    waits.need_nothing(tx, [ticket.run_id for ticket in failed])
-    outcomes.end(
+    failed = take_waiting(tx, list(one_too_many))
+    delete_dependencies(tx, [ticket.run_id for ticket in failed])
+    end_runs(
         tx,
         [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]], own=True)) for ticket in failed],
     )
@@ -232,7 +234,7 @@ def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) 
 def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> None:
     """These wait for nothing; `own` says which hold of its key a run has kept."""
     if run_ids:
-        gone = waits.remove(tx, run_ids)
+        gone = take_waiting(tx, run_ids)
         ready.put(tx, [ticket.holding(own.get(ticket.run_id, 1)) for ticket in gone])
 
 

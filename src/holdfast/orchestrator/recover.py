@@ -18,14 +18,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from holdfast import events, holds, outcomes, policies, ready, waits
-from holdfast.events import Event
-from holdfast.leases import Lease
-from holdfast.outcomes import Cancelled, Ending, Failed, Final, TimedOut, TryLater
-from holdfast.policies import KeyOrder, Policy
+from holdfast.runs import events, ready
+from holdfast.runs.finish import end_runs
+from holdfast.runs.lease import Lease
+from holdfast.runs.limits.keys import open_key_locks
+from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, TimedOut
+from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.transaction import Row, Transaction
-from holdfast.tickets import Ticket
-from holdfast.waits import Wait
+from holdfast.values.events import Event
+from holdfast.values.policies import KeyOrder, Policy, policy_from_json
 
 STARTUP = "worker_startup_recovery"
 """Why a run ends that an earlier worker left behind, when the next worker of its name starts."""
@@ -37,7 +39,7 @@ class Takeover:
 
     lease: Lease
     because: str
-    decision: Final | TryLater | None
+    decision: Final | RetryLater | None
 
     def __str__(self) -> str:
         return (
@@ -49,7 +51,7 @@ class Takeover:
         match self.decision:
             case None:
                 return "it is queued again"
-            case TryLater(error):
+            case RetryLater(error):
                 return f"it is tried again later: {error}"
             case Failed(failure_type, error):
                 return f"it failed, {failure_type}: {error}"
@@ -81,21 +83,21 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
     seen = [{"run_id": row["run_id"], "attempt": row["attempt"], "expires_at": row["expires_at"]} for row in rows]
     gone = {row["run_id"]: row for row in tx.all("delete_expired", rows=seen)}
     endings: list[Ending] = []
-    again: list[Ticket] = []
+    again: list[QueueEntry] = []
     later: list[tuple[Wait, KeyOrder]] = []
     taken: list[Takeover] = []
     for row in rows:
         if row["run_id"] not in gone:
             continue
         # A cancel may have been accepted since we looked: what the DELETE returned is what counts.
-        lease, policy = Lease.of(row | gone[row["run_id"]]), policies.from_json(row["policy"])
+        lease, policy = Lease.of(row | gone[row["run_id"]]), policy_from_json(row["policy"])
         ticket = lease.ticket.changed(takeovers=lease.ticket.takeovers + 1)
         slot = row["kind"] == "slot"
         decision = decide(tx, lease, policy, because=because, orphaned=orphaned, slot=slot)
         taken.append(Takeover(lease=lease, because=because, decision=decision))
         tx.count("taken_over")
         match decision:
-            case TryLater(error, after, key_order):
+            case RetryLater(error, after, key_order):
                 later.append((Wait(ticket=ticket, due_at=tx.now + after, because=error[:1000]), key_order))
             case None:
                 # The work was lost with its worker, not by its own fault: it has used up no try.
@@ -104,16 +106,16 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, [_diagnostic(one) for one in taken])
     tx.ring(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
-    outcomes.end(tx, endings)
-    holds.open_those_of(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
-    waits.put(tx, [wait for wait, _ in later])
+    end_runs(tx, endings)
+    open_key_locks(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
+    add_waiting(tx, [wait for wait, _ in later])
     ready.put(tx, again)
     return taken
 
 
 def decide(
     tx: Transaction, lease: Lease, policy: Policy, *, because: str, orphaned: bool = False, slot: bool = False
-) -> Final | TryLater | None:
+) -> Final | RetryLater | None:
     """What the loss of its worker means for a run; None is: let it be claimed again at once."""
     if slot and because == STARTUP:
         # That its worker is gone is known; neither its time nor a request to cancel it is the reason.
@@ -151,11 +153,11 @@ def _timed_out(tx: Transaction, lease: Lease, *, slot: bool) -> bool:
     return lease.deadline_at <= (tx.now if slot else lease.expires_at)
 
 
-def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | TryLater:
+def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwise: Final) -> Final | RetryLater:
     if lease.ticket.tries >= policy.max_attempts:
         return otherwise
     after = policy.retry.wait_before(lease.ticket.tries + 1, fraction=tx.ids.fraction())
-    return TryLater(error, after, key_order=policy.key_order)
+    return RetryLater(error, after, key_order=policy.key_order)
 
 
 def _diagnostic(takeover: Takeover) -> Event:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 
-from holdfast import samples
-from holdfast.clock import Clock
-from holdfast.errors import HoldfastError
+from holdfast.statistics import gauges
 from holdfast.store.store import Store
+from holdfast.support.clock import Clock
+from holdfast.support.errors import HoldfastError
 
 log = logging.getLogger("holdfast.orchestrator")
 
-EVERY = samples.MINUTE.total_seconds()
+EVERY = gauges.MINUTE.total_seconds()
 SETTLING = 5.0  # seconds: who has just come has other things to do
 
 
-class Sampler:
+class GaugeTask:
     """One process's share of the looking."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -29,8 +29,8 @@ class Sampler:
             return
         self._next += EVERY * (1 + late // EVERY)  # the same moment of every minute: none is left out
         try:
-            sample = self._store.read(samples.look)
+            sample = self._store.read(gauges.look)
             if sample is not None:
-                self._store.do(lambda tx: samples.take(tx, sample))
+                self._store.do(lambda tx: gauges.take(tx, sample))
         except HoldfastError as error:
             log.warning("samples: %s; trying again in a minute", error)

@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from holdfast import codec, events, schedules, slots, triggers
-from holdfast.errors import StoreBusy, StoreUnavailable, WorkerExists
-from holdfast.events import Event
-from holdfast.schedules import Schedule, Standing
-from holdfast.slots import Decision
+from holdfast.runs import events
+from holdfast.schedules import definitions, slots, triggers
+from holdfast.schedules.definitions import Schedule, ScheduleStatus
+from holdfast.schedules.slots import Decision
+from holdfast.schedules.triggers import EPOCH
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.triggers import EPOCH
+from holdfast.support import json_text
+from holdfast.support.errors import StoreBusy, StoreUnavailable, WorkerExists
+from holdfast.values.events import Event
 
 log = logging.getLogger("holdfast.orchestrator")
 
@@ -31,7 +33,7 @@ SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits fo
 Guard = Callable[[Transaction], None]
 
 
-class Timetable:
+class Scheduler:
     """The schedules of one process, and when each has to be looked at: kept in memory, so that time alone costs no
     query."""
 
@@ -105,7 +107,7 @@ class Timetable:
                 "schedule %s: a worker that started later has another definition, and this worker claims none of its "
                 "slots: %s",
                 name,
-                schedules.differences(schedule.to_json(), considered.other),
+                definitions.differences(schedule.to_json(), considered.other),
             )
 
 
@@ -129,9 +131,9 @@ def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
     `take_over`: the code has just started and says what the schedule is now. From then on code that says otherwise
     is older, and leaves the slots alone.
     """
-    standing = schedules.lock(tx, schedule.name)
+    standing = definitions.lock(tx, schedule.name)
     if standing is None:
-        schedules.add(tx, schedule)
+        definitions.add(tx, schedule)
         return Considered()
     spec = schedule.to_json()
     standing, damaged = _readable(standing, schedule, tx.now), standing.unreadable
@@ -139,7 +141,7 @@ def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
         return Considered(other=standing.spec)
     replaced = None
     if spec != standing.spec:
-        replaced = schedules.differences(spec, standing.spec) if damaged is None else codec.marker(damaged)
+        replaced = definitions.differences(spec, standing.spec) if damaged is None else json_text.marker(damaged)
         tx.ring("schedules")  # workers with the other definition look now, and say so
     since = standing.considered_at
     if since > tx.now + SET_BACK:
@@ -152,23 +154,23 @@ def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
     if not due:
         until = tx.now if other_times and not standing.paused_at else since
         if spec != standing.spec or until != standing.considered_at or tx.now - standing.seen_at >= SEEN_EVERY:
-            schedules.decided(tx, schedule, until=until)
+            definitions.decided(tx, schedule, until=until)
         return Considered(replaced=replaced)
     if more:
         _sum_up(tx, schedule, since, due[0])
     decisions = decide(schedule, due, now=tx.now, active=slots.active(tx, schedule))
     written = slots.take(tx, schedule, decisions, claimed_by=holder)
-    schedules.decided(tx, schedule, until=tx.now)
+    definitions.decided(tx, schedule, until=tx.now)
     for slot in written:
         log.info("schedule %s: slot %s %s", schedule.name, slots.text(slot.scheduled_for), slot.outcome)
     return Considered(slots=len(written), replaced=replaced)
 
 
-def _readable(standing: Standing, schedule: Schedule, now: datetime) -> Standing:
+def _readable(standing: ScheduleStatus, schedule: Schedule, now: datetime) -> ScheduleStatus:
     """The stored schedule; in place of what can't be decoded, our own definition and no slot before now."""
     if standing.unreadable is None:
         return standing
-    considered_at = now if isinstance(standing.considered_at, codec.UnreadableInstant) else standing.considered_at
+    considered_at = now if isinstance(standing.considered_at, json_text.UnreadableInstant) else standing.considered_at
     return replace(standing, schedule=schedule, considered_at=considered_at)
 
 
@@ -203,7 +205,7 @@ def _is_missed(schedule: Schedule, slot_at: datetime, now: datetime, *, latest: 
     return schedule.catch_up == "none" or slot_at != latest
 
 
-def _is_abandoned(standing: Standing, now: datetime) -> bool:
+def _is_abandoned(standing: ScheduleStatus, now: datetime) -> bool:
     """Whether no code is left that keeps the schedule as its row says."""
     following = standing.schedule.trigger.after(standing.considered_at)
     overdue = standing.paused_at is None and following is not None and following < now - SET_BACK

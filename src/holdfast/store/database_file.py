@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import StoreRefused, StoreUnsafe
+from holdfast.support.errors import StoreRefused, StoreUnsafe
 
 CHECK_LOCKS_EVERY = 1.0  # seconds
 FILES = "/proc/self/fd"

@@ -10,10 +10,10 @@ import contextlib
 import re
 from importlib.resources import files
 
-from holdfast.errors import HoldfastError, SchemaMissing, SchemaTooNew
 from holdfast.store.queries import named, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
+from holdfast.support.errors import HoldfastError, SchemaMissing, SchemaTooNew
 
 _NUMBER = re.compile(r"^(\d{4})_\w+\.sql$")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from holdfast.errors import StoreBusy
+from holdfast.support.errors import StoreBusy
 
 IDLE_FOR = 30.0  # seconds after which an idle connection is closed
 WARM = 1  # idle connections that stay open

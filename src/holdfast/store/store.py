@@ -15,15 +15,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast import forks
-from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
-from holdfast.ids import Ids
 from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
 from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Row, Transaction
+from holdfast.support import atfork
+from holdfast.support.clock import Clock
+from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
+from holdfast.support.ids import Ids
 
 log = logging.getLogger("holdfast.store")
 
@@ -63,7 +63,7 @@ class Store:
         self._followed_at = clock.elapsed()
         self._reset()
         if dialect.one_writer:
-            forks.around_fork(self._before_fork, self._after_fork_in_parent)
+            atfork.around_fork(self._before_fork, self._after_fork_in_parent)
 
     def warn(self) -> None:
         """Log what is risky about the database, once in a process. Called where a worker or a server starts."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.ids import Ids
 from holdfast.store.queries import Queries, Query
+from holdfast.support.ids import Ids
 
 if TYPE_CHECKING:
     from holdfast.store.dialects.base import Dialect, Session

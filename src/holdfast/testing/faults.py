@@ -16,8 +16,8 @@ from enum import Enum
 from typing import Any
 
 from holdfast.engine import Holdfast
-from holdfast.errors import StoreBusy, StoreUnavailable
 from holdfast.store.dialects.base import Session
+from holdfast.support.errors import StoreBusy, StoreUnavailable
 
 
 class Fault(Enum):

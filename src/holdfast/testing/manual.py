@@ -22,22 +22,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast import artifacts, children, isolations, joins, leases, outcomes, results, stages, steps, workers
-from holdfast.depots.base import Artifact
+from holdfast import __version__
+from holdfast.artifacts import artifacts
 from holdfast.engine import Holdfast
-from holdfast.errors import LeaseLost
-from holdfast.events import Event, record
-from holdfast.jobs import refuse_import
-from holdfast.leases import Claim
-from holdfast.orchestrator import asks, expand, promote, recover, stop
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.orchestrator.tally import Tallier
-from holdfast.outcomes import Outcome, Succeeded
-from holdfast.results import Result
-from holdfast.steps import Step
+from holdfast.jobs import children
+from holdfast.jobs.importing import refuse_import
+from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
+from holdfast.orchestrator.rollup import RollupTask
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.pipelines import stages
+from holdfast.runs import results, steps, workers
+from holdfast.runs.claim import Claim, claim_runs
+from holdfast.runs.events import record
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.lease import Renewal, renew_leases, require_lease
+from holdfast.runs.outcomes import Outcome, Succeeded
+from holdfast.runs.submission import Submission
+from holdfast.store import caller_transaction
+from holdfast.store.isolation import require_latest
 from holdfast.store.transaction import Transaction
-from holdfast.submissions import Submission
-from holdfast.version import VERSION
+from holdfast.support.errors import LeaseLost
+from holdfast.values.artifacts import Artifact
+from holdfast.values.events import Event
+from holdfast.values.runs import Result, Step
+from holdfast.values.workers import WorkerInfo
 from holdfast.worker.context import RunContext
 from holdfast.worker.execute import Judge, execute
 
@@ -51,7 +59,7 @@ class Manual:
     def __init__(self, hf: Holdfast) -> None:
         self.hf = hf
         hf.start()
-        self._timetable = Timetable(hf.store, hf.scheduled, holder=NAME)
+        self._timetable = Scheduler(hf.store, hf.scheduled, holder=NAME)
 
     def worker(
         self, name: str = NAME, *, queues: Sequence[str] = ("default",), jobs: Sequence[str] | None = None
@@ -82,9 +90,9 @@ class Manual:
         while cursor is not None:
             cursor, ended = self.hf.do(partial(_needs, cursor=cursor, limit=limit))
             moved += ended  # who needed them may move in turn
-        moved += self.hf.do(lambda tx: asks.settle(tx, limit=limit))
-        moved += self.hf.do(lambda tx: expand.stages(tx, limit=limit))
-        moved += self.hf.do(lambda tx: stop.children(tx, limit=limit))
+        moved += self.hf.do(lambda tx: build_requests.settle(tx, limit=limit))
+        moved += self.hf.do(lambda tx: fan_out.stages(tx, limit=limit))
+        moved += self.hf.do(lambda tx: cancel_children.children(tx, limit=limit))
         self.hf.do(lambda tx: promote.looks(tx, limit=limit))
         moved += self.hf.do(lambda tx: promote.turns(tx, limit=limit))
         return moved + self.hf.do(lambda tx: promote.seen(tx, limit=limit))
@@ -96,7 +104,7 @@ class Manual:
 
     def tally(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
-        tallier = Tallier(self.hf.store, self.hf.clock)
+        tallier = RollupTask(self.hf.store, self.hf.clock)
         while tallier.piece():
             pass
 
@@ -143,11 +151,11 @@ class ManualWorker:
         def register(tx: Transaction) -> None:
             workers.register(
                 tx,
-                workers.WorkerInfo(
+                WorkerInfo(
                     id=self.name,
                     host="manual",
                     pid=0,
-                    version=VERSION,
+                    version=__version__,
                     queues=self.queues,
                     jobs=self.jobs,
                     concurrency=1,
@@ -165,7 +173,7 @@ class ManualWorker:
         """Start up to `limit` runs under our lease."""
         settings = self.hf.settings
         return self.hf.do(
-            lambda tx: leases.claim(
+            lambda tx: claim_runs(
                 tx,
                 self.queues,
                 jobs=self.jobs,
@@ -177,11 +185,11 @@ class ManualWorker:
             )
         )
 
-    def renew(self, claim: Claim) -> leases.Renewal:
+    def renew(self, claim: Claim) -> Renewal:
         """Extend the lease, or raise LeaseLost."""
         settings = self.hf.settings
         renewed = self.hf.do(
-            lambda tx: leases.renew(
+            lambda tx: renew_leases(
                 tx, [claim.lease], holder=self.name, lease_for=settings.lease, kill_grace=settings.kill_grace
             )
         )
@@ -192,7 +200,7 @@ class ManualWorker:
     def finish(self, claim: Claim, outcome: Outcome | None = None) -> None:
         """End the attempt, or raise LeaseLost."""
         pair = (claim.lease, outcome if outcome is not None else Succeeded())
-        if self.hf.do(lambda tx: outcomes.finish(tx, [pair], holder=self.name)):
+        if self.hf.do(lambda tx: finish_runs(tx, [pair], holder=self.name)):
             raise LeaseLost(f"run {claim.lease.run_id}: someone else has it")
 
     def work(self, claim: Claim) -> Outcome:
@@ -213,7 +221,7 @@ class ManualWorker:
         self.finish(claim, outcome)
         return outcome
 
-    def live(self) -> list[workers.WorkerInfo]:
+    def live(self) -> list[WorkerInfo]:
         """Who is alive, as the database sees it."""
         return self.hf.read(workers.live)
 
@@ -265,11 +273,11 @@ class _Desk:
 
     def finish(self, result: str, connection: Any) -> None:
         def write(tx: Transaction) -> None:
-            isolations.require_latest(tx, "to finish a run")
-            if outcomes.finish(tx, [(self._lease, Succeeded(result))], holder=self._lease.holder):
+            require_latest(tx, "to finish a run")
+            if finish_runs(tx, [(self._lease, Succeeded(result))], holder=self._lease.holder):
                 raise LeaseLost(f"run {self._lease.run_id}: someone else has it")
 
-        joins.within(self._hf.store, connection, write)
+        caller_transaction.within(self._hf.store, connection, write)
 
     def recall(self, name: str) -> Artifact | None:
         return artifacts.recall(self._hf.store, self._hf.depot, self._claim, name)
@@ -283,7 +291,7 @@ class _Desk:
 
     def _guarded(self, write: Callable[[Transaction], None]) -> None:
         def guarded(tx: Transaction) -> None:
-            leases.require(tx, self._lease)
+            require_lease(tx, self._lease)
             write(tx)
 
         self._hf.do(guarded)

@@ -6,13 +6,13 @@ app.include_router(hf.router(), prefix="/holdfast")        # API and dashboard
 site = Site(hf, templates=…)                               # or pages of your own beside them: `holdfast serve app:site`
 """
 
-from holdfast.passes import Role
-from holdfast.web.access import Who
+from holdfast.values.tokens import Role
 from holdfast.web.asgi import create_app
+from holdfast.web.auth.authentication import Who
+from holdfast.web.live.streams import Streams
 from holdfast.web.problems import Problem
 from holdfast.web.routes import is_open, takes, wants_page
 from holdfast.web.site import Site
-from holdfast.web.streams import Streams
 from holdfast.web.uploads import IMAGES, PDF, Received, Upload, magic
 
 __all__ = [

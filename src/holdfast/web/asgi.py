@@ -15,10 +15,10 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from holdfast.version import VERSION
+from holdfast import __version__
 from holdfast.web import metrics, routes
 from holdfast.web.api import health
-from holdfast.web.doorman import Doorman
+from holdfast.web.middleware import Doorman
 from holdfast.web.problems import Problem, answer_to
 from holdfast.web.site import Site
 
@@ -41,7 +41,9 @@ def create_app(site: Site, *, hosts: Sequence[str] = ()) -> FastAPI:
         ending.cancel()
         site.streams.close()
 
-    app = FastAPI(title=site.title, version=VERSION, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app = FastAPI(
+        title=site.title, version=__version__, docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
+    )
     app.add_middleware(Doorman, hosts=hosts)
     app.add_exception_handler(HTTPException, partial(not_ours, site))
     app.include_router(health.router(site), include_in_schema=False)

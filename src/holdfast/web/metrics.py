@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 
 from holdfast.engine import Holdfast
-from holdfast.histograms import BOUNDS, Histogram
-from holdfast.statistics import Figures
+from holdfast.statistics.histograms import BOUNDS, Histogram
+from holdfast.values.statistics import Figures
 from holdfast.web.routes import is_open
 
 if TYPE_CHECKING:

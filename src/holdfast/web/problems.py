@@ -11,9 +11,9 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from holdfast.clock import SystemClock
-from holdfast.errors import HoldfastError, OnlyFromCode, QueueFull, SlotTaken
-from holdfast.ids import Ids
+from holdfast.support.clock import SystemClock
+from holdfast.support.errors import HoldfastError, OnlyFromCode, QueueFull, SlotTaken
+from holdfast.support.ids import Ids
 
 logger = logging.getLogger("holdfast.web")
 

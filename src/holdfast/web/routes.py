@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from holdfast.web.headers import harden
-from holdfast.web.limits import bounded
+from holdfast.web.middleware import harden
 from holdfast.web.problems import Problem, answer_to, unforeseen
+from holdfast.web.rate_limits import bounded
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

@@ -11,13 +11,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request, Response
 
 from holdfast.engine import Holdfast
-from holdfast.web import api, dashboard, live, routes, signing, statics
-from holdfast.web.access import Access, Custom, Who
+from holdfast.web import api, dashboard, routes, static_files
 from holdfast.web.api import openapi
-from holdfast.web.pages import Pages
+from holdfast.web.auth import sign_in as signing_in
+from holdfast.web.auth.authentication import Access, Custom, Who
+from holdfast.web.live import partials
+from holdfast.web.live.streams import Streams
 from holdfast.web.problems import MEDIA_TYPE
-from holdfast.web.statics import Statics
-from holdfast.web.streams import Streams
+from holdfast.web.rendering import Pages
+from holdfast.web.static_files import Statics
 from holdfast.web.uploads import Uploads
 
 HERE = Path(__file__).parent
@@ -115,9 +117,9 @@ class Site:
         router = APIRouter()
         router.include_router(api.router(self), prefix="/api")
         if self._own_sign_in:
-            router.include_router(signing.router(self), include_in_schema=False)
-        router.include_router(statics.router(self), include_in_schema=False)
-        router.include_router(live.router(self), include_in_schema=False)
+            router.include_router(signing_in.router(self), include_in_schema=False)
+        router.include_router(static_files.router(self), include_in_schema=False)
+        router.include_router(partials.router(self), include_in_schema=False)
         router.include_router(dashboard.router(self))
         return router
 
@@ -125,7 +127,7 @@ class Site:
         """Let someone in who may; a link that brings a token along signs them in and leads on without it."""
         brought = request.query_params.get("token")
         if brought and self._own_sign_in and request.method == "GET" and routes.wants_page(request):
-            return await signing.with_token(self, request, brought, then=signing.without_token(request))
+            return await signing_in.with_token(self, request, brought, then=signing_in.without_token(request))
         await self.access.admit(request)
         return None
 
@@ -133,7 +135,7 @@ class Site:
         """Where a person can sign in who wants to go where this request goes; None where only programs come."""
         if not self._own_sign_in:
             return self._sign_in
-        there = signing.without_token(request) if request.method == "GET" else ""
+        there = signing_in.without_token(request) if request.method == "GET" else ""
         if "hx-request" in request.headers:
             there = ""
         page = request.url_for("holdfast.sign_in").path

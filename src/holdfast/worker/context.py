@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import inspect
 import itertools
 import logging
@@ -12,76 +11,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from holdfast import children, codec, telemetry, threads
-from holdfast.arguments import Shape, shape_of
-from holdfast.children import Child
-from holdfast.context import Context, RunInfo
-from holdfast.depots import making
-from holdfast.depots.base import Artifact
-from holdfast.depots.making import Content
-from holdfast.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, StepNotFound, TooLarge
-from holdfast.jobs import Job
-from holdfast.leases import Claim
-from holdfast.options import MAX_KEY, check_name
-from holdfast.plans import CHILD
-from holdfast.results import Result
-from holdfast.retries import Retry
-from holdfast.steps import Step
-from holdfast.submissions import Submission, needed_of, tags_of
+from holdfast.artifacts import create
+from holdfast.artifacts.create import Content
+from holdfast.jobs import children
+from holdfast.jobs.arguments import Shape, shape_of
+from holdfast.jobs.children import Child
+from holdfast.jobs.context import Context, RunInfo
+from holdfast.jobs.job import Job
+from holdfast.runs.claim import Claim
+from holdfast.runs.submission import CHILD, needed_of, tags_of
+from holdfast.support import json_text, telemetry, threads
+from holdfast.support.errors import Cancelled, DuplicateStep, LeaseLost, NotSerialisable, StepNotFound, TooLarge
+from holdfast.support.validation import MAX_KEY, check_name
+from holdfast.values.retries import Retry
+from holdfast.values.runs import Result, Step
+from holdfast.worker.run_services import RunServices
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("holdfast_run", default=None)
-
-
-class Desk(Protocol):
-    """What a context asks of its worker; in an isolated process, of the worker at the other end of a pipe."""
-
-    def now(self) -> datetime: ...
-    def fraction(self) -> float: ...
-    def stopped(self) -> str | None: ...
-    def wait(self, seconds: float) -> None:
-        """Sleep, but wake up when the run is told to stop."""
-        ...
-
-    def steps(self) -> dict[str, str]: ...
-    def results(self, run_ids: Sequence[str]) -> list[Result]:
-        """How these runs ended, in this order; those that have not are left out."""
-        ...
-
-    def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
-        """What a pipeline's run is given when it starts, as JSON text by name."""
-        ...
-
-    def submit_child(self, submission: Submission, name: str) -> str:
-        """The id of the child of that name, be it new or not."""
-        ...
-
-    def remember(self, step: Step) -> None: ...
-    def forget(self, name: str) -> bool:
-        """Whether there was such a step; LeaseLost if the run is not ours."""
-        ...
-
-    def tell(self, kind: str, data: dict[str, Any], *, at: datetime | None = None) -> None:
-        """Something to be read later; it happens now if nothing else is said."""
-        ...
-
-    def recall(self, name: str) -> Artifact | None:
-        """The artifact, if it is there and as it was written."""
-        ...
-
-    def scratch(self) -> tuple[str, Path]:
-        """A part of its own, and where to write it."""
-        ...
-
-    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
-    def finish(self, result: str, connection: Any) -> None:
-        """Write that the run has succeeded, on the caller's connection; LeaseLost if it is not ours."""
-        ...
 
 
 class ResultNotStorable(NotSerialisable):
@@ -98,7 +47,7 @@ def _for_good() -> Iterator[None]:
 
 class RunContext(Context):
     def __init__(
-        self, claim: Claim, desk: Desk, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
+        self, claim: Claim, desk: RunServices, *, job: Job[..., Any], retry: Retry, max_result_bytes: int, first: bool
     ) -> None:
         self._claim, self._job = claim, job
         self._desk, self._retry, self._max_result_bytes = desk, retry, max_result_bytes
@@ -214,7 +163,7 @@ class RunContext(Context):
             self._untold = (done, total, note)
             return
         self._told_at, self._untold = now, None
-        numbers = codec.load(codec.dump({"done": done, "total": total}, what="progress"))
+        numbers = json_text.load(json_text.dump({"done": done, "total": total}, what="progress"))
         self._desk.tell("PROGRESS", numbers | {"note": str(note)})
 
     def settle(self) -> None:
@@ -224,7 +173,7 @@ class RunContext(Context):
             self.progress(*self._untold)
 
     def artifact(self, name: str, content: Content) -> Any:
-        return making.artifact(self._desk, name, content)
+        return create.artifact(self._desk, name, content)
 
     def finish(self, result: Any = None, *, connection: Any) -> None:
         self.check()
@@ -302,7 +251,11 @@ def info_of(claim: Claim) -> RunInfo:
 def _in_pipeline(claim: Claim) -> dict[str, str | None]:
     if claim.stage is None or claim.stage == CHILD:
         return {}
-    return {"stage": claim.stage, "segment": claim.segment or None, "stage_version": codec.load(claim.args)["version"]}
+    return {
+        "stage": claim.stage,
+        "segment": claim.segment or None,
+        "stage_version": json_text.load(claim.args)["version"],
+    }
 
 
 def retry_of(job: Job[..., Any], claim: Claim) -> Retry:
@@ -314,18 +267,3 @@ def retry_of(job: Job[..., Any], claim: Claim) -> Retry:
 @lru_cache(maxsize=1024)
 def _with_errors(retry: Retry, on: tuple[type[BaseException], ...], never_on: tuple[type[BaseException], ...]) -> Retry:
     return replace(retry, on=on, never_on=never_on)
-
-
-class RunLog(logging.Handler):
-    """Gives the records made during a run to that run; `ours` tells runs of this worker from another's beside it."""
-
-    def __init__(self, ours: Callable[[str, int], bool], *, level: int) -> None:
-        super().__init__(level)
-        self._ours = ours
-
-    def emit(self, record: logging.LogRecord) -> None:
-        context = current.get()
-        if context is None or record.name.startswith("holdfast.worker"):
-            return
-        if self._ours(context.run.id, context.run.attempt):
-            context.logged(record)

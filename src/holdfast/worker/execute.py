@@ -8,19 +8,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from holdfast import children, codec, errors, frameworks, threads
-from holdfast.ids import Ids
-from holdfast.jobs import Job
-from holdfast.leases import Claim
-from holdfast.outcomes import Cancelled, Failed, Outcome, Succeeded, TryLater, WaitFor
-from holdfast.redaction import Redactor
-from holdfast.retries import GiveUp, TryAgain
-from holdfast.worker.context import ResultNotStorable, RunContext, current
+from holdfast.jobs import children
+from holdfast.jobs.job import Job
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import Cancelled, Failed, Outcome, RetryLater, Succeeded, WaitForChildren
+from holdfast.support import django_bridge, errors, json_text, threads
+from holdfast.support.ids import Ids
+from holdfast.support.redaction import Redactor
+from holdfast.values.retries import GiveUp, TryAgain
+from holdfast.worker.context import ResultNotStorable, RunContext
+from holdfast.worker.run_log import current
 
 
 def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Call a plain function."""
-    frameworks.close_old_connections()
+    django_bridge.close_old_connections()
     token = current.set(context)
     try:
         _check(claim)
@@ -30,14 +32,14 @@ def execute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge)
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
-        frameworks.close_old_connections()
+        django_bridge.close_old_connections()
         with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
             context.settle()
 
 
 async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge: Judge) -> Outcome:
     """Await an async function."""
-    frameworks.close_old_connections_of_async_code()
+    django_bridge.close_old_connections_of_async_code()
     token = current.set(context)
     try:
         _check(claim)
@@ -52,7 +54,7 @@ async def aexecute(job: Job[..., Any], claim: Claim, context: RunContext, judge:
         return judge.failure(job, claim, error)
     finally:
         current.reset(token)
-        frameworks.close_old_connections_of_async_code()
+        django_bridge.close_old_connections_of_async_code()
         with suppress(errors.HoldfastError):  # the lease is lost, or what was told can't be stored
             context.settle()
 
@@ -82,7 +84,7 @@ def _arguments(job: Job[..., Any], args: str, context: RunContext) -> dict[str, 
         arguments = job.decode_arguments(args)
     except Exception as error:
         try:
-            codec.load(args)
+            json_text.load(args)
         except errors.Unreadable as unreadable:
             raise StoredUnreadable(f"args: {unreadable}") from error
         raise ArgumentsChanged(str(error)) from error
@@ -109,7 +111,7 @@ class Judge:
 
     def failure(self, job: Job[..., Any], claim: Claim, error: BaseException) -> Outcome:
         if run_ids := children.waited_for(error):
-            return WaitFor(run_ids, key_order=claim.policy.key_order)
+            return WaitForChildren(run_ids, key_order=claim.policy.key_order)
         match error:
             case ArgumentsChanged():
                 return Failed("ARGUMENTS_CHANGED", self._redactor.text(str(error)))
@@ -143,8 +145,8 @@ class Judge:
             return self.later(claim, text)
         return Failed("PROCESS_TERMINATED", text)
 
-    def later(self, claim: Claim, error: str, *, after: timedelta | None = None) -> TryLater:
+    def later(self, claim: Claim, error: str, *, after: timedelta | None = None) -> RetryLater:
         """Another try, after the pause that the policy says."""
         if after is None:
             after = claim.policy.retry.wait_before(claim.lease.ticket.tries + 1, fraction=self._ids.fraction())
-        return TryLater(error, after, key_order=claim.policy.key_order)
+        return RetryLater(error, after, key_order=claim.policy.key_order)

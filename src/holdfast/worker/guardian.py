@@ -13,10 +13,10 @@ import subprocess
 import sys
 from typing import Any
 
-from holdfast.clock import SystemClock
 from holdfast.engine import Holdfast
+from holdfast.support.clock import SystemClock
 from holdfast.worker import guardian_process
-from holdfast.worker.board import AWAKE_AT, EXECUTING, RENEWED_UNTIL, SAFE_UNTIL, STOPPING, Board
+from holdfast.worker.shared_memory import AWAKE_AT, EXECUTING, RENEWED_UNTIL, SAFE_UNTIL, STOPPING, SharedMemory
 
 log = logging.getLogger("holdfast.worker")
 
@@ -24,7 +24,7 @@ log = logging.getLogger("holdfast.worker")
 class Guardian:
     """Started with a worker, and gone with it. Without a process, all of this does nothing."""
 
-    def __init__(self, board: Board | None = None) -> None:
+    def __init__(self, board: SharedMemory | None = None) -> None:
         self.board = board
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -34,7 +34,7 @@ class Guardian:
         """One for this worker, unless it is switched off or time is not the system's own."""
         if not hf.settings.guardian or type(hf.clock) is not SystemClock:
             return cls()
-        guardian = cls(Board.create(_instructions(hf, holder=holder, may_kill=may_kill)))
+        guardian = cls(SharedMemory.create(_instructions(hf, holder=holder, may_kill=may_kill)))
         guardian.awake(hf.clock.elapsed())
         guardian.safe_until(hf.clock.elapsed() + (hf.settings.lease + hf.settings.proof_for).total_seconds())
         guardian.require()
@@ -94,7 +94,7 @@ class Guardian:
         if board is not None:
             os.close(board.file)  # the memory stays for threads that linger
 
-    def _start(self, board: Board) -> None:
+    def _start(self, board: SharedMemory) -> None:
         if self._control is not None:
             self._control.close()
         self._control, theirs = socket.socketpair()

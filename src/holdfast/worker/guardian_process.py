@@ -26,23 +26,23 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from holdfast.worker.board import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, Board
+    from holdfast.worker.shared_memory import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, SharedMemory
 else:
     # Not from the package: to import it costs a quarter of a second, and memory for the worker's whole life.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from board import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, Board
+    from shared_memory import AWAKE_AT, EXECUTING, GUARDED_UNTIL, RENEWED_UNTIL, STOPPING, SharedMemory
 
     del sys.path[0]
 
 if TYPE_CHECKING:
-    from holdfast.worker.rescue import Rescue
+    from holdfast.worker.guardian_renewal import Rescue
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 LONGEST_PAUSE = 0.75  # seconds; select's clock stops in suspend, so it is never trusted for longer
 
 
 class Guardian:
-    def __init__(self, board: Board, control: int) -> None:
+    def __init__(self, board: SharedMemory, control: int) -> None:
         self._board, self._control = board, control
         told = board.instructions
         self._told = told
@@ -136,7 +136,7 @@ def _state(pid: int) -> str:
 
 def _load(told: dict[str, Any]) -> Rescue:
     sys.path[:] = told["sys_path"]
-    from holdfast.worker.rescue import Rescue
+    from holdfast.worker.guardian_renewal import Rescue
 
     return Rescue(told)
 
@@ -155,7 +155,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # they are for the worker; the guardian ends when the worker does
     with contextlib.suppress(OSError):
-        Guardian(Board(int(sys.argv[1])), int(sys.argv[2])).watch()
+        Guardian(SharedMemory(int(sys.argv[1])), int(sys.argv[2])).watch()
     # Without closing the database: on SQLite, the last one to close it would tidy up its log.
     os._exit(0)
 

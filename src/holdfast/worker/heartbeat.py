@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from holdfast import leases, workers
-from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreBusy
-from holdfast.leases import Lease
-from holdfast.settings import Settings
+from holdfast.runs import workers
+from holdfast.runs.lease import Lease, Renewal, lease_marks, renew_leases
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
-from holdfast.worker.running import Hand, Running, began
+from holdfast.support.clock import Clock
+from holdfast.support.errors import HoldfastError, StoreBusy
+from holdfast.support.settings import Settings
+from holdfast.worker.in_flight import InFlight, RunInFlight, began
 
 log = logging.getLogger("holdfast.worker")
 
@@ -24,13 +24,13 @@ class Heartbeat:
     def __init__(
         self,
         store: Store,
-        hand: Hand,
+        hand: InFlight,
         settings: Settings,
         clock: Clock,
         *,
         holder: str,
         on_busy: Callable[[StoreBusy], None] = lambda error: None,
-        on_taken: Callable[[Running], None] = lambda running: None,
+        on_taken: Callable[[RunInFlight], None] = lambda running: None,
     ) -> None:
         """`on_taken`: someone else may have this run now."""
         self._store, self._hand, self._settings, self._clock = store, hand, settings, clock
@@ -74,12 +74,12 @@ class Heartbeat:
         held = self._hand.all()
         asked = self._clock.elapsed()
 
-        def renew(tx: Transaction) -> list[leases.Renewal]:
+        def renew(tx: Transaction) -> list[Renewal]:
             # Whatever the database takes to answer counts against us, but not the wait for its lock.
             nonlocal asked
             asked = began(tx, self._clock)
             workers.beat(tx, self._holder, lease_for=self._settings.lease, stopping=self.stopping)
-            return leases.renew(
+            return renew_leases(
                 tx,
                 [self._as_of_now(running) for running in held],
                 holder=self._holder,
@@ -109,7 +109,7 @@ class Heartbeat:
         """
         held = self._hand.all()
         asked, now = self._clock.elapsed(), self._clock.now()
-        marks = self._store.read(lambda tx: leases.marks(tx, self._holder))
+        marks = self._store.read(lambda tx: lease_marks(tx, self._holder))
         first_mark = min((seen_at for seen_at in marks.values() if seen_at is not None), default=now)
         self._hand.guardian.safe_until(
             asked + (self._settings.proof_for - max(now - first_mark, timedelta(0))).total_seconds()
@@ -125,7 +125,7 @@ class Heartbeat:
             else:
                 running.extend(asked + (proof_for - max(now - seen_at, timedelta(0))).total_seconds())
 
-    def _as_of_now(self, running: Running) -> Lease:
+    def _as_of_now(self, running: RunInFlight) -> Lease:
         """The lease with its deadline as the clock reads now. When that has jumped, the written deadline is wrong, and
         a lease renewed up to it could have run out already while the work goes on."""
         if running.deadline is None:
@@ -133,7 +133,7 @@ class Heartbeat:
         left = timedelta(seconds=running.deadline - self._clock.elapsed())
         return replace(running.lease, deadline_at=self._clock.now() + left)
 
-    def _lost(self, running: Running) -> None:
+    def _lost(self, running: RunInFlight) -> None:
         # Its finish may have been committed while we asked, by us or by the job itself: then it is not lost but done.
         if not running.ended and not running.finishing and running.stop("lost", "its lease was taken away"):
             log.warning("run %s: lease lost, the work is stopped", running.lease.run_id)

@@ -14,25 +14,26 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from holdfast import leases, outcomes, workers
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists
-from holdfast.jobs import OPERATIONS
-from holdfast.leases import Claim
+from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator import promote
-from holdfast.outcomes import Failed, HandBack, Outcome, Succeeded
+from holdfast.runs import workers
+from holdfast.runs.claim import Claim, claim_runs
+from holdfast.runs.finish import finish_runs
+from holdfast.runs.outcomes import Failed, Outcome, Release, Succeeded
 from holdfast.store.dialects.base import Unstorable
+from holdfast.store.notifier import Signal
 from holdfast.store.transaction import Transaction
-from holdfast.wakeups import Bell
-from holdfast.worker import doubts, logbook
-from holdfast.worker.chronicle import Chronicle, Told
-from holdfast.worker.desk import StepWriter
-from holdfast.worker.floors import Floors
+from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, StoreUnsafe, WorkerExists
+from holdfast.worker import attempt_log, completer
+from holdfast.worker.attempt_log import FailureHooks
+from holdfast.worker.deadlines import Deadlines
+from holdfast.worker.dispatch import Starter
+from holdfast.worker.event_buffer import EventBuffer, Told
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.hooks import Hooks
-from holdfast.worker.running import Hand, Running, began
-from holdfast.worker.start import Starter
-from holdfast.worker.watch import Watch
+from holdfast.worker.in_flight import InFlight, RunInFlight, began
+from holdfast.worker.poll import ScanCursor
+from holdfast.worker.run_services import StepWriter
 
 log = logging.getLogger("holdfast.worker")
 
@@ -48,10 +49,10 @@ class Cycle:
     def __init__(
         self,
         hf: Holdfast,
-        hand: Hand,
+        hand: InFlight,
         heartbeat: Heartbeat,
-        watch: Watch,
-        chronicle: Chronicle,
+        watch: Deadlines,
+        chronicle: EventBuffer,
         *,
         holder: str,
         queues: Sequence[str],
@@ -64,7 +65,7 @@ class Cycle:
         The worker changes `queues` and `jobs` in place when more are declared.
         """
         self.hf, self.hand, self.id, self.queues, self.concurrency = hf, hand, holder, queues, concurrency
-        self.bell = Bell()
+        self.bell = Signal()
         self.chronicle = chronicle
         self.claimed = 0
         self.handed_back = 0
@@ -72,16 +73,16 @@ class Cycle:
         self._jobs = jobs
         self._per_worker: Mapping[str, int] = hf.per_worker
         self._steered_at = 0.0
-        self._hooks = Hooks(hf)
+        self._hooks = FailureHooks(hf)
         self._starter = Starter(
             hf, self.chronicle, StepWriter(hf, holder), settle=self.settle, on_change=self.look, hand=hand
         )
         watch.loops = self._starter.loops
-        self._settled: deque[tuple[Running, Outcome]] = deque()
+        self._settled: deque[tuple[RunInFlight, Outcome]] = deque()
         self._hungry = True
         self._closed = self._leaving = False
         self._backlog = False
-        self._floors = Floors()
+        self._floors = ScanCursor()
         self._cycles = 0
         self._doubt = False
         self._lost: set[tuple[str, int]] = set()
@@ -99,7 +100,7 @@ class Cycle:
             self._steered_at = 0.0
         self.bell.ring()
 
-    def settle(self, running: Running, outcome: Outcome | None) -> None:
+    def settle(self, running: RunInFlight, outcome: Outcome | None) -> None:
         """A run's work is over, or no longer ours (None)."""
         if not running.end():
             return
@@ -111,7 +112,7 @@ class Cycle:
             self._hungry = True  # what it leaves is room of its queue, for which more may have waited
         self.bell.ring()
 
-    def _given_up(self, running: Running) -> None:
+    def _given_up(self, running: RunInFlight) -> None:
         """No longer ours; its lease stands until it runs out, and an orchestrator decides by the run's policy."""
         self.hf.counting.add("lease_lost")
         self._lost.add((running.lease.run_id, running.lease.attempt))
@@ -174,7 +175,7 @@ class Cycle:
             asked = began(tx, self.hf.clock)
             self.chronicle.write(tx, told)
             pairs = [(running.lease, outcome) for running, outcome in done]
-            lost = outcomes.finish(tx, pairs, holder=self.id) if pairs else set()
+            lost = finish_runs(tx, pairs, holder=self.id) if pairs else set()
             promote.hand_on(tx)
             return lost, [] if self._closed else self._claim(tx, limit, room)
 
@@ -204,7 +205,7 @@ class Cycle:
         for one in claims:
             self._begin(one, asked)
 
-    def _room(self, done: set[Running]) -> Mapping[str, int]:
+    def _room(self, done: set[RunInFlight]) -> Mapping[str, int]:
         """How many more of a queue this worker may run, where that has a bound."""
         held = Counter(running.lease.ticket.queue for running in self.hand.all() if running not in done)
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
@@ -216,7 +217,7 @@ class Cycle:
         if self._named:
             workers.require(tx, self.id)
         self._cycles += 1
-        return leases.claim(
+        return claim_runs(
             tx,
             self._served(),
             jobs=jobs,
@@ -243,14 +244,14 @@ class Cycle:
         self._steered_at = elapsed + self.hf.settings.tick.total_seconds()
         return [OPERATIONS, *self.queues]
 
-    def _finish_alone(self, done: Sequence[tuple[Running, Outcome]]) -> None:
+    def _finish_alone(self, done: Sequence[tuple[RunInFlight, Outcome]]) -> None:
         """Halve a batch that can't be written down to the run that can't; that one fails for it."""
         parts = deque([done] if done else [])
         while parts:
             part = parts.popleft()
             pairs = [(running.lease, outcome) for running, outcome in part]
             try:
-                lost = self.hf.do(lambda tx, pairs=pairs: outcomes.finish(tx, pairs, holder=self.id))  # type: ignore[misc]
+                lost = self.hf.do(lambda tx, pairs=pairs: finish_runs(tx, pairs, holder=self.id))  # type: ignore[misc]
             except (StoreBusy, StoreUnavailable):
                 self._settled.extendleft(reversed([one for left in (part, *parts) for one in left]))
                 raise
@@ -264,7 +265,7 @@ class Cycle:
                     parts.extendleft((part[middle:], part[:middle]))
                     continue
                 [(running, outcome)] = part
-                failed = Failed("RESULT_NOT_STORABLE", doubts.refused(error))
+                failed = Failed("RESULT_NOT_STORABLE", completer.refused(error))
                 if outcome != failed:
                     parts.appendleft([(running, failed)])
                     continue
@@ -287,7 +288,7 @@ class Cycle:
     def _begin(self, claim: Claim, asked: float) -> None:
         settings, clock = self.hf.settings, self.hf.clock
         timeout, deadline_at = claim.policy.timeout, claim.lease.deadline_at
-        running = Running(
+        running = RunInFlight(
             claim=claim,
             job=self.hf.jobs[claim.lease.ticket.job],
             lease_until=asked + settings.lease.total_seconds(),
@@ -304,14 +305,14 @@ class Cycle:
             return
         self.claimed += 1
         self.hand.take(running)
-        logbook.started(running)
+        attempt_log.started(running)
         self._starter.begin(running)
         if self._leaving:
             running.stop("shutdown", SHUTS_DOWN)
         if timeout is not None and timeout < timedelta(seconds=2):
             self._watch.look()
 
-    def _finished_runs(self, done: Sequence[tuple[Running, Outcome]], lost: set[str]) -> None:
+    def _finished_runs(self, done: Sequence[tuple[RunInFlight, Outcome]], lost: set[str]) -> None:
         for running, outcome in done:
             self.hand.drop(running)
             if running.lease.run_id in lost and (own := self._own_end(running)) is not None:
@@ -320,12 +321,12 @@ class Cycle:
                 log.warning("run %s: its outcome came too late, someone else has it", running.lease.run_id)
                 self.hf.counting.add("lease_lost")
                 continue
-            if isinstance(outcome, HandBack) and running.stopped == "shutdown":
+            if isinstance(outcome, Release) and running.stopped == "shutdown":
                 self.handed_back += 1
-            logbook.ended(running, outcome)
+            attempt_log.ended(running, outcome)
             self._hooks.ended(running, outcome)
 
-    def _own_end(self, running: Running) -> Outcome | None:
+    def _own_end(self, running: RunInFlight) -> Outcome | None:
         """How a run ended that wrote its end itself, in a transaction of its own."""
         if not running.finishing:
             return None
@@ -342,7 +343,7 @@ class Cycle:
         self._pause.wait(self.hf.settings.tick.total_seconds() * jitter)
 
     def _hand_back_unknown(self) -> None:
-        if count := self.hf.do(lambda tx: doubts.hand_back_unknown(tx, self.hand, self._lost, holder=self.id)):
+        if count := self.hf.do(lambda tx: completer.release_unknown(tx, self.hand, self._lost, holder=self.id)):
             log.warning("%d runs whose claim was not answered were handed back", count)
         self._doubt = False
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
-from holdfast import telemetry
-from holdfast.leases import Claim
-from holdfast.outcomes import Cancelled, Failed, HandBack, Outcome, Skipped, Succeeded, TimedOut, TryLater, WaitFor
-from holdfast.redaction import Redactor
-from holdfast.telemetry import Span
+from holdfast.runs.claim import Claim
+from holdfast.runs.outcomes import (
+    Cancelled,
+    Failed,
+    Outcome,
+    Release,
+    RetryLater,
+    Skipped,
+    Succeeded,
+    TimedOut,
+    WaitForChildren,
+)
+from holdfast.support import telemetry
+from holdfast.support.redaction import Redactor
+from holdfast.support.telemetry import Span
 
 UNTRACED: AbstractContextManager[None] = nullcontext()
 
@@ -48,9 +58,9 @@ def ended(span: Span | None, outcome: Outcome | None) -> None:
             span.ended("timed_out", error)
         case Cancelled() | Skipped():
             span.ended("cancelled", None)
-        case TryLater(error):
+        case RetryLater(error):
             span.ended("retried", error)
-        case WaitFor():
+        case WaitForChildren():
             span.ended("waits", None)
-        case HandBack():
+        case Release():
             span.ended("handed_back", None)

@@ -17,28 +17,31 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal, get_args
 
-from holdfast import outages, workers
-from holdfast.build_jobs import BuildJob
+from holdfast.builds.decorator import BuildJob
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
-from holdfast.jobs import OPERATIONS, refuse_import
-from holdfast.options import as_duration, check_name, is_number
+from holdfast.jobs.importing import refuse_import
+from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator.loop import Orchestrator
-from holdfast.orchestrator.retain import Retainer
-from holdfast.orchestrator.sample import Sampler
-from holdfast.orchestrator.schedule import Timetable
-from holdfast.orchestrator.tally import Tallier
+from holdfast.orchestrator.prune import Pruner
+from holdfast.orchestrator.rollup import RollupTask
+from holdfast.orchestrator.sample import GaugeTask
+from holdfast.orchestrator.schedule import Scheduler
+from holdfast.runs import workers
+from holdfast.runs.poll import Pulse
+from holdfast.store import outages
+from holdfast.store.notifier import Listener
 from holdfast.store.transaction import Transaction
-from holdfast.worker import locks, logbook
-from holdfast.worker.chronicle import Chronicle
-from holdfast.worker.context import RunLog
+from holdfast.support.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
+from holdfast.support.validation import as_duration, check_name, is_number
+from holdfast.worker import attempt_log, registration
+from holdfast.worker.deadlines import Deadlines
+from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.guardian import Guardian
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.listen import Ear
-from holdfast.worker.look import Look
+from holdfast.worker.in_flight import InFlight, RunInFlight
 from holdfast.worker.loop import Cycle
-from holdfast.worker.running import Hand, Running
-from holdfast.worker.watch import Watch
+from holdfast.worker.poll import Poll
+from holdfast.worker.run_log import RunLog
 
 log = logging.getLogger("holdfast.worker")
 
@@ -88,7 +91,7 @@ class Worker:
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = (concurrency or hf.settings.concurrency) if self.claims else 0
         self.id = hf.ids.holder(exclusive or ("worker" if self.claims else "orchestrator"))
-        self.hand = Hand()
+        self.hand = InFlight()
         self.restart: Callable[[], None] | None = None
         """How to end this process at once and start it again. Set only where the process is the worker's own; then it
         is ended before a takeover could run a function beside itself."""
@@ -107,7 +110,7 @@ class Worker:
         outages.outlast(self._register, wait=as_duration(wait), clock=hf.clock)
         store = hf.store
         store.warn()
-        chronicle = Chronicle(self.id)
+        chronicle = EventBuffer(self.id)
         self._heartbeat = Heartbeat(
             store,
             self.hand,
@@ -119,7 +122,7 @@ class Worker:
         )
         if self.claims:
             self.hand.guardian = Guardian.of(hf, holder=self.id, may_kill=self.restart is not None)
-        self._watch = Watch(
+        self._watch = Deadlines(
             self.hand,
             hf.clock,
             lease=hf.settings.lease,
@@ -138,23 +141,23 @@ class Worker:
             concurrency=self.concurrency,
             named=self.exclusive is not None or hf.settings.solo,
         )
-        self._timetable = Timetable(store, hf.scheduled if self.schedules else {}, holder=self.id, guard=self._guard)
+        self._timetable = Scheduler(store, hf.scheduled if self.schedules else {}, holder=self.id, guard=self._guard)
         # At a moment of the hour that differs from worker to worker.
-        self._retainer = Retainer(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
-        self._tallier = Tallier(store, hf.clock)
-        self._sampler = Sampler(store, hf.clock)
+        self._retainer = Pruner(hf.store, hf.settings, hf.clock, depot=lambda: hf.depot, seed=self.id)
+        self._tallier = RollupTask(store, hf.clock)
+        self._sampler = GaugeTask(store, hf.clock)
         self._orchestrator = Orchestrator(
             store,
             hf.settings,
             hf.clock,
-            look=Look(
+            look=Poll(
                 hf,
                 self.hand,
                 self._heartbeat,
                 queues=self.served,
                 jobs=self.jobs,
                 holder=self.id,
-                register=lambda: locks.register(hf, self),
+                register=lambda: registration.register(hf, self),
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
@@ -163,7 +166,7 @@ class Worker:
             timetable=self._timetable,
             moves=self.orchestrates,
         )
-        self._ear = Ear(store, hf.wakeups, listen=hf.settings.listen)
+        self._ear = Listener(store, hf.wakeups, listen=hf.settings.listen)
         self._run_log = RunLog(
             lambda run_id, attempt: self.hand.get(run_id, attempt) is not None,
             level=getattr(logging, hf.settings.log_level.upper()),
@@ -184,10 +187,10 @@ class Worker:
         self._thread.start()
 
     def _register(self) -> None:
-        lock = locks.take(self.hf, self)
+        lock = registration.take(self.hf, self)
         try:
             if self.claims:
-                logbook.unserved(self.hf, self.queues)
+                attempt_log.unserved(self.hf, self.queues)
         except BaseException:
             lock.release()
             raise
@@ -283,11 +286,11 @@ class Worker:
         if self._follows_queues:
             self.queues[:] = _queues(hf)
             self.served[:] = _served(self.queues)
-        locks.update(hf, self)
+        registration.update(hf, self)
         self._declared = declared
         self._cycle.look()
 
-    def _on_pulse(self, pulse: workers.Pulse) -> None:
+    def _on_pulse(self, pulse: Pulse) -> None:
         if pulse.ready:
             self._cycle.look()
         if pulse.cancels:
@@ -305,7 +308,7 @@ class Worker:
 
     # Leases that were lost, or soon will be
 
-    def _taken(self, running: Running) -> None:
+    def _taken(self, running: RunInFlight) -> None:
         if running.executing and not running.can_be_killed:
             self._unsafe(f"run {running.lease.run_id} was taken over, and its function did not stop")
 
@@ -358,7 +361,7 @@ class Worker:
         self._lock.release()
 
 
-def _contended(hf: Holdfast, chronicle: Chronicle, error: StoreBusy) -> None:
+def _contended(hf: Holdfast, chronicle: EventBuffer, error: StoreBusy) -> None:
     chronicle.contended(error, at=hf.clock.now())
 
 

@@ -22,8 +22,8 @@ from tests.apps.ade.ade_service import RULES, files, wait_for
 from tests.apps.serving import ROOT
 
 from holdfast import Artifact
-from holdfast.depots import open_depot
-from holdfast.depots.base import Depot, Measured
+from holdfast.artifacts.backends import open_artifact_store
+from holdfast.artifacts.backends.base import ArtifactStore, Measured
 
 LIMITS = process.Limits(seconds=60, memory=1_000_000_000, file_size=10_000_000)
 NEVER = timedelta(days=1)
@@ -110,12 +110,12 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def depot(tmp_path: Path) -> Depot:
-    return open_depot(str(tmp_path / "artifacts"))
+def depot(tmp_path: Path) -> ArtifactStore:
+    return open_artifact_store(str(tmp_path / "artifacts"))
 
 
 @pytest.fixture
-def stored(folder: Path, depot: Depot, tmp_path: Path) -> Artifact:
+def stored(folder: Path, depot: ArtifactStore, tmp_path: Path) -> Artifact:
     """The environment of `folder` in an artifact store."""
     archive = tmp_path / "archive"
     environments(folder).pack("one", archive)
@@ -165,7 +165,7 @@ def test_only_what_is_complete_is_used_and_the_rest_is_restored(folder: Path, st
 
 
 def test_an_archive_that_is_damaged_or_gone_is_lost_and_leaves_nothing(
-    stored: Artifact, depot: Depot, tmp_path: Path
+    stored: Artifact, depot: ArtifactStore, tmp_path: Path
 ) -> None:
     other = environments(tmp_path / "other")
     file = depot.path(stored.address)

@@ -22,7 +22,7 @@ from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
 from holdfast import Holdfast
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 pytestmark = pytest.mark.timeout(240)
 SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))

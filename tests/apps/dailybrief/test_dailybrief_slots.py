@@ -22,9 +22,11 @@ from apps.dailybrief.job_runs import JobRun
 from apps.dailybrief.settings import Settings, load
 from sqlalchemy import Connection, Engine, text
 
-from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning, Worker, workers
-from holdfast.ids import Ids
-from holdfast.testing import FakeClock, Manual
+from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning, Worker
+from holdfast.runs import workers
+from holdfast.support.ids import Ids
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.manual import Manual
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

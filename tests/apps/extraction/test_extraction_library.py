@@ -29,7 +29,7 @@ from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents
 from tests.apps.serving import until
 
 from holdfast import Holdfast, InvalidSetting
-from holdfast.testing import FakeClock
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 STORES = ["sqlite", "postgres 18", "postgres 16"]

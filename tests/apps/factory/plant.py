@@ -19,7 +19,7 @@ from sqlalchemy import text
 from tests.apps.serving import until
 
 from holdfast import Holdfast, Run
-from holdfast.testing import Manual
+from holdfast.testing.manual import Manual
 
 SHAPE: dict[str, Any] = {"width": 320, "height": 180, "fps": 10, "voice": "en-us", "pace": 240}
 TINY: dict[str, Any] = {"width": 160, "height": 90, "fps": 5, "voice": "en-us", "pace": 380}

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from tests.apps.factory.plant import forget, plant
 
 from holdfast import InvalidSetting
-from holdfast.web import create_app
+from holdfast.web.asgi import create_app
 
 
 def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tmp_path: Path) -> None:

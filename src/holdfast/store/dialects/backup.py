@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import BackupFailed
+from holdfast.support.errors import BackupFailed
 
 Progress = Callable[[int, int], None]
 """Called with the pages that were copied and the pages in all."""

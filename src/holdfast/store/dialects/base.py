@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from holdfast import codec
-from holdfast.clock import Clock
-from holdfast.errors import BackupFailed, HoldfastError, WrongConnection
 from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.queries import Style
+from holdfast.support import json_text
+from holdfast.support.clock import Clock
+from holdfast.support.errors import BackupFailed, HoldfastError, WrongConnection
 
 if TYPE_CHECKING:
     from holdfast.store.transaction import Row, Transaction
@@ -216,5 +216,5 @@ class Dialect(ABC):
         if isinstance(value, datetime):
             return self.instant(value)
         if isinstance(value, list):
-            return codec.rows(value, columns, self.instant_text)
+            return json_text.rows(value, columns, self.instant_text)
         return value

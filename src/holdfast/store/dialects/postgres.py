@@ -27,8 +27,6 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import errors
 
-from holdfast.clock import Clock
-from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import (
     NOT_COUNTED,
     About,
@@ -42,6 +40,8 @@ from holdfast.store.dialects.base import (
 )
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Row, Transaction
+from holdfast.support.clock import Clock
+from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 
 # What moves has no statistics worth the name: a queue that was empty a second ago holds 100,000 rows now. Left
 # to guess, the planner sorts all of it for each claim; every statement of ours is meant to go by an index, row by row.

@@ -18,15 +18,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from holdfast import codec
-from holdfast.clock import Clock
-from holdfast.errors import (
-    InvalidSetting,
-    StoreBusy,
-    StoreUnavailable,
-    StoreUnsafe,
-    WrongSqliteLibrary,
-)
 from holdfast.store.database_file import NETWORK, DatabaseFile, never_close, open_files
 from holdfast.store.dialects import backup, sqlite_sessions
 from holdfast.store.dialects.backup import Backup, Progress
@@ -42,6 +33,9 @@ from holdfast.store.dialects.base import (
 )
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Row
+from holdfast.support import json_text
+from holdfast.support.clock import Clock
+from holdfast.support.errors import InvalidSetting, StoreBusy, StoreUnavailable, StoreUnsafe, WrongSqliteLibrary
 
 log = logging.getLogger("holdfast.store")
 
@@ -294,13 +288,13 @@ class SqliteDialect(Dialect):
         return clock.wall()
 
     def instant(self, value: datetime) -> object:
-        return codec.instant_text(value)
+        return json_text.instant_text(value)
 
     def instant_text(self, value: datetime) -> str:
-        return codec.instant_text(value)
+        return json_text.instant_text(value)
 
     def parse_instant(self, value: Any) -> datetime | None:
-        return None if value is None else codec.parse_instant(value)
+        return None if value is None else json_text.parse_instant(value)
 
     listens = True
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import WrongConnection
 from holdfast.store.dialects.base import Caller, Result, Session
+from holdfast.support.errors import WrongConnection
 
 LEGACY = -1  # sqlite3.LEGACY_TRANSACTION_CONTROL, which Python has since 3.12
 

@@ -19,9 +19,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import mssql_python
 
-from holdfast import codec
-from holdfast.clock import Clock
-from holdfast.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 from holdfast.store.dialects.base import (
     NOT_COUNTED,
     About,
@@ -35,6 +32,9 @@ from holdfast.store.dialects.base import (
 )
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Row
+from holdfast.support import json_text
+from holdfast.support.clock import Clock
+from holdfast.support.errors import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable, WrongConnection
 
 DRIVERS = ("mssql_python", "pyodbc")
 LOOK_OFTEN, LOOK_SELDOM = 0.05, 1.0
@@ -219,7 +219,7 @@ class SqlServerDialect(Dialect):
         return self.instant_text(value)
 
     def instant_text(self, value: datetime) -> str:
-        return codec.instant_text(value).replace(" ", "T")
+        return json_text.instant_text(value).replace(" ", "T")
 
     def parse_instant(self, value: Any) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)

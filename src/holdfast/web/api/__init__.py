@@ -8,22 +8,22 @@ from fastapi import APIRouter, Depends
 
 from holdfast.web.api import (
     artifacts,
+    audit,
     builds,
     events,
     jobs,
     keys,
     logs,
     openapi,
-    operations,
-    passes,
     pipelines,
     queues,
     runs,
     schedules,
     statistics,
+    tokens,
     workers,
 )
-from holdfast.web.api.queries import only_known
+from holdfast.web.api.query_parameters import only_known
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -57,8 +57,8 @@ def nouns(site: Site) -> APIRouter:
         queues,
         workers,
         statistics,
-        operations,
-        passes,
+        audit,
+        tokens,
     ):
         router.include_router(noun.router(site))
     return router

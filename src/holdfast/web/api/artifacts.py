@@ -12,10 +12,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 from starlette.types import Receive, Scope, Send
 
-from holdfast.depots.base import Artifact as Made
-from holdfast.web.access import Who
+from holdfast.values.artifacts import Artifact as Made
 from holdfast.web.api.ranges import Range, asked_range
 from holdfast.web.api.shapes import MOST, Limit, Name, RunId, Shape
+from holdfast.web.auth.authentication import Who
 from holdfast.web.problems import Problem
 
 if TYPE_CHECKING:

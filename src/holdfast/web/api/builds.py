@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
-from holdfast import codec
-from holdfast.builds import Build as Made
-from holdfast.web.access import Who
+from holdfast.support import json_text
+from holdfast.values.builds import Build as Made
 from holdfast.web.api.shapes import LONG, USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, Text
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -48,7 +48,7 @@ class Build(Shape):
         fields = {name: getattr(made, name) for name in Made.__dataclass_fields__ if name in cls.model_fields}
         sizes = {"result": len(made.result or ""), "error": len(made.error or "")}
         cut = [] if whole else [name for name, size in sizes.items() if size > LONG]
-        result = None if made.result is None or "result" in cut else codec.shown(made.result)
+        result = None if made.result is None or "result" in cut else json_text.shown(made.result)
         fields |= {
             "uses": uses.get(made.run_id, 0),
             "result": result,

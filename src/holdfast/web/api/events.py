@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
-from holdfast.events import KINDS
-from holdfast.web.access import Who
+from holdfast.values.events import KINDS
 from holdfast.web.api.shapes import MOST, Cursor, Event, Limit, RunId, Shape, State
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from holdfast.filters import MAX_PATHS, RunFilter, Scalar
-from holdfast.searches import Order
+from holdfast.values.filters import MAX_PATHS, Order, RunFilter, Scalar
 from holdfast.web.api.shapes import AskQuery, Cursor, Instant, Limit, Name, RunId, State, Text
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from holdfast.build_jobs import BuildJob
-from holdfast.jobs import Job as Known
-from holdfast.pipelines import Pipeline
-from holdfast.stage_jobs import Collector, StageJob
-from holdfast.web.access import Who
+from holdfast.builds.decorator import BuildJob
+from holdfast.jobs.job import Job as Known
+from holdfast.pipelines.pipeline import Pipeline
+from holdfast.pipelines.stage_jobs import Collector, StageJob
 from holdfast.web.api.shapes import Name, Policy, Shape
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

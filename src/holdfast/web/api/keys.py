@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends
 from pydantic import Field, StringConstraints
 
-from holdfast.web.access import Who
 from holdfast.web.api.shapes import USUAL, Limit, Shape
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

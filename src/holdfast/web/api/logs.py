@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from holdfast import codec
-from holdfast.errors import RunNotFound
-from holdfast.steps import Step as Done
-from holdfast.web.access import Who
+from holdfast.support import json_text
+from holdfast.support.errors import RunNotFound
+from holdfast.values.runs import Step as Done
 from holdfast.web.api.shapes import LONG, MOST, Cursor, Limit, Name, RunId, Shape, Text
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -84,7 +84,7 @@ def router(site: "Site") -> APIRouter:
 
 def _step(step: Done, *, whole: bool) -> Step:
     cut = not whole and len(step.result) > LONG
-    result = None if cut else codec.shown(step.result)
+    result = None if cut else json_text.shown(step.result)
     return Step(**{name: getattr(step, name) for name in _SAME}, result=result, cut=cut)
 
 

@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel, Field
 from starlette.routing import compile_path
 
-from holdfast.version import VERSION
-from holdfast.web.access import Who
+from holdfast import __version__
+from holdfast.web.auth.authentication import Who
 from holdfast.web.problems import Problem as Refusal
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def document(nouns: APIRouter, *, prefix: str = "/api") -> dict[str, Any]:
     return completed(
         get_openapi(
             title="Holdfast",
-            version=VERSION,
+            version=__version__,
             summary="Background work on the database you already have.",
             description=ABOUT,
             routes=whole.routes,
@@ -102,7 +102,7 @@ def document_of(site: "Site") -> dict[str, Any]:
     whole = APIRouter(responses=RESPONSES, generate_unique_id_function=operation_id)
     for router in site.own:
         whole.include_router(router)
-    return completed(get_openapi(title=site.title, version=VERSION, routes=whole.routes))
+    return completed(get_openapi(title=site.title, version=__version__, routes=whole.routes))
 
 
 def completed(made: dict[str, Any]) -> dict[str, Any]:

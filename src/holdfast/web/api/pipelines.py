@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
-from holdfast.stages import PipelineInfo
-from holdfast.standings import Fate, StageState
-from holdfast.web.access import Who
+from holdfast.values.pipelines import Fate, PipelineInfo, StageState
 from holdfast.web.api.shapes import USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, State
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

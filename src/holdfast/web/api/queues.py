@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from holdfast.queues import UNSET
-from holdfast.web.access import Who
+from holdfast.values.queues import UNSET
 from holdfast.web.api.shapes import Ask, Name, Shape, Text
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

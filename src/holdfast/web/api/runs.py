@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field, StringConstraints
 
-from holdfast.errors import InvalidPolicy
-from holdfast.jobs import OWN
-from holdfast.runs import over as over_of
-from holdfast.searches import Count as Counted
-from holdfast.web.access import Who
+from holdfast.jobs.registry import OWN
+from holdfast.runs.snapshot import find_ended as over_of
+from holdfast.support.errors import InvalidPolicy
+from holdfast.values.filters import Count as Counted
 from holdfast.web.api.filters import FilterBody, FilterQuery, Key, PageQuery
 from holdfast.web.api.shapes import MOST, Ask, Done, Instant, Name, Run, RunId, Shape, State, Text, Why
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

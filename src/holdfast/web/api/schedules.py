@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
-from holdfast.web.access import Who
 from holdfast.web.api.queues import Pause
 from holdfast.web.api.shapes import Ask, Instant, Name, Run, Shape
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

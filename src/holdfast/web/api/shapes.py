@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 import pydantic_core
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from holdfast import codec
-from holdfast.events import Event as Told
-from holdfast.policies import Policy as Rules
-from holdfast.runs import Snapshot
+from holdfast.support import json_text
+from holdfast.values.events import Event as Told
+from holdfast.values.policies import Policy as Rules
+from holdfast.values.runs import Snapshot
 
 MOST, USUAL = 200, 50  # of a page
 LONG = 10_000  # characters of a value that a list still shows
@@ -93,7 +93,7 @@ class Policy(Shape):
 
     @classmethod
     def of(cls, policy: Rules) -> Self:
-        return cls.model_validate(codec.load(policy.to_json()))
+        return cls.model_validate(json_text.load(policy.to_json()))
 
 
 class Run(Shape):
@@ -142,7 +142,7 @@ class Run(Shape):
         """All of it; in a list without the values that are too long for one."""
         fields = {name: getattr(snapshot, name) for name in Snapshot.__dataclass_fields__ if name in cls.model_fields}
         cut = [] if whole else [name for name, size in _sizes(snapshot).items() if size > LONG]
-        result = None if snapshot.result is None or "result" in cut else codec.shown(snapshot.result)
+        result = None if snapshot.result is None or "result" in cut else json_text.shown(snapshot.result)
         fields |= {"result": result, "needed": list(snapshot.needed), "policy": Policy.of(snapshot.policy), "cut": cut}
         if "error" in cut:
             fields["error"] = f"{(snapshot.error or '')[-LONG:]}"

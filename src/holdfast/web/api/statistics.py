@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BeforeValidator, Field
 
-from holdfast.web.access import Who
 from holdfast.web.api.shapes import Limit, Name, Shape
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from holdfast.web.access import Who
 from holdfast.web.api.shapes import Name, Shape
+from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

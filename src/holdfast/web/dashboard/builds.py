@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
-from holdfast import builds as nouns
-from holdfast.web.access import Who
-from holdfast.web.dashboard.notices import acted, said
+from holdfast.builds import builds as nouns
+from holdfast.values.builds import STATES
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.flash import acted, said
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -31,7 +32,7 @@ def router(site: "Site") -> APIRouter:
     ) -> Response:
         chosen = {"state": state, "job": job.strip(), "scope": scope.strip()}
         asked = {name: value or None for name, value in chosen.items()}
-        if asked["state"] not in nouns.STATES:
+        if asked["state"] not in STATES:
             asked["state"] = None
         found = hf.builds.list(**asked, limit=PAGE, before=before or None)
         more = found[-1].run_id if len(found) == PAGE else None
@@ -42,7 +43,7 @@ def router(site: "Site") -> APIRouter:
             builds=found,
             uses=hf.builds.uses(found),
             recent=nouns.RECENT,
-            states=nouns.STATES,
+            states=STATES,
             chosen=chosen,
             more=more,
             said=said(request),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from holdfast.samples import MINUTE, Sample
-from holdfast.statistics import FailureGroup, Overview, Point, Series
-from holdfast.web.access import Who
-from holdfast.web.dashboard.asked import Asked
+from holdfast.statistics.gauges import MINUTE
+from holdfast.values.statistics import FailureGroup, Overview, Point, Sample, Series
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.filter_query import Asked
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

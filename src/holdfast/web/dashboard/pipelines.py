@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
-from holdfast import filters
-from holdfast.stages import PipelineInfo
-from holdfast.standings import StageInfo
-from holdfast.web.access import Who
-from holdfast.web.dashboard.drawing import drawn
-from holdfast.web.dashboard.notices import Led, acted, said
+from holdfast.values.filters import STATES
+from holdfast.values.pipelines import PipelineInfo, StageInfo
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.flash import Led, acted, said
+from holdfast.web.dashboard.pipeline_graph import drawn
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -31,7 +30,7 @@ def router(site: "Site") -> APIRouter:
         state: Text = "",
         before: Text = "",
     ) -> Response:
-        chosen = {"name": name.strip(), "state": state if state in filters.STATES else ""}
+        chosen = {"name": name.strip(), "state": state if state in STATES else ""}
         asked = {one: value or None for one, value in chosen.items()}
         found = hf.pipelines.list(**asked, limit=PAGE, before=before or None)
         return site.render(
@@ -40,7 +39,7 @@ def router(site: "Site") -> APIRouter:
             "pipelines.html",
             pipelines=found,
             progress=hf.pipelines.progress(found),
-            states=filters.STATES,
+            states=STATES,
             chosen=chosen,
             more=found[-1].id if len(found) == PAGE else None,
         )

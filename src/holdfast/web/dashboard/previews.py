@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.depots.base import Artifact
+from holdfast.values.artifacts import Artifact
 
 TEXT = 64_000
 IMAGE = 10_000_000

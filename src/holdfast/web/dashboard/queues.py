@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
-from holdfast import workers
-from holdfast.errors import InvalidArguments
-from holdfast.web.access import Who
-from holdfast.web.dashboard.notices import acted, said
+from holdfast.support.errors import InvalidArguments
+from holdfast.values.workers import why_unserved
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.flash import acted, said
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -25,7 +25,7 @@ def router(site: "Site") -> APIRouter:
     def queues(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         figures, alive = hf.statistics.queues(), hf.workers.list()
         unserved = {
-            one.queue: workers.unserved(alive, one.queue) for one in figures if one.ready.runs and one.paused_at is None
+            one.queue: why_unserved(alive, one.queue) for one in figures if one.ready.runs and one.paused_at is None
         }
         return site.render(request, who, "queues.html", queues=figures, unserved=unserved, said=said(request))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.runs import Snapshot
-from holdfast.web.access import Who
-from holdfast.web.dashboard import errors, previews, timeline
-from holdfast.web.texts import steers
+from holdfast.values.runs import Snapshot
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard import previews, timeline, tracebacks
+from holdfast.web.text_filters import steers
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -40,7 +40,7 @@ def router(site: "Site") -> APIRouter:
             run=found,
             dossier=dossier,
             timeline=timeline.of(dossier, now=hf.clock.now()),
-            chain=errors.chain(found.error) if found.error else (),
+            chain=tracebacks.chain(found.error) if found.error else (),
             arguments=arguments_of(found),
             artifacts=[(one, previews.kind_of(one)) for one in made[:ARTIFACTS]],
             more_artifacts=len(made) > ARTIFACTS,

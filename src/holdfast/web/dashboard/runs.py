@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast import codec
 from holdfast.engine import Holdfast
-from holdfast.errors import InvalidArguments
-from holdfast.filters import STATES, RunFilter
-from holdfast.outcomes import gist
-from holdfast.progress import Progress
-from holdfast.runs import Snapshot
-from holdfast.searches import Count, Page
-from holdfast.web.access import Who
-from holdfast.web.dashboard.asked import FIELDS, Asked, asked
+from holdfast.support import json_text
+from holdfast.support.errors import InvalidArguments
+from holdfast.values.filters import STATES, Count, Page, RunFilter
+from holdfast.values.pipelines import Progress
+from holdfast.values.runs import Snapshot, last_line
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.filter_query import FIELDS, Asked, asked
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -107,11 +105,11 @@ def router(site: "Site") -> APIRouter:
 def note(run: Snapshot, far: Progress | None) -> str:
     """The one thing to know about it."""
     if run.unreadable is not None:
-        return codec.marker(run.unreadable)
+        return json_text.marker(run.unreadable)
     if run.cancel_requested_at is not None and not run.ended:
         return "asked to stop"
     if run.failure_type is not None:
-        return gist(run.error or "") or run.failure_type
+        return last_line(run.error or "") or run.failure_type
     if far is not None and far.begun_at is not None and not run.ended:
         return f"{far.done} of {far.stages} stages done"
     return run.because or ""

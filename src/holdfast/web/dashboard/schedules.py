@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
-from holdfast import slots as nouns
-from holdfast import workers
-from holdfast.doors.schedules import ScheduleInfo
-from holdfast.errors import InvalidArguments
-from holdfast.web.access import Who
-from holdfast.web.dashboard.notices import acted, said
+from holdfast.schedules import slots
+from holdfast.support.errors import InvalidArguments
+from holdfast.values.schedules import ScheduleInfo
+from holdfast.values.workers import WorkerInfo, why_unserved
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.flash import acted, said
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -71,7 +71,7 @@ def router(site: "Site") -> APIRouter:
         def do() -> str:
             slot_at = _instant(scheduled_for)
             run = hf.schedules.trigger(schedule, scheduled_for=slot_at, by=who.name)
-            return f"Slot {nouns.text(slot_at)} of {schedule} was triggered: run {run.id}."
+            return f"Slot {slots.text(slot_at)} of {schedule} was triggered: run {run.id}."
 
         return acted(request, there(request, schedule), do)
 
@@ -99,8 +99,8 @@ def router(site: "Site") -> APIRouter:
     return pages
 
 
-def _unserved(alive: list[workers.WorkerInfo], info: ScheduleInfo) -> str | None:
-    return workers.unserved(alive, info.queue, job=info.name)
+def _unserved(alive: list[WorkerInfo], info: ScheduleInfo) -> str | None:
+    return why_unserved(alive, info.queue, job=info.name)
 
 
 def _instant(text: str) -> datetime:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast import news
-from holdfast.dossiers import Dossier, Kin
-from holdfast.events import Event
-from holdfast.runs import Snapshot
-from holdfast.steps import StepTimes
+from holdfast.operate.run_details import Dossier, Kin
+from holdfast.operate.timeline import start_of
+from holdfast.values.events import Event
+from holdfast.values.runs import Snapshot, StepTimes
 
 MOST = 60  # rows that a page draws
 _ENDS = {
@@ -95,7 +94,7 @@ def _attempts(run: Snapshot, told: Sequence[Event], now: datetime) -> Iterator[t
     """Those that ended are told by the record of their end, the last one by the run itself."""
     last = None
     for event in told:
-        began = news.start_of(event) if event.kind in _ENDS else None
+        began = start_of(event) if event.kind in _ENDS else None
         if began is not None and began.happened_at is not None and event.happened_at is not None:
             start = began.happened_at
             look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK", "RUN_PUT_OFF") else "failed"

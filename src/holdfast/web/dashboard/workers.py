@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
-from holdfast.web.access import Who
-from holdfast.web.dashboard.notices import acted, said
-from holdfast.workers import Task
+from holdfast.values.workers import Task
+from holdfast.web.auth.authentication import Who
+from holdfast.web.dashboard.flash import acted, said
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

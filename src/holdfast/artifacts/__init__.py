@@ -1,0 +1,1 @@
+"""Artifacts: files that runs make, and where they are stored."""

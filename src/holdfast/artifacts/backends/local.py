@@ -1,0 +1,132 @@
+"""A folder as a depot: written beside, flushed to disk, renamed, and the folders flushed too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.artifacts.backends.base import PARTS, ArtifactStore, Measured
+from holdfast.support.errors import ArtifactNotFound, DepotUnavailable
+
+
+class LocalFolder(ArtifactStore):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+        self._parts = self._folder / PARTS
+        self.url = str(self._folder)
+
+    def scratch(self, part: str) -> Path:
+        with _told(f"{part} can't be written"):
+            self._parts.mkdir(parents=True, exist_ok=True)
+        return self._parts / part
+
+    def stage(self, part: str, content: Measured) -> None:
+        path = self.scratch(part)
+        try:
+            with _told(f"{path} can't be written"), open(path, "wb") as file:
+                for block in content:
+                    file.write(block)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            self.discard(part)
+            raise
+
+    def take(self, part: str, path: Path, content: Measured) -> None:
+        for _ in content:
+            pass
+        with _told(f"{path} can't be flushed to disk"):
+            _flush(path)
+
+    def publish(self, part: str, address: str) -> None:
+        target = self._folder / address
+        with _told(f"{target} can't be written"):
+            for left in (2, 1, 0):
+                _make(target.parent)
+                try:
+                    os.replace(self._parts / part, target)
+                    break
+                except FileNotFoundError:
+                    # Whoever removes files removes empty folders too; or we have been here before, and lost a deadlock.
+                    if not (self._parts / part).exists() and target.exists():
+                        break
+                    if not left:
+                        raise
+            _flush(target.parent)
+
+    def discard(self, part: str) -> None:
+        with contextlib.suppress(OSError):
+            (self._parts / part).unlink()
+
+    def parts(self, limit: int) -> list[str]:
+        with _told(f"{self._parts} can't be listed"):
+            try:
+                with os.scandir(self._parts) as found:
+                    return [entry.name for entry in islice(found, limit)]
+            except FileNotFoundError:
+                return []
+
+    def size(self, address: str) -> int | None:
+        try:
+            with _told(f"{address} can't be looked at"):
+                return (self._folder / address).stat().st_size
+        except DepotUnavailable as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return None
+            raise
+
+    def open(self, address: str) -> BinaryIO:
+        try:
+            return open(self._folder / address, "rb")
+        except FileNotFoundError:
+            raise ArtifactNotFound(f"{address} is not in {self.url}") from None
+        except OSError as error:
+            raise DepotUnavailable(f"{address} can't be read: {error.strerror}") from error
+
+    def remove(self, addresses: Sequence[str]) -> None:
+        for address in addresses:
+            path = self._folder / address
+            with _told(f"{path} can't be removed"):
+                path.unlink(missing_ok=True)
+            for folder in path.parents:
+                if folder == self._folder:
+                    break
+                try:
+                    folder.rmdir()
+                except OSError:
+                    break  # something else lies there
+
+    def path(self, address: str) -> Path:
+        return self._folder / address
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """A full disk, a missing right: one clear error."""
+    try:
+        yield
+    except OSError as error:
+        raise DepotUnavailable(f"{what}: {error.strerror or error}") from error
+
+
+def _make(folder: Path) -> None:
+    """A folder and those above it; each is there after a power loss, because the one above it was flushed."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        _flush(each.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

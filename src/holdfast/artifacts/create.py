@@ -1,0 +1,74 @@
+"""Making an artifact: what `ctx.artifact` does with what it is given, wherever the job runs."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from holdfast.support import threads
+from holdfast.support.errors import InvalidArguments
+from holdfast.values.artifacts import Artifact
+
+Content: TypeAlias = bytes | str | Path | Callable[[Path], object]
+
+
+class Maker(Protocol):
+    """Who looks for artifacts and keeps them."""
+
+    def recall(self, name: str) -> Artifact | None: ...
+    def scratch(self) -> tuple[str, Path]: ...
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
+
+
+def artifact(maker: Maker, name: str, content: Content) -> Any:
+    """An Artifact; of an async function something to await. A function is called only if there is none yet."""
+    if inspect.iscoroutinefunction(content):
+        return _amake(maker, name, content)
+    match content:
+        case bytes() | bytearray() | memoryview():
+            return maker.keep(name, bytes(content))
+        case str():
+            return maker.keep(name, content.encode())
+        case Path():
+            return maker.keep(name, content)
+        case _ if callable(content):
+            return _make(maker, name, content)
+    raise InvalidArguments(
+        f"artifact {name!r}: its content is bytes, text, a Path, or a function that writes to the Path it is given, "
+        f"not {type(content).__name__}"
+    )
+
+
+def _make(maker: Maker, name: str, write: Callable[[Path], object]) -> Artifact:
+    found = maker.recall(name)
+    if found is not None:
+        return found
+    part, path = maker.scratch()
+    try:
+        write(path)
+        return maker.keep(name, _written(path, name), part=part)
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+async def _amake(maker: Maker, name: str, write: Callable[[Path], Any]) -> Artifact:
+    found = await threads.calls.run(maker.recall, name)
+    if found is not None:
+        return found
+    part, path = await threads.calls.run(maker.scratch)
+    try:
+        await write(path)
+        return await threads.calls.run(maker.keep, name, _written(path, name), part=part)
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _written(path: Path, name: str) -> Path:
+    if path.is_symlink() or not path.is_file():
+        raise InvalidArguments(f"artifact {name!r}: its function wrote no file to the path that it was given")
+    return path

@@ -1,0 +1,1 @@
+"""Builds: what is built once for each scope and fingerprint."""

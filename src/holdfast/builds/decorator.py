@@ -1,0 +1,173 @@
+"""Build jobs: functions that make something once for each scope and fingerprint, whoever asks.
+
+@hf.build(timeout=600)
+def environment(ctx: Context, configuration_id: str, fingerprint: str) -> str: ...
+
+process.using(after=[environment.of(configuration_id="c1", fingerprint=fp)]).submit("doc-1")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+from holdfast.jobs.arguments import KeySpec, check_key, key_from
+from holdfast.jobs.context import Context
+from holdfast.jobs.decorator import chosen_name, isolation_of
+from holdfast.jobs.job import Isolation, Job
+from holdfast.jobs.options import Options, checked_policy
+from holdfast.runs.submission import Draft, Submission
+from holdfast.support import json_text, telemetry
+from holdfast.support.errors import InvalidArguments, InvalidPolicy
+from holdfast.support.validation import MAX_KEY
+from holdfast.values.builds import Wish
+from holdfast.values.policies import Policy
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FINGERPRINT = re.compile(r"[!-~]{1,128}")
+
+
+class BuildJob(Job[P, R]):
+    """A job that runs once for each scope and fingerprint. `submit` gives the run of the build, be it new or not."""
+
+    def __init__(
+        self,
+        hf: Holdfast,
+        fn: Callable[..., Any],
+        *,
+        name: str,
+        options: Options,
+        isolation: Isolation,
+        scope: KeySpec | None,
+    ) -> None:
+        super().__init__(hf, fn, name=name, options=options, isolation=isolation)
+        if "fingerprint" not in self.arguments.names:
+            raise InvalidPolicy(f"build {name}: give it a parameter 'fingerprint: str', by which it is known")
+        check_key(scope, self.arguments.names, name, what="scope")
+        self.scope = scope
+        parameters = inspect.signature(fn).parameters.values()
+        self._defaults = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+        self._defaults.pop(self.arguments.context_name or "", None)
+
+    def of(self, *args: P.args, **kwargs: P.kwargs) -> Wish:
+        """The build for these arguments, made or not: name it in `after`, and the run waits for it."""
+        return self._wish(self.options, args, kwargs)
+
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
+        """A submission that gets or creates the build."""
+        wish = self._wish(options, args, kwargs)
+        if options.connection is not None:
+            raise InvalidPolicy(
+                f"build {self.name}: it is not created in your transaction, where others could not find it; "
+                "let a run that you submit there wait for it: after=[…of(…)]"
+            )
+        trace = telemetry.current()
+        return lambda new_id, created_at: Submission(
+            run_id=new_id(),
+            created_at=created_at,
+            job=self.name,
+            queue=wish.queue,
+            priority=wish.priority,
+            key=wish.key,
+            args=wish.args,
+            policy=wish.policy,
+            tags=wish.tags,
+            kind="build",
+            build=wish,
+            trace=trace,
+        )
+
+    def _wish(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Wish:
+        _check_options(self.name, options)
+        try:
+            given = self._defaults | self.arguments.named(args, kwargs)
+        except TypeError as error:
+            raise InvalidArguments(f"build {self.name}: {error}") from None
+        text, values = self.arguments.encode((), given, max_bytes=self.hf.settings.max_args_bytes)
+        fingerprint = values["fingerprint"]
+        if not isinstance(fingerprint, str) or not FINGERPRINT.fullmatch(fingerprint):
+            raise InvalidArguments(
+                f"build {self.name}: a fingerprint is text of 1 to 128 visible ASCII characters; "
+                "holdfast.fingerprint(…) makes one"
+            )
+        return Wish(
+            job=self.name,
+            scope=self._scope_of(values, json_text.load(text)),
+            fingerprint=fingerprint,
+            queue=options.queue,
+            priority=options.priority,
+            args=text,
+            policy=options.policy,
+            tags=json_text.compact(dict(options.tags)) if options.tags else "{}",
+        )
+
+    def _scope_of(self, values: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
+        """`configuration_id:c1`; several parameters as JSON, always in one order; too long for a name, their digest."""
+        if self.scope is not None:
+            scope = key_from(self.scope, values, self.name, what="scope")
+            if scope is None:
+                raise InvalidArguments(f"build {self.name}: its scope can't be None")
+            return scope
+        rest = {name: value for name, value in stored.items() if name != "fingerprint"}
+        if len(rest) == 1:
+            [(name, value)] = rest.items()
+            scope = f"{name}:{value if isinstance(value, str) else json_text.compact(value)}"
+        else:
+            scope = json_text.compact(rest)
+        if len(scope) > MAX_KEY or not json_text.storable(scope):
+            return f"sha256:{hashlib.sha256(scope.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return scope
+
+
+class BuildDecorator:
+    """What `hf.build(...)` gives: it turns a function into a BuildJob, with the function's own types."""
+
+    def __init__(
+        self, hf: Holdfast, *, name: str | None, scope: KeySpec | None, options: Options, isolation: Isolation | None
+    ) -> None:
+        self._hf, self._name, self._scope, self._options, self._isolation = hf, name, scope, options, isolation
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> BuildJob[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> BuildJob[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> BuildJob[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> BuildJob[P, R]: ...
+    def __call__(self, fn: Callable[..., Any], /) -> BuildJob[..., Any]:
+        name = chosen_name(fn, self._name)
+        isolation = isolation_of(fn, self._isolation, name=name)
+        job: BuildJob[..., Any] = BuildJob(
+            self._hf, fn, name=name, options=self._options, isolation=isolation, scope=self._scope
+        )
+        self._hf.jobs.add(job)
+        return job
+
+
+def build_policy(given: dict[str, Any]) -> Policy:
+    """The policy of a build, whose key is its scope and fingerprint."""
+    also = ("name", "scope", "queue", "priority", "isolation")
+    return Policy(**checked_policy(given, of="a build", also=also, unfit=("key_limit", "key_order")))
+
+
+def _check_options(name: str, options: Options) -> None:
+    """What would make no sense for something that others may have asked for before."""
+    given = {
+        "key": options.key,
+        "delay": options.delay,
+        "due_at": options.due_at,
+        "after": options.after or None,
+        "idempotency_key": options.idempotency_key,
+    }
+    if unfit := [option for option, value in given.items() if value is not None]:
+        raise InvalidPolicy(f"build {name}: {', '.join(unfit)} does not fit a build, which starts when it is asked for")

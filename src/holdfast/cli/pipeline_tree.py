@@ -1,0 +1,113 @@
+"""Trees: a pipeline as a person sees it, each stage below the one that it comes after."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli import run_tables, screen
+from holdfast.pipelines.progress import FEW
+from holdfast.values.pipelines import PipelineInfo, StageInfo, Trouble, in_words
+
+BAR = 20
+STYLES = {"NEW": "dim", "READY": "yellow", "RUNNING": "cyan", "DONE": "green", "ERROR": "red"}
+
+
+def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
+    """Its name, state and time; its stages; what went wrong."""
+    run = info.run
+    head = Text.assemble((screen.plain(run.job), "bold"), "  ", screen.plain(run.id), "  ")
+    head.append_text(run_tables.state_of(run, info.progress))
+    taken = info.progress.took(run, now=now)
+    if taken is not None:
+        head.append(f"  {'took' if run.ended else 'for'} {screen.duration(taken)}", style="dim")
+    parts = [head, stages(info)]
+    if run.error:
+        parts.append(Text(screen.plain(run.error.strip().splitlines()[-1]), style="red"))
+    return Group(*parts)
+
+
+def stages(info: PipelineInfo) -> RenderableType:
+    """The stages with states, bars and counts; below them the runs that failed, or will be tried again."""
+    table = _grid()
+    drawn = dict(_tree(info.stages))
+    for stage in sorted(info.stages, key=lambda one: list(drawn).index(one.name)):
+        table.add_row(
+            Text(f"{drawn[stage.name]}{screen.plain(stage.name)}"),
+            Text(stage.state, style=STYLES[stage.state]),
+            _bar(stage),
+            Text(_counts(stage), style="dim"),
+        )
+    return Group(table, _troubles(info)) if info.troubles else table
+
+
+def _troubles(info: PipelineInfo) -> RenderableType:
+    table = _grid()
+    for trouble in info.troubles:
+        table.add_row(
+            Text(screen.short(trouble.name, 40)),
+            Text(screen.plain(trouble.run_id)),
+            Text(_fate(trouble), style="yellow" if trouble.retry_at else "red"),
+            Text(screen.short(trouble.error, 200)),
+        )
+    if len(info.troubles) < FEW:
+        return table
+    return Group(table, Text("and perhaps more: 'holdfast runs list --parent ID' has every run of it", style="dim"))
+
+
+def _grid() -> Table:
+    """Four columns; where there is no room, the last is folded: neither a name nor an id is worth much when cut."""
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _fate(trouble: Trouble) -> str:
+    if trouble.retry_at is None:
+        return trouble.state
+    return f"to be tried again at {trouble.retry_at:%H:%M:%S} UTC"
+
+
+def _tree(stages: tuple[StageInfo, ...]) -> list[tuple[str, str]]:
+    """(stage, the lines before its name), from the top down; one that comes after several stands below the last."""
+    below: dict[str | None, list[StageInfo]] = {}
+    for stage in stages:
+        below.setdefault(stage.after[-1] if stage.after else None, []).append(stage)
+    lines: list[tuple[str, str]] = []
+
+    def draw(parent: str | None, indent: str) -> None:
+        children = below.get(parent, [])
+        for number, stage in enumerate(children):
+            last = number == len(children) - 1
+            lines.append((stage.name, f"{indent}{'└─ ' if last else '├─ '}"))
+            draw(stage.name, f"{indent}{'   ' if last else '│  '}")
+
+    draw(None, "")
+    return lines
+
+
+def _bar(stage: StageInfo) -> Text:
+    total, done = stage.total, stage.done
+    if not total:
+        return Text("█" * BAR if stage.state == "DONE" else "░" * BAR, style=STYLES[stage.state])
+    full = BAR * done // total
+    wrong = stage.segments.get("ERROR", 0) if stage.split else int(stage.state == "ERROR")
+    red = min(BAR - full, -(-BAR * wrong // total))
+    return Text.assemble(("█" * full, "green"), ("▒" * red, "red"), ("░" * (BAR - full - red), "dim"))
+
+
+def _counts(stage: StageInfo) -> str:
+    notes = []
+    if stage.split and (stage.total or stage.state == "DONE"):
+        notes.append(f"{stage.done}/{stage.total}" if stage.total else "no segments")
+    notes += in_words(stage)
+    if len(stage.after) > 1:
+        notes.append(f"after {', '.join(stage.after)}")
+    if stage.reused:
+        notes.append("done before")
+    return ", ".join(notes)

@@ -1,0 +1,78 @@
+"""Values: what a server says, as the values that the engine gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+
+import pydantic_core
+from pydantic import TypeAdapter, ValidationError
+
+from holdfast.support import json_text
+from holdfast.support.errors import ServerUnavailable
+from holdfast.values.builds import Build
+from holdfast.values.events import Event
+from holdfast.values.policies import policy_from_json
+from holdfast.values.runs import Snapshot
+
+T = TypeVar("T")
+
+
+def value(kind: type[T], said: Any) -> T:
+    """A value of the engine from what a server said; what this version does not know of is passed over."""
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    try:
+        return adapter.validate_python(said)
+    except ValidationError as error:
+        raise ServerUnavailable(f"the server says what is no {kind.__name__}: {error.errors()[0]['msg']}") from error
+
+
+def values(kind: type[T], said: Any) -> list[T]:
+    return [value(kind, one) for one in said]
+
+
+def snapshot(said: Mapping[str, Any]) -> Snapshot:
+    known = {each.name for each in fields(Snapshot)}
+    given = {name: one for name, one in said.items() if name in known}
+    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
+    given |= {"result": _text(said["result"], said), "needed": tuple(said["needed"])}
+    return Snapshot(**given | {"policy": policy_from_json(json_text.compact(said["policy"]))})
+
+
+def build(said: Mapping[str, Any]) -> Build:
+    known = {each.name for each in fields(Build)}
+    given = {name: one for name, one in said.items() if name in known}
+    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
+    made = said["finished_at"] is not None and said["failure_type"] is None
+    return Build(**given | {"result": as_json(said["result"]) if made else None})
+
+
+def event(said: Mapping[str, Any]) -> Event:
+    return Event(
+        run_id=said["run_id"],
+        kind=said["kind"],
+        attempt=said["attempt"],
+        data=said["data"],
+        happened_at=_instant(said["happened_at"]),
+    )
+
+
+def _text(result: Any, run: Mapping[str, Any]) -> str | None:
+    """A result as JSON text, which only a run that succeeded has."""
+    return as_json(result) if run["state"] == "succeeded" else None
+
+
+def as_json(result: Any) -> str:
+    return str(pydantic_core.to_json(result), "utf-8")
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

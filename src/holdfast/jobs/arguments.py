@@ -1,0 +1,322 @@
+"""Arguments: a function's signature as the shape of what may be stored, and back; the same for its result."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from string import Formatter
+from typing import Any, NotRequired, get_type_hints
+
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+from typing_extensions import TypedDict
+
+from holdfast.jobs.context import Context
+from holdfast.support import json_text
+from holdfast.support.errors import InvalidArguments, InvalidPolicy, NotSerialisable, TooLarge
+from holdfast.support.validation import MAX_KEY
+
+KeySpec = str | Callable[..., str | None]
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+CONTEXTS = ("ctx", "context")  # what people call it
+
+
+_AS_JSON = (Any, str, int, float, bool)  # the same from JSON as from Python
+
+
+_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+
+class Arguments:
+    """What one function takes, apart from its context, and what it returns.
+
+    `types` are those of parameters that the function itself does not annotate.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], *, job: str, noun: str = "job", types: Mapping[str, Any] | None = None
+    ) -> None:
+        self.of = f"{noun} {job}"
+        self.hints = hints = {**(types or {}), **_hints(fn)}
+        parameters = dict(inspect.signature(fn).parameters)
+        self.context_name = next((name for name in parameters if _is_context(hints.get(name))), None)
+        if self.context_name is not None:
+            del parameters[self.context_name]
+        for parameter in parameters.values():
+            if parameter.kind not in _BY_NAME:
+                raise InvalidPolicy(f"{self.of}: parameter {parameter} can't be stored by name; use plain parameters")
+        self.names = tuple(parameters)
+        self._signature = inspect.Signature(list(parameters.values()))
+        fields = {
+            name: hints.get(name, Any)
+            if parameter.default is inspect.Parameter.empty
+            else NotRequired[hints.get(name, Any)]
+            for name, parameter in parameters.items()
+        }
+        make: Any = TypedDict  # built from a signature, so mypy can't know its fields
+        shape = make("Arguments", fields)
+        shape.__pydantic_config__ = ConfigDict(extra="forbid", **_CONFIG)
+        try:
+            self._adapter: TypeAdapter[dict[str, Any]] = _new_adapter(shape)
+            self.result = Shape(hints.get("return", Any), unresolved=_unresolved(fn, hints))
+        except (PydanticSchemaGenerationError, PydanticUserError) as error:
+            first_line = str(error).splitlines()[0]
+            raise InvalidPolicy(f"{self.of}: a type in its signature can't be stored as JSON: {first_line}") from error
+
+    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by their names; a TypeError, as from the function itself, when they do not fit."""
+        try:
+            return dict(self._signature.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise TypeError(f"{error}{self.lost_context}") from None
+
+    @property
+    def lost_context(self) -> str:
+        """What to say of a context whose type is not known here: by its type alone it is told from an argument."""
+        lost = next((name for name in CONTEXTS if name in self.names and name not in self.hints), None)
+        if lost is None or self.context_name is not None:
+            return ""
+        return f"; if {lost} is its context, annotate it with holdfast.Context, imported outside TYPE_CHECKING"
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, max_bytes: int) -> tuple[str, dict[str, Any]]:
+        """JSON text of the arguments and the validated values, or a clear error."""
+        try:
+            given = self.named(args, kwargs)
+        except TypeError as error:
+            raise InvalidArguments(f"{self.of}: {error}") from None
+        try:
+            values = self._adapter.validate_python(given)
+        except ValidationError as error:
+            raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
+        try:
+            text = self._adapter.dump_json(values, warnings="error", by_alias=True).decode()
+            json_text.check(text, what=f"{self.of}: the arguments")
+            again = self._adapter.validate_json(text)
+        except json_text.NOT_JSON as error:
+            raise json_text.not_json(error, what=f"{self.of}: the arguments") from None
+        for name, value in values.items():
+            if told := json_text.difference(value, again.get(name)):
+                raise NotSerialisable(
+                    f"{self.of}: argument {name!r} would not come back from JSON as it went in: {told}; "
+                    "annotate the parameter with its type"
+                )
+        if len(text.encode()) > max_bytes:
+            raise TooLarge(
+                f"{self.of}: the arguments take {len(text.encode()):,} bytes of JSON, {max_bytes:,} are allowed"
+            )
+        return text, values
+
+    def decode(self, text: str) -> dict[str, Any]:
+        """The values as they went in, or InvalidArguments when the signature has changed since."""
+        try:
+            return self._adapter.validate_json(text)
+        except ValidationError as error:
+            raise InvalidArguments(f"{self.of}: {_faults(error)}") from None
+
+    def from_json(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that came as JSON, as the types that the signature names; what names no parameter stays."""
+        return {name: self._from_json(name, value) for name, value in given.items()}
+
+    def _from_json(self, name: str, value: Any) -> Any:
+        if name not in self.names or self.hints.get(name, Any) in _AS_JSON:
+            return value
+        try:
+            return _adapter(self.hints[name]).validate_json(json_text.dump(value, what=f"{self.of}: {name}"))
+        except ValidationError as error:
+            raise InvalidArguments(f"{self.of}: {_faults(error, within=name)}") from None
+
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        """JSON text of what the function returned and the value that comes back from it, or a clear error."""
+        return self.result.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
+
+    def encode_finish(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        """The same for what `ctx.finish` is given: of a function that returns None, any plain JSON."""
+        shape = PLAIN if self.result.hint in (None, type(None)) else self.result
+        return shape.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
+
+    def decode_result(self, text: str) -> Any:
+        return self.result.decode(text)
+
+    def json_schema(self) -> dict[str, Any]:
+        return self._adapter.json_schema()
+
+
+class Shape:
+    """The values that an annotation allows, as JSON text and back. A value that would not come back equal is refused.
+
+    `unresolved` says that there is an annotation whose name is not known here.
+    """
+
+    def __init__(self, hint: Any = Any, *, unresolved: bool = False) -> None:
+        self.hint = _awaited(hint)
+        adapter = _adapter(self.hint)
+        self._write, self._read = adapter.serializer.to_json, adapter.validator.validate_json
+        self._unresolved = unresolved
+
+    def encode(self, value: Any, *, what: str, max_bytes: int) -> tuple[str, Any]:
+        """Its JSON text and the value that comes back from it, or NotSerialisable or TooLarge."""
+        try:
+            data = self._write(value, warnings="none", by_alias=True)
+            text = data.decode()
+        except json_text.NOT_JSON as error:
+            raise json_text.not_json(error, what=what) from None
+        json_text.check(text, what=what)
+        if len(data) > max_bytes:
+            raise TooLarge(f"{what} takes {len(data):,} bytes of JSON, {max_bytes:,} are allowed")
+        try:
+            again = self._read(data)
+        except Exception as error:  # a validator of the user's own may raise anything
+            differs = json_text.difference(value, json_text.load(text)) or f"it is of type {type(value).__name__}"
+            fault = _faults(error) if isinstance(error, ValidationError) else repr(error)
+            raise NotSerialisable(f"{what} does not fit its annotation: {differs} ({fault})") from None
+        if told := json_text.difference(value, again):
+            raise NotSerialisable(f"{what} would not come back from JSON as it went in: {told}; {self._remedy}")
+        return text, again
+
+    def decode(self, text: str) -> Any:
+        """The value as its type says; as plain JSON where it no longer fits."""
+        try:
+            return self._read(text)
+        except ValidationError:
+            return json_text.load(text)
+
+    @property
+    def _remedy(self) -> str:
+        if self._unresolved:
+            return "its annotation can't be resolved: import the type outside TYPE_CHECKING"
+        if self.hint is Any or isinstance(self.hint, typing.TypeVar):
+            return "annotate the function's result with its type"
+        return "return what the annotation says, or annotate the exact type"
+
+
+def shape_of(fn: Callable[..., Any]) -> Shape:
+    """How the results of a step's function are stored."""
+    if isinstance(fn, type):
+        return _shape(fn)
+    hints = _hints(fn)
+    return Shape(unresolved=True) if _unresolved(fn, hints) else _shape(hints.get("return", Any))
+
+
+def _shape(hint: Any) -> Shape:
+    if hint is Any:
+        return PLAIN
+    try:
+        return Shape(hint)
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        return PLAIN
+
+
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    try:
+        return _known_adapter(hint, repr(hint))  # unions in another order are equal, but print differently
+    except TypeError:  # not hashable
+        return _new_adapter(hint)
+
+
+@lru_cache(maxsize=256)  # a step's function is looked at each time that it is called
+def _known_adapter(hint: Any, printed: str) -> TypeAdapter[Any]:
+    return _new_adapter(hint)
+
+
+def _new_adapter(hint: Any) -> TypeAdapter[Any]:
+    # A type of its own: pydantic refuses a configuration for a dataclass, and gives it to one inside another type.
+    make: Any = typing.NewType  # of a type that mypy can't know
+    return TypeAdapter(make("Value", hint), config=_CONFIG)
+
+
+def _awaited(hint: Any) -> Any:
+    origin = typing.get_origin(hint)
+    awaitable = typing.get_origin(typing.Awaitable[Any])
+    return typing.get_args(hint)[-1] if origin is not None and issubclass_safe(origin, awaitable) else hint
+
+
+def issubclass_safe(kind: Any, of: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, of)
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations as types; one that can't be resolved (a name for type checkers only) says nothing."""
+    fn = _plain_function(fn)
+    try:
+        return get_type_hints(fn, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        hints: dict[str, Any] = {}
+        for name, hint in getattr(fn, "__annotations__", {}).items():
+            one = type("One", (), {"__annotations__": {name: hint}, "__module__": fn.__module__})
+            with contextlib.suppress(NameError, TypeError, AttributeError):
+                hints |= get_type_hints(one, include_extras=True, globalns=getattr(fn, "__globals__", None))
+        return hints
+
+
+def _plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that has the annotations: below decorators, partials and objects that can be called."""
+    fn = inspect.unwrap(fn)
+    if isinstance(fn, partial):
+        return _plain_function(fn.func)
+    return fn if inspect.isroutine(fn) or isinstance(fn, type) else type(fn).__call__
+
+
+def _unresolved(fn: Callable[..., Any], hints: Mapping[str, Any]) -> bool:
+    return "return" in getattr(_plain_function(fn), "__annotations__", {}) and "return" not in hints
+
+
+def _is_context(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Context)
+
+
+def _faults(error: ValidationError, *, within: str | None = None) -> str:
+    prefix = () if within is None else (within,)
+    return "; ".join(_fault((*prefix, *fault["loc"]), fault["msg"]) for fault in error.errors())
+
+
+def _fault(path: tuple[Any, ...], message: str) -> str:
+    return f"{'.'.join(map(str, path))}: {message}" if path else message
+
+
+PLAIN = Shape()
+"""Values without an annotation: plain JSON."""
+
+
+def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:
+    """Refuse a key (or what is spelled like one) that names no parameter."""
+    if isinstance(key, str) and "{" in key:
+        try:
+            wanted = {field.partition(".")[0].partition("[")[0] for _, field, _, _ in Formatter().parse(key) if field}
+        except ValueError as error:
+            raise InvalidPolicy(f"job {job}: {what}={key!r} is no template: {error}") from None
+        if unknown := wanted - set(names):
+            raise InvalidPolicy(f"job {job}: {what}={key!r} names no parameter: {', '.join(sorted(unknown))}")
+    elif isinstance(key, str) and key not in names:
+        known = ", ".join(names) or "none"
+        raise InvalidPolicy(
+            f"job {job}: {what}={key!r} names no parameter (there are: {known}); a template has braces: '{{tenant}}'"
+        )
+
+
+def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what: str = "key") -> str | None:
+    """`document_id` → `document_id:doc-1`; a template is filled in; a function is asked."""
+    try:
+        match spec:
+            case None:
+                return None
+            case str() if "{" in spec:
+                key: str | None = spec.format_map(values)
+            case str():
+                key = f"{spec}:{values[spec]}"
+            case function:
+                key = function(**values)
+    except Exception as error:
+        # A function of the user's own may raise anything.
+        raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from error
+    if key is not None and not (0 < len(key) <= MAX_KEY and json_text.storable(key)):
+        raise InvalidArguments(
+            f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
+        )
+    return key

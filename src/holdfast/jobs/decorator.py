@@ -1,0 +1,91 @@
+"""The decorator behind `@hf.job()`: turns a function into a job."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+from holdfast.jobs.context import Context
+from holdfast.jobs.importing import SCRIPT
+from holdfast.jobs.job import Isolation, Job
+from holdfast.jobs.options import Options
+from holdfast.support.errors import InvalidPolicy
+from holdfast.support.validation import check_name
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Decorator:
+    """What `hf.job(...)` gives: it turns a function into a Job, with the function's own types."""
+
+    def __init__(self, register: Callable[[Callable[..., Any]], Job[..., Any]]) -> None:
+        self._register = register
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
+    def __call__(self, fn: Callable[..., Any], /) -> Job[..., Any]:
+        return self._register(fn)
+
+
+def decorator(hf: Holdfast, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
+    """What makes a function a job of this Holdfast."""
+
+    def register(fn: Callable[..., Any]) -> Job[..., Any]:
+        chosen = chosen_name(fn, name)
+        how = isolation_of(fn, isolation, name=chosen)
+        job: Job[..., Any] = Job(hf, fn, name=chosen, options=options, isolation=how)
+        hf.jobs.add(job)
+        return job
+
+    return Decorator(register)
+
+
+def chosen_name(fn: Callable[..., Any], name: str | None) -> str:
+    """What a function that becomes a job is called, or InvalidPolicy: it is none, or has no name."""
+    if isinstance(fn, Job):
+        raise InvalidPolicy(
+            f"{fn.name} is a job already; to give a job its times, write @hf.schedule(…) above @hf.job(…)"
+        )
+    if not callable(fn):
+        raise InvalidPolicy(f"{fn!r} is no function, so it can't be a job")
+    if name is None and not hasattr(fn, "__qualname__"):
+        raise InvalidPolicy(f"{fn!r} has no name by itself: give it name=…")
+    chosen = name_of(fn) if name is None else name
+    check_name(chosen, what="a job's name")
+    return chosen
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """The dotted path of a function; a script's own functions are named after its file, not `__main__`."""
+    module = fn.__module__
+    if module in ("__main__", SCRIPT):
+        main = sys.modules["__main__"]
+        spec = getattr(main, "__spec__", None)
+        module = spec.name if spec is not None else Path(getattr(main, "__file__", None) or "main").stem
+    return f"{module}.{fn.__qualname__}".replace(".<locals>", "")
+
+
+def isolation_of(fn: Callable[..., Any], asked: Isolation | None, *, name: str) -> Isolation:
+    is_async = inspect.iscoroutinefunction(fn)
+    if asked is None:
+        return "async" if is_async else "thread"
+    if asked not in ("thread", "async", "process"):
+        raise InvalidPolicy(f"job {name}: isolation is 'thread', 'async' or 'process', not {asked!r}")
+    if (asked == "async") != is_async and asked != "process":
+        raise InvalidPolicy(
+            f"job {name}: isolation={asked!r} does not fit {'an async' if is_async else 'a plain'} function"
+        )
+    return asked

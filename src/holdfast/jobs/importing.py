@@ -1,0 +1,39 @@
+"""Refuse to submit or start work while a worker or the command line imports the application."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from holdfast.support.errors import NotGuarded
+from holdfast.support.redaction import is_ours
+
+SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
+
+
+_imported: str | None = None
+
+
+@contextlib.contextmanager
+def importing(place: str) -> Iterator[None]:
+    """Have `refuse_import` refuse, in every thread, while a program is imported for its jobs alone."""
+    global _imported
+    before, _imported = _imported, place
+    try:
+        yield
+    finally:
+        _imported = before
+
+
+def refuse_import(what: str) -> None:
+    """Raise NotGuarded, with the line of the user's code, while a program is only imported."""
+    if _imported is None:
+        return
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    raise NotGuarded(
+        f"{frame.f_code.co_filename} line {frame.f_lineno} {what} while {_imported}; "
+        'put this below: if __name__ == "__main__":'
+    )

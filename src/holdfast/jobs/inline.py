@@ -1,0 +1,149 @@
+"""Inline: a context for a job that is called as a plain function. It remembers nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import itertools
+import logging
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from holdfast.artifacts import create
+from holdfast.artifacts.backends.base import Measured
+from holdfast.artifacts.backends.local import LocalFolder
+from holdfast.artifacts.create import Content
+from holdfast.jobs import children
+from holdfast.jobs.arguments import shape_of
+from holdfast.jobs.children import Child
+from holdfast.jobs.context import Context, RunInfo
+from holdfast.support.errors import RunFailed
+from holdfast.support.validation import MAX_KEY, check_name
+from holdfast.values.artifacts import Artifact
+from holdfast.values.retries import Retry
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class InlineContext(Context):
+    def __init__(self, job: Job[..., Any], *, now: datetime, retry: Retry) -> None:
+        self.run = RunInfo(
+            id="inline",
+            job=job.name,
+            queue=job.options.queue,
+            key=None,
+            tags={},
+            attempt=1,
+            tries=1,
+            created_at=now,
+            started_at=now,
+            deadline_at=None,
+            again_of=None,
+        )
+        self.log = logging.LoggerAdapter(logging.getLogger(f"holdfast.run.{job.name}"), {})
+        self._job, self._retry, self._kept = job, retry, Kept(now)
+        self._numbers, self._ended = itertools.count(1), dict[str, Any]()
+
+    @property
+    def cancelled(self) -> bool:
+        return False
+
+    def check(self) -> None:
+        return None
+
+    def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_name(name, what="a step's name", max_length=MAX_KEY)
+        if inspect.iscoroutinefunction(fn):
+            return self._astep(name, fn, args, kwargs)  # type: ignore[return-value]
+        for left in range(self._retry.steps - 1, -1, -1):
+            try:
+                value = fn(*args, **kwargs)
+            except Exception as error:
+                if not left or not self._retry.applies_to(error):
+                    raise
+                continue
+            return self._checked(name, fn, value)  # type: ignore[no-any-return]
+        raise AssertionError
+
+    async def _astep(self, name: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        return self._checked(name, fn, await fn(*args, **kwargs))
+
+    def _checked(self, name: str, fn: Callable[..., Any], value: Any) -> Any:
+        """A step's result as a later attempt of a run would get it."""
+        limit = self._job.hf.settings.max_result_bytes
+        return shape_of(fn).encode(value, what=f"the result of step {name!r}", max_bytes=limit)[1]
+
+    def forget(self, name: str) -> None:
+        check_name(name, what="a step's name", max_length=MAX_KEY)  # nothing is remembered that could be forgotten
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        self.log.info("progress %s/%s %s", done, total, note)
+
+    def submit_child(self, job: Job[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
+        name, _ = children.named(job, self._numbers)
+        child = Child(f"inline/{name}", name, job)
+        try:
+            self._ended[child.id] = job(*args, **kwargs)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            self._ended[child.id] = RunFailed(child.id, "failed", "ERROR", text)
+        return child
+
+    def gather(self, *children_: Child[Any], return_exceptions: bool = False) -> list[Any]:
+        children.checked(children_)
+        answers = [self._ended[child.id] for child in children_]
+        for answer in answers:
+            if isinstance(answer, RunFailed) and not return_exceptions:
+                raise answer
+        return answers
+
+    def finish(self, result: Any = None, *, connection: Any) -> None:
+        # There is no run whose end could be written.
+        self._job.arguments.encode_finish(result, max_bytes=self._job.hf.settings.max_result_bytes)
+
+    def artifact(self, name: str, content: Content) -> Any:
+        return create.artifact(self._kept, name, content)
+
+
+class Kept:
+    """Artifacts of a call without a run: they are gone when its context is."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now, self._made = now, dict[str, Artifact]()
+        self._numbers = itertools.count()
+
+    def recall(self, name: str) -> Artifact | None:
+        return self._made.get(name)
+
+    def scratch(self) -> tuple[str, Path]:
+        part = f"inline.{next(self._numbers)}"
+        return part, self._depot.scratch(part)
+
+    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
+        part = part or f"inline.{next(self._numbers)}"
+        data = content if isinstance(content, bytes) else content.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        made = Artifact(
+            run_id="inline", place="inline", name=name, attempt=1, size=len(data), sha256=digest, made_at=self._now
+        )
+        self._depot.stage(part, Measured(io.BytesIO(data), name=name, max_bytes=len(data)))
+        self._depot.publish(part, made.address)
+        self._made[name] = made.at(self._depot)
+        return made
+
+    @cached_property
+    def _depot(self) -> LocalFolder:
+        folder = tempfile.mkdtemp(prefix="holdfast-inline-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return LocalFolder(Path(folder))

@@ -1,0 +1,198 @@
+"""Jobs: a name, the function behind it, and the policies of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar
+
+from holdfast.jobs.arguments import Arguments, KeySpec, check_key, key_from
+from holdfast.jobs.options import Options, checked_policy, needs
+from holdfast.runs.submission import Draft, Submission
+from holdfast.support import json_text, telemetry
+from holdfast.support.errors import InvalidArguments, InvalidPolicy
+from holdfast.support.validation import as_duration
+from holdfast.values.builds import Wish
+from holdfast.values.policies import OUTSIDE, Policy, Unique
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+    from holdfast.runs.handle import Run
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+Isolation = Literal["thread", "async", "process"]
+
+
+class Job(Generic[P, R]):
+    """A job of one Holdfast. Calling it runs the function here and now; `submit` has a worker run it."""
+
+    def __init__(
+        self,
+        hf: Holdfast,
+        fn: Callable[..., Any],
+        *,
+        name: str,
+        options: Options,
+        isolation: Isolation,
+        types: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.hf, self.fn, self.name, self.options, self.isolation = hf, fn, name, options, isolation
+        self.arguments = Arguments(fn, job=name, types=types)
+        self.migrate_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        check_key(options.key, self.arguments.names, name)
+        check_key(options.rate_key, self.arguments.names, name, what="rate_key")
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function inline, without a run. A context parameter is filled with one that remembers nothing."""
+        return self.hf.call_inline(self, args, dict(kwargs))  # type: ignore[no-any-return]
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
+        """Queue a run; it is durable when this returns."""
+        return self.hf.submit_job(self, self.options, args, kwargs)
+
+    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
+        """`submit` for async callers."""
+        return await self.hf.asubmit_job(self, self.options, args, kwargs)
+
+    def submit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
+        """Queue a run for each mapping of arguments, all in one transaction or none."""
+        return self.hf.submit_jobs(self, self.options, arguments)
+
+    async def asubmit_many(self, arguments: Iterable[Mapping[str, Any]]) -> list[Run[R]]:
+        """`submit_many` for async callers."""
+        return await self.hf.asubmit_jobs(self, self.options, arguments)
+
+    def using(
+        self,
+        *,
+        connection: Any = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        key: KeySpec | None = None,
+        delay: timedelta | float | None = None,
+        due_at: datetime | None = None,
+        after: Iterable[Any] | Mapping[Any, bool] | None = None,
+        idempotency_key: str | None = None,
+        rate_key: KeySpec | None = None,
+        unique: Unique | None = None,
+        tags: Mapping[str, str] | None = None,
+        **policy: Any,
+    ) -> Self:
+        """The same job with other options for what is submitted through it.
+
+        connection       a database connection or SQLAlchemy session whose transaction the submission joins
+        delay, due_at    start later: a duration (or seconds), or an instant
+        after            runs or builds that must have succeeded before; a mapping to False means: must have ended
+        idempotency_key  the same key gives the same run back
+        unique           "queued" gives back the run of the same key (or arguments) that waits or is ready; "active"
+                         also one that runs
+        **policy         any field of Policy but only_from_code and start_at
+        """
+        if key is not None:
+            check_key(key, self.arguments.names, self.name)
+        check_key(rate_key, self.arguments.names, self.name, what="rate_key")
+        given = {
+            "connection": connection,
+            "queue": queue,
+            "priority": priority,
+            "key": key,
+            "delay": as_duration(delay),
+            "due_at": due_at,
+            "after": needs(after),
+            "idempotency_key": idempotency_key,
+            "rate_key": rate_key,
+            "unique": unique,
+            "tags": tags,
+        }
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if policy:
+            checked = checked_policy(policy, of="a submission", also=given, unfit=OUTSIDE)
+            changes["policy"] = self.options.policy.override(**checked)
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__ | {"options": replace(self.options, **changes)}
+        return other
+
+    def on_changed_arguments(self, migrate: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., Any]:
+        """Decorate a function that turns arguments stored under an older signature into today's."""
+        self.migrate_arguments = migrate
+        return migrate
+
+    fills = False
+    """Whether its arguments are completed when it starts, from what other runs came to."""
+
+    def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
+        """The stored arguments with those that are found out now; `ask` reads them, as JSON text by name."""
+        return args
+
+    def decode_arguments(self, text: str) -> dict[str, Any]:
+        """The stored arguments, through the migration hook when they no longer fit; else InvalidArguments."""
+        try:
+            return self.arguments.decode(text)
+        except InvalidArguments:
+            if self.migrate_arguments is None:
+                raise
+            return self.arguments.decode(
+                json_text.dump(self.migrate_arguments(json_text.load(text)), what="migrated arguments")
+            )
+
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        """JSON text of a run's result and the value that comes back from it, or a clear error."""
+        return self.arguments.encode_result(value, max_bytes=max_bytes)
+
+    def submission(
+        self,
+        run_id: str,
+        options: Options,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        now: datetime,
+    ) -> Submission:
+        """A checked submission with this id; nothing has been written yet."""
+        ids = chain([run_id], iter(lambda: self.hf.ids.new(now), None))
+        return self.draft(options, args, kwargs, now=now)(lambda: next(ids), None)
+
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
+        """A checked submission that lacks its id and its time; the transaction that writes it gives it both."""
+        text, values = self.arguments.encode(args, kwargs, max_bytes=self.hf.settings.max_args_bytes)
+        try:
+            due_at = now + options.delay if options.delay is not None else options.due_at
+        except OverflowError:
+            raise InvalidPolicy(f"a delay of {options.delay} ends beyond all calendars") from None
+        return partial(
+            _submission,
+            job=self.name,
+            queue=options.queue,
+            priority=options.priority,
+            key=key_from(options.key, values, self.name),
+            args=text,
+            policy=rated(options, values, self.name),
+            tags=json_text.compact(dict(options.tags)) if options.tags else "{}",
+            idempotency_key=options.idempotency_key,
+            unique=options.unique,
+            due_at=due_at,
+            after={needed: must for needed, must in options.after.items() if isinstance(needed, str)},
+            wishes={needed: must for needed, must in options.after.items() if isinstance(needed, Wish)},
+            needed=tuple(options.after),
+            trace=telemetry.current(),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name}>"
+
+
+def _submission(new_id: Callable[[], str], created_at: datetime | None, **given: Any) -> Submission:
+    return Submission(run_id=new_id(), created_at=created_at, **given)
+
+
+def rated(options: Options, values: Mapping[str, Any], job: str) -> Policy:
+    """The policy of a run, with what its rate is counted for."""
+    if options.policy.rate is None or options.rate_key is None:
+        return options.policy
+    return options.policy.override(rate_name=key_from(options.rate_key, values, job, what="rate_key"))

@@ -1,0 +1,67 @@
+"""Run again: submit a new run like an earlier one, which stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.builds import builds
+from holdfast.pipelines.rerun import rerun_pipeline
+from holdfast.runs import audit
+from holdfast.runs.snapshot import get_snapshot
+from holdfast.runs.submission import Submission, with_dependencies_of
+from holdfast.runs.submit import submit_runs
+from holdfast.store.transaction import Transaction
+from holdfast.support.errors import InvalidPolicy, Unreadable
+from holdfast.values.policies import Policy
+
+
+def run_again(
+    tx: Transaction,
+    run_id: str,
+    *,
+    by: str | None = None,
+    idempotency_key: str | None = None,
+    bulk: str | None = None,
+    allowed: Callable[[str, Policy], None],
+) -> str:
+    """Submit a new run with the job, arguments and options of this one; a build is built anew.
+
+    `allowed` raises if no one but the application may start runs of that job with that policy.
+    """
+    new = _again(tx, run_id, idempotency_key=idempotency_key, allowed=allowed)
+    audit.record(tx, by, "again", run_id=run_id, run=new, bulk=bulk)
+    return new
+
+
+def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed: Callable[[str, Policy], None]) -> str:
+    old = get_snapshot(tx, run_id)
+    if old.unreadable is not None:
+        raise Unreadable(f"run {run_id} can't be run again: {old.unreadable}")
+    if old.kind == "build":
+        return builds.rebuild_now(tx, run_id, allowed=allowed)
+    if old.kind == "pipeline":
+        return rerun_pipeline(tx, run_id, idempotency_key=idempotency_key, allowed=allowed)
+    allowed(old.job, old.policy)
+    if old.kind in ("stage", "segment"):
+        raise InvalidPolicy(
+            f"run {run_id} is part of a pipeline; do that again from its stage: "
+            f"hf.pipelines.rerun({old.parent_id!r}, from_stage={old.stage!r})"
+        )
+    row = tx.one("get_run", id=run_id)
+    assert row is not None
+    new = Submission(
+        run_id=tx.new_id(),
+        job=old.job,
+        queue=old.queue,
+        priority=old.priority,
+        key=old.key,
+        args=row["args"],
+        policy=old.policy,
+        tags=row["tags"],
+        idempotency_key=idempotency_key,
+        again_of=old.id,
+    )
+    answer = submit_runs(tx, [with_dependencies_of(tx, new, run_id)])[0]
+    if not isinstance(answer, str):
+        raise answer
+    return answer

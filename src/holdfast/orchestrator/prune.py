@@ -1,0 +1,224 @@
+"""Prune: delete finished runs past their retention period, in short transactions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from holdfast import tokens
+from holdfast.artifacts import artifacts
+from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.runs import audit, retention
+from holdfast.runs.limits import rates
+from holdfast.runs.retention import Cursor, Removed
+from holdfast.statistics import gauges, rollups
+from holdfast.store.store import Store
+from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
+from holdfast.support.clock import Clock
+from holdfast.support.errors import HoldfastError, RunInUse
+from holdfast.support.settings import Settings
+from holdfast.values.runs import State
+
+log = logging.getLogger("holdfast.orchestrator")
+
+
+EVERY = timedelta(hours=1)
+
+
+ROUND = timedelta(days=1)
+
+
+class Pruner:
+    """A worker's own pass through what has ended: at most one step a tick, so that nothing else waits for it.
+
+    Its cursors stay where they are between passes, and only what has come due since is read; once a day it begins at
+    the beginning, for the sake of what was spared then.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, clock: Clock, *, depot: Callable[[], ArtifactStore], seed: str
+    ) -> None:
+        self._store, self._settings, self._clock, self._depot = store, settings, clock, depot
+        self._next = clock.elapsed() + EVERY.total_seconds() * int(json_text.digest(seed)[:4], 16) / 0x10000
+        self._round_ends = clock.elapsed()
+        self._cursors: dict[State, Cursor] = {}
+        self._pass: Iterator[Removed] | None = None
+        self._removed = Removed()
+
+    def tick(self) -> None:
+        """The next step, if it is time for one."""
+        if self._clock.elapsed() < self._next:
+            return
+        self._next = self._clock.elapsed() + self._settings.tick.total_seconds()
+        try:
+            self._pass = self._pass or self._begin()
+            self._removed += next(self._pass)
+        except StopIteration:
+            self._end()
+        except HoldfastError as error:
+            log.warning("retention: %s; trying again in %s", error, EVERY)
+            self._cursors.clear()
+            self._end()
+
+    def _begin(self) -> Iterator[Removed]:
+        if self._clock.elapsed() >= self._round_ends:
+            self._round_ends = self._clock.elapsed() + ROUND.total_seconds()
+            self._cursors = {}
+        self._removed = Removed()
+        limits = retention.limits(self._settings, self._clock.now())
+        return steps(self._store, self._depot(), limits, cursors=self._cursors)
+
+    def _end(self) -> None:
+        self._pass = None
+        self._next = self._clock.elapsed() + EVERY.total_seconds()
+        if self._removed != Removed():
+            log.info("retention: removed %s", self._removed)
+
+
+RUNS = 500  # a transaction: 15 to 25 ms on SQLite and PostgreSQL, for which every other writer of SQLite waits
+
+
+EVENTS = 5000
+
+
+FILES = 50  # few, because an object storage is asked in the middle of a transaction
+
+
+TALLIES = 1000
+
+
+RATES = 50  # of up to 101 rows each
+
+
+PAGE = 1000
+
+
+HEADS = 50  # families that are looked at together; one may have tens of thousands of members
+
+
+def steps(
+    store: Store,
+    depot: ArtifactStore,
+    limits: dict[State, datetime],
+    *,
+    cursors: dict[State, Cursor],
+    dry_run: bool = False,
+) -> Iterator[Removed]:
+    """Remove all that may go, and say after each transaction what it removed."""
+    for state in limits:
+        going: list[str] = []
+        for families in _due(store, state, limits, cursors):
+            going += families
+            while len(going) >= RUNS:
+                yield from _batch(store, depot, going[:RUNS], dry_run=dry_run)
+                del going[:RUNS]
+            yield Removed()  # however much there was to look at, others have their turn
+        if going:
+            yield from _batch(store, depot, going, dry_run=dry_run)
+    if dry_run:
+        return
+    if "succeeded" in limits:
+        before = limits["succeeded"]
+        yield from _until_done(
+            lambda: store.do(lambda tx: retention.remove_old_events(tx, before=before, limit=EVENTS)),
+            limit=EVENTS,
+        )
+    while store.do(lambda tx: rates.forget(tx, limit=RATES)):
+        yield Removed()
+    while store.do(lambda tx: rollups.forget(tx, limit=TALLIES)):
+        yield Removed()
+    store.do(tokens.delete_expired)
+    store.do(gauges.forget)
+    while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:
+        yield Removed()
+
+
+def delete(store: Store, depot: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Removed:
+    """Delete a run that has ended and its family, or raise RunInUse.
+
+    The run's own row goes last: what a crash leaves, or a run that begins to use it meanwhile, can be deleted by
+    another call.
+    """
+    audit.check(by)
+    family = store.read(lambda tx: retention.family(tx, run_id))
+
+    def remove(tx: Transaction, run_ids: Sequence[str]) -> int:
+        count = _remove(tx, run_ids)
+        if tx.all("find_runs", ids=sorted(run_ids)):
+            raise RunInUse(f"run {run_id} or a part of it has come into use, or is being deleted: try again")
+        if run_id in run_ids and count:
+            audit.record(tx, by, "delete", run=run_id)
+        return count
+
+    batches = [family[first : first + RUNS] for first in range(0, len(family), RUNS)]
+    steps = (step for batch in batches for step in _batch(store, depot, batch, dry_run=dry_run, remove=remove))
+    return sum(steps, start=Removed())
+
+
+def _due(
+    store: Store, state: State, limits: dict[State, datetime], cursors: dict[State, Cursor]
+) -> Iterator[list[str]]:
+    """Runs that may go, page by page, each family in the order in which it must go."""
+    while True:
+        cursor = cursors.get(state, Cursor())
+        page = store.read(lambda tx: retention.page(tx, state, cursor, before=limits[state], limit=PAGE))  # noqa: B023
+        heads = store.read(lambda tx: retention.heads(tx, page)) if page else []  # noqa: B023
+        for first in range(0, len(heads), HEADS):
+            yield store.read(lambda tx: _free(tx, heads[first : first + HEADS], limits, state))  # noqa: B023
+        if page:
+            cursors[state] = Cursor(page[-1].finished_at, page[-1].run_id)
+        if len(page) < PAGE:
+            return
+
+
+def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime], state: State) -> list[str]:
+    """The families of these heads, without those of which someone names a member."""
+    families = retention.families(tx, heads, limits)
+    members = [member for family in families.values() for member in family]
+    named = retention.served(tx, heads, since=limits[state]) if state == "succeeded" else set()
+    for first in range(0, len(members), PAGE):
+        named |= retention.named(tx, members[first : first + PAGE])
+    return [member for family in families.values() if named.isdisjoint(family) for member in family]
+
+
+def _batch(
+    store: Store,
+    depot: ArtifactStore,
+    run_ids: Sequence[str],
+    *,
+    dry_run: bool,
+    remove: Callable[[Transaction, Sequence[str]], int] | None = None,
+) -> Iterator[Removed]:
+    if dry_run:
+        yield store.read(lambda tx: retention.belongings(tx, run_ids))
+        return
+    while True:
+        gone = store.do(lambda tx: artifacts.remove(tx, depot, retention.held(tx, run_ids), limit=FILES))
+        if gone:
+            yield Removed(artifacts=len(gone), bytes=sum(artifact.size for artifact in gone))
+        if len(gone) < FILES:
+            break
+    yield from _until_done(
+        lambda: store.do(lambda tx: retention.remove_events(tx, retention.held(tx, run_ids), limit=EVENTS)),
+        limit=EVENTS,
+    )
+    yield Removed(runs=store.do(lambda tx: (remove or _remove)(tx, run_ids)))
+
+
+def _remove(tx: Transaction, run_ids: Sequence[str]) -> int:
+    # If another pass had locked these runs, we have not removed their artifacts and events. Without its run no pass
+    # would find those again.
+    held = retention.held(tx, run_ids)
+    left = retention.belongings(tx, held)
+    return 0 if left.artifacts or left.events else retention.remove(tx, held)
+
+
+def _until_done(remove: Callable[[], int], *, limit: int) -> Iterator[Removed]:
+    while True:
+        count = remove()
+        if count:
+            yield Removed(events=count)
+        if count < limit:
+            return

@@ -1,0 +1,1 @@
+"""Pipelines: stages in code, their plan, and the segments of a split stage."""

@@ -1,0 +1,249 @@
+"""Pipelines: stages in code, each a job of its own, joined by what comes after what.
+
+    video = hf.pipeline("video")
+
+    @video.stage()
+    def script(ctx: Context, text: str) -> list[str]: ...
+
+    @video.stage(after=script, each="segment")
+    def audio(segment: str) -> str: ...
+
+    @video.stage(after=audio)
+    def render(segments: list[str]) -> str: ...
+
+A stage names stages that were declared before it, so there are no circles. Its parameters are filled by their names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from typing_extensions import TypedDict
+
+from holdfast.jobs.arguments import PLAIN, Arguments
+from holdfast.jobs.decorator import Decorator
+from holdfast.jobs.job import Isolation, Job
+from holdfast.jobs.options import Options, checked_policy
+from holdfast.pipelines import stages
+from holdfast.pipelines.plan import Plan, plan_submission
+from holdfast.pipelines.stage_jobs import Collector, StageJob, concluded
+from holdfast.runs.submission import Draft
+from holdfast.support import json_text
+from holdfast.support.errors import InvalidArguments, InvalidPolicy
+from holdfast.support.validation import as_duration, check_name, did_you_mean
+from holdfast.values.policies import OUTSIDE, Policy
+from holdfast.values.retries import Retry
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+OnError = Literal["stop", "continue"]
+After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
+
+
+ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
+"""What a stage can say beside its policy."""
+_UNFIT = ("key_limit", "key_order", *OUTSIDE)
+
+
+class Pipeline(Job[..., Any]):
+    """Stages that run one after another or side by side; submitted as one run, whose result is its last stage's."""
+
+    fills = True
+
+    def __init__(self, hf: Holdfast, name: str, *, queue: str | None, priority: int, policy: Policy) -> None:
+        check_name(name, what="a pipeline's name")
+        options = Options(queue="default" if queue is None else queue, priority=priority, policy=policy)
+        super().__init__(hf, concluded, name=name, options=options, isolation="thread")
+        self._queue_given, self._policy = queue is not None, policy
+        self.given: dict[str, inspect.Parameter] = {}
+        self.stages: dict[str, StageJob] = {}
+        self.arguments = Arguments(_signed({}, Any), job=name, noun="pipeline")
+
+    def stage(
+        self,
+        bare: None = None,
+        /,
+        *,
+        after: After = None,
+        each: str | None = None,
+        version: str = "1",
+        on_error: OnError | None = None,
+        allow_failures: int | None = None,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        timeout: timedelta | float | None = 120,
+        max_attempts: int = 1,
+        retry: Retry | None = None,
+        on_crash: str | None = None,
+        isolation: Isolation | None = None,
+        **policy: Any,
+    ) -> Decorator:
+        """Make a function a stage: its name, or the function's, is how other stages' parameters name its result.
+
+        after           the stage, or stages, that must have ended before: as functions or by their names
+        each            split it: a run for each segment, whose value this parameter gets. The first stage of `after`
+                        says which segments: what it returns, or those of its own
+        version         grows when the stage makes something else than before; part of where its artifacts lie
+        on_error        an ERROR fails the pipeline ("stop", the default), or the stages after it go on without
+                        ("continue")
+        allow_failures  as "continue", for so many segments
+        **policy        any other field of Policy
+        """
+        if bare is not None:
+            raise InvalidPolicy(f"pipeline {self.name}: write @{self.name}.stage() with its parentheses")
+        chosen = {
+            "timeout": as_duration(timeout),
+            "max_attempts": max_attempts,
+            "retry": retry or Retry(),
+            "on_crash": on_crash or ("fail" if self.hf.settings.solo else "requeue"),
+        }
+        options = Options(
+            queue=queue or self.options.queue,
+            priority=self.options.priority if priority is None else priority,
+            policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=_UNFIT)),
+        )
+
+        def register(fn: Callable[..., Any]) -> Job[..., Any]:
+            fn = fn.fn if isinstance(fn, Job) else fn  # a job, or a stage of another pipeline, does its work here too
+            stage = StageJob(
+                self,
+                fn,
+                stage=name or fn.__name__,
+                after=_listed(self, after),
+                each=each,
+                version=version,
+                spare=_spare(on_error, allow_failures, each=each),
+                may_fail=on_error == "continue" and each is None,
+                options=options,
+                isolation=isolation,
+                own=(queue is not None, priority is not None),
+            )
+            self._add(stage)
+            return stage
+
+        return Decorator(register)
+
+    def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
+        if not self.stages:
+            raise InvalidPolicy(f"pipeline {self.name} has no stage")
+        if options.key is not None:
+            raise InvalidPolicy(f"pipeline {self.name}: a pipeline takes no key; its stages run on their own")
+        if options.policy != self._policy:
+            raise InvalidPolicy(f"pipeline {self.name}: what a run may do is said of its stages, not of the pipeline")
+        self._check(args, kwargs)
+        roots = super().draft(options, args, kwargs, now=now)(str, None)
+        plan = Plan(arguments=roots.args, stages=tuple(stage.planned(options) for stage in self.stages.values()))
+        queue = options.queue if self._queue_given or options.queue != "default" else plan.last[0].queue
+        own = replace(roots, queue=queue, due_at=None, after={}, wishes={}, needed=())
+        return lambda new_id, created_at: plan_submission(
+            plan, replace(own, run_id=new_id(), created_at=created_at), new_id=new_id, roots=roots
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise InvalidPolicy(f"pipeline {self.name} can't be called as a function; submit it, or call its stages")
+
+    def filled(self, args: str, ask: Callable[[str, Sequence[str]], dict[str, str]]) -> str:
+        return stages.as_object(ask("pipeline", []))
+
+    def decode_arguments(self, text: str) -> dict[str, Any]:
+        return {"result": json_text.load(text)["result"]}
+
+    def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
+        # The runs of its stages have stored it already: it is plain JSON here, and typed for those who read it.
+        return PLAIN.encode(value, what=f"the result of {self.arguments.of}", max_bytes=max_bytes)
+
+    def _check(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        """Say which stage asks for what is missing, and all that no stage asks for."""
+        if args:
+            asked = ", ".join(f"{name}=…" for name in self.given)
+            raise InvalidArguments(f"pipeline {self.name} takes its arguments by name: submit({asked})")
+        faults = []
+        for name, parameter in self.given.items():
+            if name not in given and parameter.default is inspect.Parameter.empty:
+                asking = " and ".join(stage.stage for stage in self.stages.values() if name in stage.given)
+                faults.append(f"{name!r} is missing, for stage {asking}")
+        for name in given:
+            if name not in self.given:
+                faults.append(f"no stage asks for {name!r}{did_you_mean(name, self.given)}")
+        if faults:
+            raise InvalidArguments(f"pipeline {self.name}: {'; '.join(faults)}")
+
+    def _add(self, stage: StageJob) -> None:
+        given = dict(self.given)
+        for name, parameter in stage.given.items():
+            before = given.get(name)
+            if before is not None and _type(before) != _type(parameter):
+                raise InvalidPolicy(
+                    f"pipeline {self.name}: argument {name!r} is {_type(before)} in one stage "
+                    f"and {_type(parameter)} in {stage.stage}"
+                )
+            required = parameter if before is None or before.default is not inspect.Parameter.empty else before
+            given[name] = required.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        returns = _result_type([*self.stages.values(), stage])
+        arguments = Arguments(_signed(given, returns), job=self.name, noun="pipeline")
+        self.hf.jobs.add(stage)
+        if stage.each is not None:
+            self.hf.jobs.add(Collector(stage))
+        self.given, self.arguments, self.stages[stage.stage] = given, arguments, stage
+
+
+def _listed(pipeline: Pipeline, after: After) -> tuple[StageJob, ...]:
+    named: Iterable[Any] = () if after is None else (after,) if isinstance(after, Job | str) else after
+    listed: tuple[Any, ...]
+    try:
+        listed = tuple(pipeline.stages.get(one, one) if isinstance(one, str) else one for one in named)
+    except TypeError:
+        listed = (after,)
+    for stage in listed:
+        if not isinstance(stage, StageJob) or stage.pipeline.stages is not pipeline.stages:
+            known = f"; so far it has {', '.join(pipeline.stages)}" if pipeline.stages else ""
+            raise InvalidPolicy(f"pipeline {pipeline.name}: after names {stage!r}, which is no stage of it{known}")
+    if len(set(listed)) < len(listed):
+        raise InvalidPolicy(f"pipeline {pipeline.name}: after names a stage twice")
+    return listed
+
+
+def _spare(on_error: str | None, allow_failures: int | None, *, each: str | None) -> int | None:
+    """How many segments may fail; None is any."""
+    if on_error not in (None, "stop", "continue"):
+        raise InvalidPolicy(f"on_error is 'stop' or 'continue', not {on_error!r}")
+    if allow_failures is None:
+        return None if on_error == "continue" else 0
+    if on_error == "stop":
+        raise InvalidPolicy("allow_failures lets the pipeline go on, on_error='stop' does not: give one of them")
+    if each is None:
+        raise InvalidPolicy("allow_failures counts segments; a stage without each=… has none")
+    if isinstance(allow_failures, bool) or not isinstance(allow_failures, int) or allow_failures < 0:
+        raise InvalidPolicy("allow_failures is a whole number, 0 or more")
+    return allow_failures
+
+
+def _result_type(stages: Sequence[StageJob]) -> Any:
+    """The type of what a pipeline comes to: its last stage's, or each one's by name where there are several."""
+    before = {one.stage for stage in stages for one in stage.after}
+    types = {stage.stage: stage.comes_to() for stage in stages if stage.stage not in before}
+    if len(types) == 1:
+        return next(iter(types.values()))
+    make: Any = TypedDict  # built from the stages, so mypy can't know its fields
+    return make("Results", types)
+
+
+def _signed(given: Mapping[str, inspect.Parameter], returns: Any) -> Callable[..., Any]:
+    """A function with these parameters, for what only asks for a signature."""
+
+    def submitted(**_: Any) -> None: ...
+
+    submitted.__signature__ = inspect.Signature(list(given.values()))  # type: ignore[attr-defined]
+    types = {name: parameter.annotation for name, parameter in given.items()}
+    submitted.__annotations__ = types | {"return": returns}
+    return submitted
+
+
+def _type(parameter: inspect.Parameter) -> str:
+    return inspect.formatannotation(parameter.annotation)

@@ -1,0 +1,69 @@
+"""hf.pipelines: where pipelines stand, and how they are done again."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.jobs.job import Job
+from holdfast.pipelines import progress, segments, stages
+from holdfast.pipelines.rerun import rerun_pipeline
+from holdfast.runs import audit
+from holdfast.runs.handle import Run, RunLike, id_of
+from holdfast.store.transaction import Transaction
+from holdfast.support.validation import check_limit, job_name
+from holdfast.values.pipelines import PipelineInfo, Progress, Segment
+from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+
+class Pipelines:
+    """The pipelines of one Holdfast; each is a run, and is cancelled as such."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def show(self, run: RunLike) -> PipelineInfo:
+        """Where each stage of a pipeline stands, or PipelineNotFound."""
+        run_id = id_of(run)
+        return self._hf.read(lambda tx: stages.show(tx, run_id))
+
+    def list(
+        self,
+        *,
+        name: Job[..., Any] | str | None = None,
+        state: str | None = None,
+        limit: int = 50,
+        before: RunLike | None = None,
+    ) -> list[Snapshot]:
+        """The newest pipelines first; `before` continues after the last one of the page before."""
+        check_limit(limit)
+        job, last = None if name is None else job_name(name), None if before is None else id_of(before)
+        return self._hf.read(lambda tx: stages.list_pipelines(tx, job=job, state=state, limit=limit, before=last))
+
+    def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
+        """How far these are, by their ids: stages, those that are done, and when the first one began."""
+        found = [run for run in pipelines if run.kind == "pipeline"]
+        return self._hf.read(lambda tx: progress.progress_of(tx, found)) if found else {}
+
+    def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
+        """The segments of a split stage, each with its run; `after` continues after the last of the page before.
+        Shorter names come first: numbered ones are in order."""
+        check_limit(limit)
+        run_id = id_of(run)
+        return self._hf.read(lambda tx: segments.of(tx, stages.plan_of(tx, run_id), stage, limit=limit, after=after))
+
+    def rerun(self, run: RunLike, *, from_stage: str, by: str | None = None) -> Run[Any]:
+        """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""
+        run_id = id_of(run)
+        self._hf.start()
+
+        def rerun(tx: Transaction) -> str:
+            new = rerun_pipeline(tx, run_id, from_stage=from_stage, allowed=self._hf.jobs.require_open)
+            audit.record(tx, by, "rerun", run_id=run_id, from_stage=from_stage, run=new)
+            return new
+
+        return self._hf.get(self._hf.do(rerun))

@@ -1,0 +1,1 @@
+"""The life of a run, one module per state or move."""

@@ -1,0 +1,137 @@
+"""Finish: a lease becomes an outcome, or the run goes back to `waits` or `ready`.
+
+Only the lease with the same claim number can finish; a late worker gets LeaseLost and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from holdfast.runs.lease import Lease, give_up_leases
+from holdfast.runs.limits.keys import open_key_locks
+from holdfast.runs.outcomes import (
+    Cancelled,
+    Ending,
+    Failed,
+    Final,
+    Outcome,
+    Release,
+    RetryLater,
+    Skipped,
+    Succeeded,
+    TimedOut,
+    WaitForChildren,
+)
+from holdfast.runs.retry import release, retry_later, wait_for_children
+from holdfast.store.transaction import Row, Transaction
+from holdfast.support import json_text
+from holdfast.values.runs import State, last_line
+
+
+def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holder: str) -> set[str]:
+    """Move each run from our lease to where its outcome says; the runs whose lease was lost are returned."""
+    held = give_up_leases(tx, [lease for lease, _ in done], holder=holder)
+    ours = [(held[lease.run_id], outcome) for lease, outcome in done if lease.run_id in held]
+    endings: list[Ending] = []
+    later: list[tuple[Lease, RetryLater]] = []
+    waiting: list[tuple[Lease, WaitForChildren]] = []
+    back: list[tuple[Lease, Release]] = []
+    for lease, outcome in ours:
+        match _heeding_cancel(lease, outcome):
+            case RetryLater() as wait:
+                later.append((lease, wait))
+            case WaitForChildren() as others:
+                waiting.append((lease, others))
+            case Release() as returned:
+                back.append((lease, returned))
+            case final:
+                endings.append(
+                    Ending(ticket=lease.ticket, outcome=final, holder=lease.holder, started_at=lease.started_at)
+                )
+    end_runs(tx, endings)
+    retry_later(tx, later)
+    wait_for_children(tx, waiting)
+    release(tx, back)
+    return {lease.run_id for lease, _ in done} - held.keys()
+
+
+def end_runs(tx: Transaction, endings: Iterable[Ending]) -> None:
+    """Write the outcomes of runs that the caller has just removed from their place, and open their holds."""
+    endings = list(endings)
+    if not endings:
+        return
+    tx.put("insert_outcomes", rows=[_row(ending, tx.now) for ending in endings], now=tx.now)
+    open_key_locks(tx, [ending.ticket for ending in endings])
+    tx.ended += [ending.ticket.run_id for ending in endings]
+    _take_children_along(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])
+
+
+def seal_outcome(row: Row) -> str:
+    """A digest of an outcome: `verify` sees by it that the row is as it was written."""
+    return json_text.digest(
+        row["run_id"],
+        row["state"],
+        row["failure_type"],
+        row["error"],
+        row["result"],
+        str(row["attempt"]),
+        json_text.instant_text(row["finished_at"]),
+    )
+
+
+def _heeding_cancel(lease: Lease, outcome: Outcome) -> Outcome:
+    """A run that was asked to stop is never tried again."""
+    if lease.cancel_requested_at is not None and isinstance(outcome, RetryLater | WaitForChildren | Release):
+        return Cancelled(lease.cancel_reason or "cancelled")
+    return outcome
+
+
+def _take_children_along(tx: Transaction, bad: Sequence[Ending]) -> None:
+    """What belongs to a run that ended badly is to be stopped; an orchestrator does it, a batch at a time."""
+    if not bad:
+        return
+    rows = sorted(
+        ({"parent_id": ending.ticket.run_id, "because": _because(ending)} for ending in bad),
+        key=lambda row: row["parent_id"],
+    )
+    if tx.run("insert_stops", rows=rows, now=tx.now):
+        tx.ring("waits")
+
+
+def _because(ending: Ending) -> str:
+    state, _, error, _ = _columns(ending.outcome)
+    ended = {"failed": "failed", "cancelled": "was cancelled", "timed_out": "timed out"}.get(state, state)
+    return f"{ending.ticket.job} (run {ending.ticket.run_id}) {ended}: {last_line(error or '')}"
+
+
+def _row(ending: Ending, now: datetime) -> Row:
+    state, failure_type, error, result = _columns(ending.outcome)
+    row: Row = {
+        "run_id": ending.ticket.run_id,
+        "state": state,
+        "failure_type": failure_type,
+        "error": error,
+        "result": result,
+        "attempt": ending.ticket.attempt,
+        "tries": ending.ticket.tries,
+        "takeovers": ending.ticket.takeovers,
+        "holder": ending.holder,
+        "started_at": ending.started_at,
+        "finished_at": now,
+    }
+    return row | {"seal": seal_outcome(row)}
+
+
+def _columns(outcome: Final) -> tuple[State, str | None, str | None, str | None]:
+    match outcome:
+        case Succeeded(result):
+            return "succeeded", None, None, result
+        case Failed(failure_type, error):
+            return "failed", failure_type, error, None
+        case TimedOut(error):
+            return "timed_out", "TIMED_OUT", error, None
+        case Cancelled(reason):
+            return "cancelled", "CANCELLED", reason, None
+        case Skipped(reason):
+            return "cancelled", "SKIPPED", reason, None

@@ -1,0 +1,1 @@
+"""What may hold a run back: queues, capacity, concurrency, rates, keys, uniqueness."""

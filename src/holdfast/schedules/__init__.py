@@ -1,0 +1,1 @@
+"""Schedules: when a job starts, and the slots that were claimed."""

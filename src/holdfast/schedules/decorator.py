@@ -1,0 +1,183 @@
+"""`@hf.schedule(…)`: give a job its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+
+from holdfast.jobs.context import Context
+from holdfast.jobs.job import Isolation, Job
+from holdfast.schedules import definitions
+from holdfast.schedules.definitions import CatchUp, Overlap, Schedule
+from holdfast.schedules.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger
+from holdfast.support.errors import InvalidArguments, InvalidPolicy
+from holdfast.support.validation import as_duration, check_name, is_number
+from holdfast.values.policies import MAX_KEY_LIMIT
+from holdfast.values.retries import Retry
+
+if TYPE_CHECKING:
+    from holdfast.engine import Holdfast
+
+MAX_JOB = 128  # characters of `job_name` in the view of slots
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Scheduling:
+    """`@hf.schedule(…)`: a function, or a job of this Holdfast, gets its times."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf = hf
+
+    def __call__(
+        self,
+        when: str | FireTimes | None = None,
+        /,
+        *,
+        every: timedelta | float | None = None,
+        tz: str | None = None,
+        coalesce: bool | None = None,
+        misfire_grace: timedelta | float | None = 300,
+        catch_up: Literal["none", "latest"] | timedelta | float = "none",
+        max_instances: int = 1,
+        overlap: Overlap = "skip",
+        jitter: timedelta | float | None = None,
+        max_runtime: timedelta | float | None = None,
+        expected_runtime: timedelta | float | None = None,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        retry: Retry | None = None,
+        isolation: Isolation | None = None,
+        audit: bool = True,
+    ) -> ScheduleDecorator:
+        """Run a job by the clock. `when` is five fields of cron (six with seconds first), in UTC or the time zone `tz`;
+        or an object with `get_next_fire_time` (a trigger of APScheduler); or give `every`, counted from 1970 in UTC.
+
+        coalesce          of several slots due at once only the latest runs (default; not with a duration as catch_up)
+        misfire_grace     how late a slot may be claimed; later it is missed (None: never)
+        catch_up          'latest': the latest slot runs however late; a duration: all slots of that age run
+        max_instances     how many runs of the job may be under way at once
+        overlap           when so many are: 'skip' the slot, let it 'wait' for its turn, or 'cancel' those under way
+        jitter            start up to so much later; by how much follows from the job and the slot
+        max_runtime       the window of a run; or else twice `expected_runtime`; or else the job's timeout
+        audit             keep the runs for ever
+
+        A slot's run has one attempt: nothing that happens to its worker starts it again.
+        """
+        if callable(when) and not isinstance(when, FireTimes):
+            raise InvalidPolicy('write @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), with its parentheses')
+        trigger = _trigger(when, every, tz)
+        if not is_number(max_instances, least=1, most=MAX_KEY_LIMIT):
+            raise InvalidPolicy(f"max_instances is 1 to {MAX_KEY_LIMIT}, not {max_instances!r}")
+        expected = as_duration(expected_runtime)
+        window = as_duration(max_runtime) or (None if expected is None else 2 * expected)
+        delay = as_duration(jitter)
+        if delay is not None and isinstance(trigger, Every) and delay > trigger.interval:
+            raise InvalidPolicy(f"jitter={delay} is more than the interval, {trigger.interval}")
+        caught_up: CatchUp = catch_up if catch_up in ("none", "latest") else _age(catch_up)
+        own = {"name": name, "queue": queue, "priority": priority, "retry": retry, "isolation": isolation}
+        given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
+
+        def register(fn: Callable[..., Any] | Job[..., Any]) -> Job[..., Any]:
+            job = self._attach(fn, given) if isinstance(fn, Job) else self._hf.job(**given)(fn)
+            policy = job.options.policy.override(
+                max_attempts=1,
+                on_crash="fail",
+                on_shutdown="fail",
+                on_timeout="end",
+                audit=audit,
+                key_limit=max_instances,
+                key_order="due",
+                **({} if window is None else {"timeout": window}),
+            )
+            check_name(job.name, what="the name of a scheduled job", max_length=MAX_JOB)
+            key = definitions.key_of(job.name)
+            # Whoever submits the job, by hand too, waits for the same key.
+            job.options = replace(job.options, policy=policy, key=lambda **_: key)
+            schedule = Schedule(
+                name=job.name,
+                trigger=trigger,
+                coalesce=not isinstance(caught_up, timedelta) if coalesce is None else coalesce,
+                misfire_grace=as_duration(misfire_grace),
+                catch_up=caught_up,
+                max_instances=max_instances,
+                overlap=overlap,
+                jitter=delay,
+                takes_slot="scheduled_for" in job.arguments.names,
+                queue=job.options.queue,
+                priority=job.options.priority,
+                policy=policy,
+            )
+            _check_arguments(job, schedule)
+            self._hf.scheduled[job.name] = schedule
+            return job
+
+        return ScheduleDecorator(register)
+
+    def _attach(self, job: Job[..., Any], given: dict[str, Any]) -> Job[..., Any]:
+        if job.hf is not self._hf:
+            raise InvalidPolicy(f"job {job.name} belongs to another Holdfast")
+        if given:
+            raise InvalidPolicy(f"job {job.name}: say {', '.join(given)} where the job is defined")
+        if type(job) is not Job:
+            # A slot is a run of its own, with no plan, no fingerprint and no place in a pipeline.
+            raise InvalidPolicy(
+                f"{job.name} is a pipeline, a stage or a build and can't be scheduled; schedule a job that submits it"
+            )
+        if job.name in self._hf.scheduled:
+            raise InvalidPolicy(f"job {job.name} has a schedule already; a second one needs a job of its own")
+        if job.options.key is not None:
+            raise InvalidPolicy(f"job {job.name} has a key of its own; the runs of a schedule have the schedule's")
+        return job
+
+
+class ScheduleDecorator:
+    """What `hf.schedule(...)` gives: it keeps the function's own types, and takes a Job as it is."""
+
+    def __init__(self, register: Callable[[Any], Job[..., Any]]) -> None:
+        self._register = register
+
+    @overload
+    def __call__(self, fn: Job[P, R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
+    def __call__(self, fn: Any, /) -> Job[..., Any]:
+        return self._register(fn)
+
+
+def _trigger(when: str | FireTimes | None, every: timedelta | float | None, tz: str | None) -> Trigger:
+    if (when is None) == (every is None):
+        raise InvalidPolicy('say when: @hf.schedule("*/15 * * * *") or @hf.schedule(every=60), one of them')
+    if isinstance(when, str):
+        return Cron(when, "UTC" if tz is None else tz)
+    if tz is not None:
+        raise InvalidPolicy(f"tz={tz!r} is for fields of cron; an interval, or another's trigger, has no use for it")
+    return Adapted(when) if when is not None else Every(as_duration(every))  # type: ignore[arg-type]
+
+
+def _age(value: timedelta | float | str) -> timedelta:
+    duration = None if isinstance(value, str) else as_duration(value)
+    if duration is None:
+        raise InvalidPolicy(f"catch_up is 'none', 'latest' or a duration, not {value!r}")
+    return duration
+
+
+def _check_arguments(job: Job[..., Any], schedule: Schedule) -> None:
+    """A slot brings no arguments but its own time."""
+    try:
+        job.arguments.decode(schedule.arguments(EPOCH))
+    except InvalidArguments as error:
+        raise InvalidPolicy(
+            f"job {job.name} can't be scheduled: {error}; the only parameter without a default that a slot can fill is "
+            f"scheduled_for: datetime{job.arguments.lost_context}"
+        ) from None

@@ -1,0 +1,290 @@
+"""Slots: the due times of a schedule, and what became of each.
+
+    due ──▶ claimed      its run was submitted in the same transaction; what becomes of it is the run's story.
+                         `claimed_by` is the worker that claimed it, or that is to run a slot triggered by hand
+        ──▶ coalesced    a later slot, due at the same time, stands for it
+        ──▶ skipped      an earlier run had not ended, or its queue was full
+        ──▶ missed       nobody was there, and then it was too late
+
+(job, scheduled_for) is the primary key: whoever inserts the row has the slot, by hand or by the clock, and no one else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from holdfast.runs import ready, workers
+from holdfast.runs.cancel import cancel_run
+from holdfast.runs.finish import end_runs
+from holdfast.runs.outcomes import Ending, Failed
+from holdfast.runs.submission import Submission
+from holdfast.runs.submit import submit_runs
+from holdfast.runs.waiting import delete_dependencies, take_waiting
+from holdfast.schedules import definitions
+from holdfast.schedules.definitions import Schedule
+from holdfast.store.transaction import Row, Transaction
+from holdfast.support import json_text
+from holdfast.support.errors import (
+    HoldfastError,
+    InvalidPolicy,
+    NoWorker,
+    QueueFull,
+    SlotTaken,
+    StillRunning,
+    Unreadable,
+)
+from holdfast.values.runs import Snapshot
+from holdfast.values.schedules import OUTCOMES, Decided, Slot
+from holdfast.values.workers import why_unserved
+
+MOST_WAITING = 100  # of the runs that wait for their turn, no more are looked at
+
+
+AHEAD = timedelta(days=366)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What is to become of a slot."""
+
+    slot_at: datetime
+    state: Decided
+    because: str | None = None
+    into_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Active:
+    """A run of the schedule's job that has not ended. `silent`: its time is over and its worker is not heard any more;
+    an orchestrator will end it, and it keeps no slot from being claimed."""
+
+    run_id: str
+    slot_at: datetime | None
+    holder: str | None
+    silent: bool
+
+    def __str__(self) -> str:
+        of = f" of slot {text(self.slot_at)}" if self.slot_at is not None else ""
+        return f"run {self.run_id}{of} has not ended" + (f" (on {self.holder})" if self.holder else "")
+
+
+def take(
+    tx: Transaction, schedule: Schedule, decisions: Sequence[Decision], *, claimed_by: str, manual: bool = False
+) -> list[Slot]:
+    """Write down what was decided, and submit the runs of the slots that are claimed; those that no one had before."""
+    wanted = {
+        one.slot_at: (one, tx.new_id() if one.state == "claimed" else None)
+        for one in sorted(decisions, key=lambda one: one.slot_at)
+    }
+    rows = [
+        {
+            "job": schedule.name,
+            "slot_at": one.slot_at,
+            "state": one.state,
+            "run_id": run_id,
+            "because": one.because,
+            "into_at": one.into_at,
+            "manual": int(manual),
+            "claimed_at": tx.now,
+            "claimed_by": claimed_by,
+        }
+        for one, run_id in wanted.values()
+    ]
+    if not rows:
+        return []
+    ours = {row["slot_at"] for row in tx.all("insert_slots", rows=rows)}
+    claimed = [(at, run_id) for at, (_, run_id) in wanted.items() if at in ours and run_id is not None]
+    under_way = active(tx, schedule) if claimed and schedule.overlap == "cancel" else []
+    refused = _submit(tx, schedule, claimed, at_once=manual)
+    if manual and refused:
+        raise next(iter(refused.values()))
+    for slot_at in [at for at, _ in claimed if at not in refused][-1:]:
+        _cancel(tx, under_way, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
+    for at, (one, _) in wanted.items():
+        if at in ours and one.state == "missed":
+            tx.count("slot_missed", schedule.name)
+    return [
+        _refused(schedule, one, refused[at]) if at in refused else _written(schedule, one, run_id, manual=manual)
+        for at, (one, run_id) in wanted.items()
+        if at in ours
+    ]
+
+
+def active(tx: Transaction, schedule: Schedule) -> list[Active]:
+    """The runs of the job that have not ended, by whatever slot or hand they were submitted, the oldest first."""
+    return [
+        Active(
+            run_id=row["run_id"],
+            slot_at=row["slot_at"],
+            holder=row["holder"],
+            silent=row["deadline_at"] is not None and row["deadline_at"] <= tx.now and row["expires_at"] < tx.now,
+        )
+        for row in tx.all("find_active", key=schedule.key, limit=schedule.max_instances + MOST_WAITING)
+    ]
+
+
+def in_the_way(schedule: Schedule, found: Iterable[Active]) -> Active | None:
+    """The run because of which a slot that is due now is skipped, if the schedule says so."""
+    under_way = [one for one in found if not one.silent]
+    return under_way[0] if schedule.overlap == "skip" and len(under_way) >= schedule.max_instances else None
+
+
+def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
+    """Claim this slot by hand, as the scheduler would; the id of its run.
+
+    What raises here undoes the transaction, so a slot that is taken or in the way of another stays as it is."""
+    slot_at = _checked(scheduled_for, now=tx.now)
+    standing = definitions.lock(tx, name) or definitions.get(tx, name)
+    if standing.unreadable is not None:
+        raise Unreadable(f"schedule {name} can't be triggered: {standing.unreadable}")
+    schedule = standing.schedule
+    worker = workers.serving(workers.live(tx), schedule.queue, schedule.name)
+    if worker is None:
+        if (taken := of_slot(tx, name, slot_at)) is not None:
+            raise _is_taken(name, slot_at, taken)
+        raise NoWorker(f"slot {text(slot_at)} of schedule {name} can't be claimed: {_nobody(tx, schedule)}")
+    other = in_the_way(schedule, active(tx, schedule))
+    decision = Decision(slot_at=slot_at, state="claimed")
+    claimed = take(tx, schedule, [decision], claimed_by=worker.id, manual=True)
+    if not claimed:
+        raise _is_taken(name, slot_at, of_slot(tx, name, slot_at))
+    if other is not None:
+        raise StillRunning(f"schedule {name}: {other}; overlap='skip' lets no other start before it has")
+    [run_id] = [slot.run_id for slot in claimed if slot.run_id is not None]
+    return run_id
+
+
+def abandon(tx: Transaction, left_behind: Callable[[str], bool], *, because: str) -> list[str]:
+    """Fail the claimed slots that no worker has started and whose claimant was left behind; the ids of their runs."""
+    queued = tx.all("find_queued_slots")
+    ids = [row["run_id"] for row in queued if left_behind(row["claimed_by"] or "")]
+    tx.all("lock_waits", ids=ids)
+    gone = [*take_waiting(tx, ids), *ready.remove(tx, ids)]
+    delete_dependencies(tx, [ticket.run_id for ticket in gone])
+    end_runs(tx, [Ending(ticket=ticket, outcome=Failed("PROCESS_TERMINATED", because)) for ticket in gone])
+    return [ticket.run_id for ticket in gone]
+
+
+def last(tx: Transaction, name: str, *, limit: int, before: datetime | None = None) -> list[Slot]:
+    """The latest slots that were decided, oldest first."""
+    rows = tx.all("find_slots", job=name, before=before or datetime(9999, 1, 1, tzinfo=UTC), limit=limit)
+    return [_slot(row) for row in reversed(rows)]
+
+
+def of_slot(tx: Transaction, name: str, slot_at: datetime) -> Slot | None:
+    rows = tx.all("find_slots", job=name, before=slot_at + timedelta(microseconds=1), limit=1)
+    return _slot(rows[0]) if rows and rows[0]["slot_at"] == slot_at else None
+
+
+def about(tx: Transaction, run: Snapshot) -> list[str]:
+    """Which slot a run has, and which earlier run it waits for: sentences for `why`."""
+    row = tx.one("find_slot_of", run_id=run.id)
+    if row is None:
+        return []
+    by = ", claimed by hand" if row["manual"] else ""
+    reasons = [f"it is slot {text(row['slot_at'])} of schedule {row['job']}{by}"]
+    if run.place == "waits" and run.due_at is None:
+        earlier = [one for one in tx.all("find_active", key=run.key, limit=MOST_WAITING) if one["run_id"] < run.id]
+        if earlier:
+            slot_at = earlier[0]["slot_at"]
+            which = f"slot {text(slot_at)}" if slot_at is not None else "an earlier run"
+            reasons.append(f"{which} (run {earlier[0]['run_id']}) has not ended; no two runs of {run.job} overlap")
+    return reasons
+
+
+def text(at: datetime) -> str:
+    """An instant as people write a slot."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
+
+
+def _is_taken(name: str, slot_at: datetime, taken: Slot | None) -> SlotTaken:
+    which = f"slot {text(slot_at)} of schedule {name}"
+    if taken is None or taken.run_id is None:
+        return SlotTaken(f"{which} is taken: {taken.outcome if taken else 'a moment ago'}", run_id=None)
+    return SlotTaken(f"{which} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
+
+
+def _nobody(tx: Transaction, schedule: Schedule) -> str:
+    return why_unserved(workers.live(tx), schedule.queue, job=schedule.name) or "no live worker knows its job"
+
+
+def _checked(given: datetime, *, now: datetime) -> datetime:
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise InvalidPolicy(f"scheduled_for={given!r}: a slot is a datetime with a time zone")
+    if not datetime(1970, 1, 1, tzinfo=UTC) <= given <= now + AHEAD:
+        raise InvalidPolicy(f"scheduled_for={given}: a slot lies between 1970 and a year from now")
+    return given.astimezone(UTC)
+
+
+def _cancel(tx: Transaction, under_way: Iterable[Active], *, reason: str) -> None:
+    """After the submission: a slot that is refused cancels no one, and queues are locked before runs."""
+    for one in under_way:
+        cancel_run(tx, one.run_id, reason=reason)
+
+
+def _submit(
+    tx: Transaction, schedule: Schedule, claimed: Sequence[tuple[datetime, str]], *, at_once: bool
+) -> dict[datetime, HoldfastError]:
+    """Submit the runs of these slots; those that were refused (their queue is full) are skipped for that."""
+    submissions = [
+        Submission(
+            run_id=run_id,
+            job=schedule.name,
+            queue=schedule.queue,
+            priority=schedule.priority,
+            key=schedule.key,
+            args=schedule.arguments(slot_at),
+            policy=schedule.policy,
+            due_at=None if at_once else schedule.starts_at(slot_at),
+            kind="slot",
+        )
+        for slot_at, run_id in claimed
+    ]
+    answers = submit_runs(tx, submissions) if submissions else []
+    refused = {
+        at: answer for (at, _), answer in zip(claimed, answers, strict=True) if isinstance(answer, HoldfastError)
+    }
+    for error in refused.values():
+        if isinstance(error, QueueFull):
+            tx.count("queue_rejected", error.queue)
+    if refused:
+        rows = [{"job": schedule.name, "slot_at": at, "because": str(error)} for at, error in sorted(refused.items())]
+        tx.put("set_slots_skipped", rows=rows)
+    return refused
+
+
+def _refused(schedule: Schedule, one: Decision, error: HoldfastError) -> Slot:
+    return Slot(schedule=schedule.name, scheduled_for=one.slot_at, outcome="skipped", because=str(error))
+
+
+def _written(schedule: Schedule, one: Decision, run_id: str | None, *, manual: bool) -> Slot:
+    return Slot(
+        schedule=schedule.name,
+        scheduled_for=one.slot_at,
+        outcome="queued" if one.state == "claimed" else one.state,
+        run_id=run_id,
+        because=one.because,
+        coalesced_into=one.into_at,
+        manual=manual,
+    )
+
+
+def _slot(row: Row) -> Slot:
+    outcome = row["state"] if row["state"] != "claimed" else OUTCOMES.get(row["run_state"], "removed")
+    unreadable = json_text.Reading(row).unreadable
+    return Slot(
+        schedule=row["job"],
+        scheduled_for=row["slot_at"],
+        outcome=outcome,
+        run_id=row["run_id"],
+        because=row["because"] if unreadable is None else json_text.marker(unreadable),
+        coalesced_into=row["into_at"],
+        manual=bool(row["manual"]),
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        holder=row["holder"],
+        error=row["error"],
+    )

@@ -1,0 +1,1 @@
+"""Figures: rollups of what ended, gauges of what waits, failures in groups."""

@@ -1,0 +1,119 @@
+"""Stores: from a URL (or a SQLAlchemy engine) to the store behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from holdfast.store.dialects.base import Dialect
+from holdfast.store.queries import Queries
+from holdfast.store.store import Store
+from holdfast.support import django_bridge
+from holdfast.support.clock import Clock
+from holdfast.support.errors import InvalidSetting
+from holdfast.support.ids import Ids
+from holdfast.support.settings import Settings
+
+
+def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> Store:
+    """A store that has not connected yet."""
+    url, make = (settings.url, None) if engine is None else _from_engine(engine)
+    dialect = _dialect(url, settings, make)
+    queries = Queries(dialect.name, prefix=prefix(settings, dialect), style=dialect.style)
+    store = Store(
+        dialect,
+        queries,
+        clock=clock,
+        ids=ids,
+        max_connections=settings.max_connections,
+        busy_timeout=settings.busy_timeout,
+    )
+    django_bridge.remember()
+    store.check = lambda: django_bridge.keep_away(url)
+    return store
+
+
+def prefix(settings: Settings, dialect: Dialect) -> str:
+    """What stands in place of `holdfast_` in every statement."""
+    if settings.schema_name is None:
+        return settings.prefix
+    if not dialect.has_schemas:
+        raise InvalidSetting("schema_name: this database has no schemas; use prefix")
+    return f"{settings.schema_name}.{settings.prefix}"
+
+
+def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Dialect:
+    scheme, separator, rest = url.partition("://")
+    match scheme.split("+")[0] if separator else "":
+        case "sqlite":
+            from holdfast.store.dialects.sqlite import SqliteDialect
+
+            return SqliteDialect(
+                _sqlite_path(rest),
+                module=settings.sqlite_module,
+                synchronous=settings.synchronous,
+                busy_timeout=settings.busy_timeout,
+                make=make,
+            )
+        case "postgresql" | "postgres":
+            postgres = _import("postgres", "postgres")
+            timeouts = {
+                "statement_timeout": settings.statement_timeout,
+                "busy_timeout": settings.busy_timeout,
+            }
+            return postgres.PostgresDialect(f"postgresql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
+        case "mssql" | "sqlserver":
+            sqlserver = _import("sqlserver", "sqlserver")
+            timeouts = {
+                "statement_timeout": settings.statement_timeout,
+                "busy_timeout": settings.busy_timeout,
+            }
+            return sqlserver.SqlServerDialect(f"mssql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
+    raise InvalidSetting(f"url: {hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
+
+
+def _import(module: str, extra: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(f"holdfast.store.dialects.{module}")
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("holdfast"):
+            raise
+        raise InvalidSetting(f"url: this database needs {error.name}: pip install 'holdfast[{extra}]'") from error
+
+
+def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:
+    """A SQLAlchemy engine's own connections, taken out of its pool; an async engine lends only its URL."""
+    sync = getattr(engine, "sync_engine", None)
+    url = (sync or engine).url.render_as_string(hide_password=False)
+    if sync is not None:
+        return url, None
+
+    def make() -> Any:
+        pooled = engine.raw_connection()
+        raw = pooled.driver_connection
+        pooled.detach()
+        return raw
+
+    return url, make
+
+
+def file_of(url: str) -> Path | None:
+    """The file behind an embedded database's URL; None where there is a server."""
+    scheme, _, rest = url.partition("://")
+    return Path(_sqlite_path(rest)).absolute() if scheme.split("+")[0] == "sqlite" else None
+
+
+def hidden(url: str) -> str:
+    """The URL for people to see: without what stands before the @, nor a password among its parameters."""
+    scheme, _, rest = url.partition("://")
+    shown = f"{scheme}://…@{rest.rpartition('@')[2]}" if "@" in rest else url
+    return re.sub(r"(?i)([?&;](?:password|pwd|sslpassword)=)[^&;]*", r"\1…", shown)
+
+
+def _sqlite_path(rest: str) -> str:
+    return unquote(rest.removeprefix("/").partition("?")[0])

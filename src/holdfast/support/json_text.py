@@ -1,0 +1,266 @@
+"""Codec: values to JSON text and back, and instants to text that sorts.
+
+`check` decides which JSON text may be stored: what passes it can be read back by every store and every reader.
+`difference` decides whether a value comes back from its text as it went in. What is in the database may still be
+damaged: `load` raises Unreadable for it, and `Reading` decodes a row for a list, which shows such a value as
+"unreadable: …" instead of failing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import pydantic_core
+from pydantic import BaseModel
+
+from holdfast.support.errors import InvalidArguments, NotSerialisable, Unreadable
+
+T = TypeVar("T")
+
+MAX_DEPTH = 100
+"""Levels of lists and objects in one stored value. SQL Server reads 128 levels, and Holdfast adds up to two of its own
+(a pipeline's arguments stand inside its plan); pydantic reads 200, and an API answer adds a few more."""
+
+
+def rows(values: list[Any], columns: tuple[str, ...], instant: Callable[[datetime], str]) -> str:
+    """JSON text of a batch: plain values, objects, or arrays of `columns`; instants as `instant` writes them."""
+    if values and isinstance(values[0], dict):
+        if columns:
+            values = [[instant(v) if isinstance(v := row[name], datetime) else v for name in columns] for row in values]
+        else:
+            values = [{name: instant(v) if isinstance(v, datetime) else v for name, v in row.items()} for row in values]
+    return pydantic_core.to_json(values).decode()
+
+
+def dump(value: object, *, what: str) -> str:
+    """JSON text for a value that can be stored, or NotSerialisable."""
+    try:
+        text = pydantic_core.to_json(value, inf_nan_mode="constants", bytes_mode="base64", by_alias=False).decode()
+    except NOT_JSON as error:
+        raise not_json(error, what=what) from error
+    return check(text, what=what)
+
+
+NOT_JSON = (pydantic_core.PydanticSerializationError, UnicodeError, ValueError, RecursionError)
+"""What pydantic raises for a value that it can't write as JSON."""
+
+
+def not_json(error: Exception, *, what: str) -> NotSerialisable:
+    """The error to raise for one of NOT_JSON."""
+    if isinstance(error, RecursionError) or "depth" in str(error):
+        return _too_deep(what)
+    return NotSerialisable(f"{what} can't be stored as JSON: {error}")
+
+
+def check(text: str, *, what: str) -> str:
+    """The same JSON text if every store can keep it and every reader can read it back; else NotSerialisable."""
+    if _is_too_deep(text):
+        raise _too_deep(what)
+    if storable(text) and not ("\\u0000" in text and _ENCODED_NUL.search(text)):
+        return text
+    raise NotSerialisable(f"{what} can't be stored: a text in it contains NUL (\\u0000) or half a character (\\ud800)")
+
+
+def difference(value: object, again: object) -> str | None:
+    """How a value that was read back differs from the one that was stored, by the names of types; None if it does not.
+
+    Two aware datetimes of the same instant do not differ.
+    """
+    return None if _equal(value, again) else _first_difference(value, again, "")
+
+
+def load(text: str) -> Any:
+    """The value of stored JSON text, or Unreadable."""
+    try:
+        return pydantic_core.from_json(text)
+    except (ValueError, TypeError) as error:
+        raise Unreadable(f"not JSON ({error}): {_beginning(text)}") from None
+
+
+def is_json(text: str) -> bool:
+    """Whether `load` can decode this stored text."""
+    try:
+        load(text)
+    except Unreadable:
+        return False
+    return True
+
+
+def shown(text: str | None) -> Any:
+    """The value of stored JSON text for a list or a page: a marker in place of what can't be decoded."""
+    try:
+        return None if text is None else load(text)
+    except Unreadable as error:
+        return marker(error)
+
+
+def marker(fault: object) -> str:
+    """What people see in place of a value that can't be decoded."""
+    return f"unreadable: {fault}"
+
+
+class Reading:
+    """Decodes the columns of one stored row. `unreadable` says what could not be decoded, None if all could."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self._row = row
+        self._faults = [
+            f"{column}: not an instant: {_beginning(value.text)}"
+            for column, value in row.items()
+            if isinstance(value, UnreadableInstant)
+        ]
+
+    @property
+    def unreadable(self) -> str | None:
+        return "; ".join(self._faults) or None
+
+    def column(self, name: str, decode: Callable[[Any], T], *, instead: Callable[[str], T]) -> T:
+        """The decoded column; if it can't be decoded, the fault is noted and `instead` is given the marker."""
+        try:
+            return decode(self._row[name])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            self._faults.append(f"{name}: {error if isinstance(error, Unreadable) else repr(error)}")
+            return instead(marker(error))
+
+
+def texts(text: str) -> list[str]:
+    """A stored list of texts."""
+    found = load(text)
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Unreadable(f"not a list of texts: {_beginning(text)}")
+    return found
+
+
+def mapping(text: str) -> dict[str, Any]:
+    """A stored JSON object."""
+    found = load(text)
+    if not isinstance(found, dict):
+        raise Unreadable(f"not a JSON object: {_beginning(text)}")
+    return found
+
+
+def compact(value: object) -> str:
+    """JSON text of our own plain values, always the same for the same value."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+@lru_cache(maxsize=4096)  # a batch says the same instant many times
+def instant_text(instant: datetime) -> str:
+    """UTC, always 26 characters, so that text order is time order."""
+    return instant.astimezone(UTC).isoformat(" ", "microseconds")[:26]
+
+
+class UnreadableInstant(datetime):
+    """1970-01-01 in place of a stored instant that can't be parsed; `text` is what is stored."""
+
+    text: object = ""
+
+
+@lru_cache(maxsize=4096)
+def parse_instant(text: str) -> datetime:
+    """A stored instant; one that can't be parsed must not hide the rest of its row, nor the rows beside it."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except (ValueError, TypeError):
+        found = UnreadableInstant(1970, 1, 1, tzinfo=UTC)
+        found.text = text
+        return found
+
+
+def storable(text: str) -> bool:
+    """Whether every database can keep this text: no NUL, no half of a surrogate pair."""
+    return "\x00" not in text and (text.isascii() or not _HALF.search(text))
+
+
+def check_text(value: object, *, what: str) -> None:
+    """Refuse what no database can keep as text: a reason, a note."""
+    if value is not None and not (isinstance(value, str) and storable(value)):
+        raise InvalidArguments(f"{what} is text without NUL or half a character")
+
+
+def digest(*parts: str | None, size: int = 8) -> str:
+    """Hex characters, two for each byte of `size`, that change when any part does."""
+    joined = "\x1f".join("\x00" if part is None else part for part in parts)
+    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+_ENCODED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # after an odd number of backslashes
+_LEVELS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
+_NO_BRACKETS = bytes(set(range(256)) - _LEVELS.keys())
+
+
+def _too_deep(what: str) -> NotSerialisable:
+    return NotSerialisable(f"{what} can't be stored: lists and objects are nested more than {MAX_DEPTH} levels deep")
+
+
+def _is_too_deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    quotes = text.replace("\\\\", "").replace('\\"', "")  # only those that begin or end a text
+    outside = "".join(quotes.split('"')[::2])
+    brackets = outside.encode("ascii", "ignore").translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > MAX_DEPTH
+
+
+def _equal(value: object, again: object) -> bool:
+    try:
+        return bool(value == again)
+    except Exception:  # of a type whose comparison is of another kind, such as an array's
+        return False
+
+
+def _first_difference(value: object, again: object, path: str) -> str | None:
+    """The first part that differs. Containers are compared part by part: Python calls a datetime that falls into the
+    repeated hour of a time zone unequal to the same instant in any other zone."""
+    if _equal(value, again) or _same_instant(value, again):
+        return None
+    where = path or "it"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{where} is {value}, a float that JSON does not have"
+    if type(value) is not type(again):
+        return f"{where} is of type {type(value).__name__} and would come back as {type(again).__name__}"
+    parts, found = _parts(value), _parts(again)
+    if parts is None or found is None:
+        return f"{where} is of type {type(value).__name__} and would not come back equal"
+    if (lost := next((key for key in parts if key not in found), None)) is not None:
+        return f"{where} has a key of type {type(lost).__name__}, which would not come back"
+    if len(parts) != len(found):
+        return f"{where} is of type {type(value).__name__} and would come back with other parts"
+    inner = (_first_difference(part, found[key], f"{path}[{_beginning(key)}]") for key, part in parts.items())
+    return next((told for told in inner if told is not None), None)
+
+
+def _same_instant(value: object, again: object) -> bool:
+    both = isinstance(value, datetime) and isinstance(again, datetime)
+    if not both or value.utcoffset() is None or again.utcoffset() is None:  # type: ignore[attr-defined]
+        return False
+    return value.astimezone(UTC) == again.astimezone(UTC)  # type: ignore[attr-defined, no-any-return]
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    """What a container, a model or a plain object consists of; None where its own comparison has the last word."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list | tuple):
+        return dict(enumerate(value))
+    if isinstance(value, BaseModel):
+        return {**value.__dict__, **(value.__pydantic_extra__ or {}), **(value.__pydantic_private__ or {})}
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
+    compares_itself = any("__eq__" in vars(kind) for kind in type(value).__mro__[:-1])
+    return vars(value) if not compares_itself and hasattr(value, "__dict__") else None
+
+
+def _beginning(text: object) -> str:
+    written = repr(text)
+    return written if len(written) <= 60 else f"{written[:60]}…"

@@ -1,0 +1,80 @@
+"""Builds as values: a build as it was read, and a request for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from holdfast.store.transaction import Row
+from holdfast.support import json_text
+from holdfast.values.policies import Policy, load_policy
+
+STATES = ("queued", "building", "ready", "failed", "cancelled", "stale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """A build as it stood when it was read. `waiting` counts the runs that wait for it."""
+
+    job: str
+    scope: str
+    fingerprint: str
+    run_id: str
+    state: str
+    stale_at: datetime | None
+    because: str | None
+    since_at: datetime
+    holder: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    failure_type: str | None
+    error: str | None
+    result: str | None
+    waiting: int
+    unreadable: str | None = None
+    """Which stored values can't be decoded, and why."""
+
+    def saved(self, uses: int) -> timedelta | None:
+        """What its users did not spend on makings of their own: one made it for all of them."""
+        if self.started_at is None or self.finished_at is None or self.state not in ("ready", "stale"):
+            return None
+        return max(0, uses - 1) * (self.finished_at - self.started_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Wish:
+    """A build by its identity, and what a run that makes it would be; it may stand in `after` beside runs."""
+
+    job: str
+    scope: str
+    fingerprint: str
+    queue: str = field(compare=False, repr=False)
+    priority: int = field(compare=False, repr=False)
+    args: str = field(compare=False, repr=False)
+    policy: Policy = field(compare=False, repr=False)
+    tags: str = field(compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """What only one run of a build may hold: it is made in one place at a time, an outdated making included."""
+        return key_of(self.job, self.scope, self.fingerprint)
+
+    def to_json(self) -> str:
+        """What a run would be, for whoever gets or creates the build later."""
+        told = {"queue": self.queue, "priority": self.priority, "args": self.args, "tags": self.tags}
+        return json_text.compact(told | {"policy": self.policy.to_json()})
+
+    @classmethod
+    def of(cls, row: Row) -> Wish:
+        told = json_text.load(row["submission"])
+        return cls(
+            job=row["job"],
+            scope=row["scope"],
+            fingerprint=row["fingerprint"],
+            **told | {"policy": load_policy(told["policy"])},
+        )
+
+
+def key_of(job: str, scope: str, fingerprint: str) -> str:
+    """The key that all runs of one build share."""
+    return f"build:{job}/{json_text.digest(job, scope, fingerprint)}"

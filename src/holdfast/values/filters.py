@@ -1,0 +1,203 @@
+"""Filters: which runs are meant, as a value that can be stored and shared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Literal, Self, get_args
+
+from holdfast.support import json_text
+from holdfast.support.errors import InvalidArguments
+from holdfast.values.runs import Snapshot, State
+
+Order = Literal["newest", "submitted"]
+"""newest: of runs that have ended, who ended last comes first; submitted: who was submitted last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Some of the runs that match.
+
+    next      where the next page begins, None if there is nothing more to look at; a page may have few runs, or none,
+              and still have a next one
+    searched  how many runs were looked at
+    until     how far back: when the last of them was submitted, or ended
+    """
+
+    runs: tuple[Snapshot, ...]
+    next: str | None
+    searched: int
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are; with `more`, at least so many: not all were looked at."""
+
+    number: int
+    more: bool
+
+
+ENDED: tuple[str, ...] = get_args(State)
+
+
+OPEN = ("queued", "running")
+
+
+STATES = (*OPEN, *ENDED)
+
+
+MAX_TEXT, MAX_PATHS, MAX_PARTS = 1000, 10, 10
+
+
+Scalar = str | int | float | bool | None
+
+
+_PART = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFilter:
+    """Which runs are meant: those of which all that is given is true.
+
+    parent  the pipeline whose stages and segments are meant, or the run whose children are
+    parts   False leaves out the stages and segments of pipelines
+    since,  submitted then or later; submitted before then
+    until
+    error   a text that the error contains, in capitals or not
+    args    argument → value; a dot leads into an argument, a number is a place in a list: {"options.size": 64}. A value
+            is compared as text: "64" is 64 as well, and "null" also means that there is none
+    """
+
+    state: str | None = None
+    job: str | None = None
+    queue: str | None = None
+    key: str | None = None
+    tag: tuple[str, str] | None = None
+    parent: str | None = None
+    parts: bool = True
+    since: datetime | None = None
+    until: datetime | None = None
+    error: str | None = None
+    args: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.state is not None and self.state not in STATES:
+            raise InvalidArguments(f"there is no state {self.state!r}; a run is {', '.join(STATES)}")
+        for name in ("job", "queue", "key", "parent", "error"):
+            _check_text(getattr(self, name), name)
+        if not isinstance(self.parts, bool):
+            raise InvalidArguments(f"parts is True or False, not {self.parts!r}")
+        if self.tag is not None:
+            self._check_tag()
+        for name in ("since", "until"):
+            _check_instant(getattr(self, name), name)
+        self._check_args()
+
+    def _check_tag(self) -> None:
+        if not isinstance(self.tag, tuple | list) or len(self.tag) != 2:
+            raise InvalidArguments(f"tag is a name and a value, not {self.tag!r}")
+        for part in self.tag:
+            if part is None:
+                raise InvalidArguments("tag is a name and a value, both text")
+            _check_text(part, "tag")
+        object.__setattr__(self, "tag", (self.tag[0], self.tag[1]))
+
+    def _check_args(self) -> None:
+        if not isinstance(self.args, Mapping) or len(self.args) > MAX_PATHS:
+            raise InvalidArguments(f"args maps at most {MAX_PATHS} arguments to their values")
+        for path, value in self.args.items():
+            parts = path.split(".") if isinstance(path, str) else []
+            if not 0 < len(parts) <= MAX_PARTS or not all(_PART.fullmatch(part) for part in parts):
+                raise InvalidArguments(
+                    f"args: {path!r} names no argument; write letters, digits, - and _, and a dot before each part"
+                )
+            if not isinstance(value, str | int | float | bool | None):
+                raise InvalidArguments(f"args: {path} is compared with a text, a number, true, false or null")
+            _check_text(_text(value), f"args: {path}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether every run of its place is meant."""
+        tested = (self.queue, self.key, self.tag, self.since, self.until, self.error)
+        if any(each is not None for each in tested) or self.args or not self.parts:
+            return False
+        return sum(each is not None for each in (self.state, self.job, self.parent)) <= 1
+
+    @property
+    def without_state(self) -> Self:
+        """The same, whatever the state."""
+        return replace(self, state=None)
+
+    def in_state(self, state: str | None) -> Self:
+        """The same for another state."""
+        return replace(self, state=state)
+
+    def fits(self, run: Snapshot) -> bool:
+        """Whether a run that was found is still in the state that is meant."""
+        return self.state is None or run.state == self.state
+
+    @property
+    def tag_pattern(self) -> str | None:
+        """The tag as it is looked for in the text of all."""
+        return None if self.tag is None else like(self.tag)
+
+    @property
+    def paths(self) -> Iterator[tuple[str, list[str], str]]:
+        """Each argument that is compared: its path in the words of JSON, its parts, and the value as text."""
+        for path, value in self.args.items():
+            parts = path.split(".")
+            steps = (f"[{part}]" if part.isdigit() else f'."{part}"' for part in parts)
+            yield f"${''.join(steps)}", parts, _text(value)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is given, as JSON."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: value for name, value in given.items() if value is not None and value != {}}
+        if self.parts:
+            del given["parts"]
+        return {name: _json(value) for name, value in given.items()}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """The filter that `to_json` wrote."""
+        if unknown := set(given) - {each.name for each in fields(cls)}:
+            raise InvalidArguments(f"a filter has no {', '.join(sorted(unknown))}")
+        values = dict(given)
+        for name in ("since", "until"):
+            if isinstance(text := values.get(name), str):
+                try:
+                    values[name] = datetime.fromisoformat(text)
+                except ValueError:
+                    raise InvalidArguments(f"{name} is a time like 2026-06-01T12:00:00+00:00, not {text!r}") from None
+        return cls(**values)
+
+
+def like(tag: tuple[str, str]) -> str:
+    """How a tag stands in the JSON of all of them."""
+    text = json_text.compact(dict([tag]))[1:-1]
+    for special in "~%_[":
+        text = text.replace(special, f"~{special}")
+    return f"%{text}%"
+
+
+def _check_text(value: object, name: str) -> None:
+    if value is not None and not (isinstance(value, str) and len(value) <= MAX_TEXT and json_text.storable(value)):
+        raise InvalidArguments(f"{name} is text of at most {MAX_TEXT} characters, none NUL or half a character")
+
+
+def _check_instant(value: object, name: str) -> None:
+    if value is not None and not (isinstance(value, datetime) and value.tzinfo is not None):
+        raise InvalidArguments(f"{name} is a datetime with a time zone, not {value!r}")
+
+
+def _text(value: Scalar) -> str:
+    return value if isinstance(value, str) else json_text.compact(value)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value

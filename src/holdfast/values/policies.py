@@ -1,0 +1,173 @@
+"""Policies: what a run may do and what its misfortunes mean; stored with the run, so any process can judge it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from holdfast.support import json_text
+from holdfast.support.errors import InvalidPolicy, Unreadable
+from holdfast.values.rates import parse_rate, rate_in_words
+from holdfast.values.retries import Retry
+
+Unique: TypeAlias = Literal["queued", "active"]
+
+
+OnCrash = Literal["requeue", "retry", "fail"]
+
+
+OnTimeout = Literal["end", "retry"]
+
+
+OnShutdown = Literal["hand_back", "fail"]
+
+
+KeyOrder = Literal["due", "strict"]
+
+
+MAX_KEY_LIMIT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What a run may do, and what its misfortunes mean.
+
+    max_attempts   how often the work may fail before the run fails
+    timeout        wall clock of one attempt, from its start
+    on_timeout     'end' the run as timed_out, or 'retry' it as a failed attempt
+    on_crash       when its worker is gone: 'requeue' at once, 'retry' as a failed attempt, or 'fail' the run
+    on_shutdown    when its worker shuts down in the middle of it: 'hand_back' to another, or 'fail' the run
+    max_takeovers  how many workers may be lost with it before it is failed as poison
+    key_order      'due': a run that waits for its time lets others of its key pass; 'strict': it does not
+    key_limit      how many runs may hold the key at once
+    audit          kept for ever: no retention removes the run
+    rate           at most so many starts in any window of a period: 10/min, 1/s, 100/30s
+    rate_name      what the rate is counted for: the job, or what `rate_key` makes of the arguments
+    only_from_code only the application's own code starts runs: `job.submit`; submitting by API or command line, and
+                   running again, are refused
+    start_at       the address of the application's page where a person starts one instead
+    """
+
+    max_attempts: int = 1
+    timeout: timedelta | None = timedelta(seconds=120)
+    on_timeout: OnTimeout = "end"
+    on_crash: OnCrash = "requeue"
+    on_shutdown: OnShutdown = "hand_back"
+    max_takeovers: int = 5
+    key_order: KeyOrder = "due"
+    key_limit: int = 1
+    audit: bool = False
+    rate: str | None = None
+    rate_name: str | None = None
+    only_from_code: bool = False
+    start_at: str | None = None
+    retry: Retry = Retry()
+
+    def __post_init__(self) -> None:
+        for name in ("max_attempts", "max_takeovers", "key_limit"):
+            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int):
+                raise InvalidPolicy(f"{name} is a whole number")
+        if self.max_attempts < 1:
+            raise InvalidPolicy("max_attempts is at least 1")
+        if not 1 <= self.key_limit <= MAX_KEY_LIMIT:
+            raise InvalidPolicy(f"key_limit is 1 to {MAX_KEY_LIMIT}")
+        if self.timeout is not None and self.timeout <= timedelta(0):
+            raise InvalidPolicy("timeout must be positive, or None for no limit")
+        if self.max_takeovers < 0:
+            raise InvalidPolicy("max_takeovers can't be negative")
+        if self.rate is not None:
+            parse_rate(self.rate)
+        if not isinstance(self.only_from_code, bool):
+            raise InvalidPolicy("only_from_code is True or False")
+        if self.start_at is not None and not self.only_from_code:
+            raise InvalidPolicy("start_at says where runs are started instead: it needs only_from_code=True")
+        if self.start_at is not None and not _is_address(self.start_at):
+            raise InvalidPolicy("start_at is the address of a page: a path like /documents, or an http(s) URL")
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InvalidPolicy(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+
+    def override(self, **changes: Any) -> Policy:
+        """The same policy with some fields changed, checked."""
+        return replace(self, **changes) if changes else self
+
+    def deadline(self, started_at: datetime) -> datetime | None:
+        """When an attempt that started then times out."""
+        return None if self.timeout is None else started_at + self.timeout
+
+    @property
+    def timed_out(self) -> str:
+        """How the error of a run that took too long begins: 'Timed out after 2 s'."""
+        return f"Timed out after {rate_in_words(self.timeout)}" if self.timeout is not None else "Timed out"
+
+    def to_json(self) -> str:
+        """The policy as it is stored with a run."""
+        return _to_json(self)
+
+
+OUTSIDE = ("only_from_code", "start_at")
+"""What is said of a job as a whole, never of one submission or stage."""
+
+
+_ADDRESS = re.compile(r"(/(?!/)|https?://[^/\s])[!-~]{0,299}")
+
+
+_CHOICES = {
+    "on_timeout": ("end", "retry"),
+    "on_crash": ("requeue", "retry", "fail"),
+    "on_shutdown": ("hand_back", "fail"),
+    "key_order": ("due", "strict"),
+}
+
+
+def _is_address(text: object) -> bool:
+    return isinstance(text, str) and _ADDRESS.fullmatch(text) is not None
+
+
+UNREADABLE_POLICY = Policy(on_crash="fail", on_shutdown="fail")
+"""In place of a stored policy that can't be decoded: the run has one attempt, and no other worker starts it again."""
+
+
+@lru_cache(maxsize=1024)
+def _to_json(policy: Policy) -> str:
+    """Every field is written, so that a stored run keeps its policy when a default changes."""
+    values = asdict(policy)
+    values["timeout"] = None if policy.timeout is None else policy.timeout.total_seconds()
+    # Which errors retry is code and stays with the job; the times are data.
+    values["retry"] = {
+        "steps": policy.retry.steps,
+        "delay": policy.retry.delay.total_seconds(),
+        "factor": policy.retry.factor,
+        "max_delay": policy.retry.max_delay.total_seconds(),
+        "jitter": policy.retry.jitter,
+    }
+    return json_text.compact(values)
+
+
+def policy_from_json(text: str) -> Policy:
+    """A stored policy; in place of one that can't be decoded a policy that starts nothing twice."""
+    try:
+        return load_policy(text)
+    except Unreadable:
+        return UNREADABLE_POLICY
+
+
+@lru_cache(maxsize=1024)
+def load_policy(text: str) -> Policy:
+    """A stored policy, or Unreadable; fields that only another version knows are ignored."""
+    try:
+        values = json_text.mapping(text)
+        given = {name: value for name, value in values.items() if name in Policy.__dataclass_fields__}
+        retry = {name: value for name, value in values["retry"].items() if name in Retry.__dataclass_fields__}
+        retry |= {name: timedelta(seconds=retry[name]) for name in ("delay", "max_delay") if name in retry}
+        timeout = values.get("timeout")
+        return Policy(
+            **{**given, "retry": Retry(**retry), "timeout": None if timeout is None else timedelta(seconds=timeout)}
+        )
+    except Unreadable:
+        raise
+    except (InvalidPolicy, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Unreadable(f"not a policy: {error!r}") from None

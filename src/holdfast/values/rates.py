@@ -1,0 +1,64 @@
+"""Periods: how often something may start, written as people say it: 10/min, 1/s, 100/30s."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+
+from holdfast.support.errors import InvalidPolicy
+
+MAX_ROWS = 100
+LONGEST = timedelta(days=366)
+
+_UNITS = {
+    spelling: timedelta(**{unit: 1})
+    for unit, spellings in {
+        "seconds": ("s", "sec", "second", "seconds"),
+        "minutes": ("m", "min", "minute", "minutes"),
+        "hours": ("h", "hour", "hours"),
+        "days": ("d", "day", "days"),
+    }.items()
+    for spelling in spellings
+}
+_RATE = re.compile(rf"(\d{{1,9}})\s*/\s*(\d{{1,6}})?\s*({'|'.join(_UNITS)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `count` starts in any window of one `period`."""
+
+    count: int
+    period: timedelta
+
+
+@lru_cache(maxsize=1024)
+def parse_rate(text: str) -> Rate:
+    """A rate as it is kept: at most 100 starts in a period.
+
+    A larger one is cut into shorter periods of fewer starts each, so that any whole period has no more than was said.
+    """
+    found = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidPolicy(f"{text!r} is no rate: write 10/min, 1/s (or h, d), or 100/30s")
+    count, period = int(found[1]), int(found[2] or 1) * _UNITS[found[3]]
+    if count < 1 or not timedelta(0) < period <= LONGEST:
+        raise InvalidPolicy(f"rate {text!r}: at least one start, in a period of at most {LONGEST.days} days")
+    parts = -(-count // MAX_ROWS)
+    if period / parts < timedelta(milliseconds=1):
+        raise InvalidPolicy(f"rate {text!r} is more than can be kept: 100,000 starts a second")
+    # Rounded up: a part of a microsecond less would let one start too many into the whole.
+    return Rate(count // parts, -(-period // (parts * _TICK)) * _TICK)
+
+
+def rate_in_words(duration: timedelta) -> str:
+    """A duration for people: 0.15 s, 2 s, 1 min 30 s, 2 h, 1 d 6 h."""
+    minutes, seconds = divmod(duration.total_seconds(), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s"))
+    return " ".join(f"{value:g} {unit}" for value, unit in parts if value)
+
+
+_TICK = timedelta(microseconds=1)

@@ -1,0 +1,76 @@
+"""/sign-in and /sign-out: how a person gets a session and gives it back."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlencode, urlsplit
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import RedirectResponse
+
+from holdfast.web.auth import session_cookies
+from holdfast.web.auth.authentication import Who
+from holdfast.web.problems import Problem
+from holdfast.web.routes import is_open, resource
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+LONGEST = 1000
+
+
+def router(site: "Site") -> APIRouter:
+    pages = resource(site)
+
+    @pages.get("/sign-in", name="holdfast.sign_in")
+    @is_open
+    async def sign_in_page(request: Request, next: str = "", token: str = "") -> Response:
+        """Where a token is asked for; a link may bring it along."""
+        if token:
+            return await with_token(site, request, token, then=next)
+        return site.render(request, None, "sign_in.html", next=inside(next), wrong=False)
+
+    @pages.post("/sign-in")
+    @is_open
+    async def sign_in(
+        request: Request,
+        token: Annotated[str, Form(max_length=LONGEST)] = "",
+        next: Annotated[str, Form(max_length=10 * LONGEST)] = "",
+    ) -> Response:
+        """The form of the page above."""
+        if session_cookies.foreign(request):
+            raise Problem("foreign_request", "another site's page can't sign you in", status=403)
+        return await with_token(site, request, token.strip(), then=next)
+
+    @pages.post("/sign-out", name="holdfast.sign_out")
+    async def sign_out(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
+        """End this session."""
+        response = RedirectResponse(request.url_for("holdfast.sign_in").path, 303)
+        await site.access.sign_out(request, response)
+        return response
+
+    return pages
+
+
+async def with_token(site: "Site", request: Request, token: str, *, then: str) -> Response:
+    """Sign in and go on, or say that the token is not known."""
+    there = inside(then) or request.url_for("holdfast.sign_in").path.removesuffix(f"{site.at}/sign-in") + "/"
+    response = RedirectResponse(there, 303)
+    if await site.access.sign_in(request, token, response) is not None:
+        return response
+    page = site.render(request, None, "sign_in.html", next=inside(then), wrong=True)
+    page.status_code = 401
+    return page
+
+
+def without_token(request: Request) -> str:
+    """Where the request wanted to go, as a path of ours that carries no token."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
+    return request.url.path + (f"?{urlencode(kept)}" if kept else "")
+
+
+def inside(there: str) -> str:
+    """The place, if it is a path of this very host; else nothing."""
+    parts = urlsplit(there)
+    own = there.startswith("/") and not there.startswith("//") and not parts.scheme and not parts.netloc
+    # A browser reads a backslash as a slash, and leaves out what it can't show.
+    return there if own and "\\" not in there and there.isprintable() else ""

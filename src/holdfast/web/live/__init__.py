@@ -1,0 +1,1 @@
+"""Live streams: events and changes sent to open pages."""

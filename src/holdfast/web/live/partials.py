@@ -1,0 +1,25 @@
+"""/live: tells a page that something it shows has changed."""
+# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from holdfast.web.auth.authentication import Who
+from holdfast.web.routes import resource
+
+if TYPE_CHECKING:
+    from holdfast.web.site import Site
+
+
+def router(site: "Site") -> APIRouter:
+    pages = resource(site)
+
+    @pages.get("/live", name="holdfast.live")
+    async def live(
+        who: Annotated[Who, Depends(site.viewer)], topics: Annotated[str, Query(max_length=5000)] = "runs"
+    ) -> Response:
+        """'changed' with the topics of which there is news, at most twice a second."""
+        return site.streams.topics([topic.strip() for topic in topics.split(",") if topic.strip()])
+
+    return pages

@@ -1,0 +1,141 @@
+"""Texts: whatever a stranger wrote, as text. Nothing in it is markup, moves other text, or is too long for a page."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from datetime import datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from holdfast.support import json_text
+
+LONG = 20_000  # characters of one text that a page shows
+PRETTY = 100_000  # JSON that is longer is shown as it is stored
+_JOINERS = "\u200c\u200d"  # part of ordinary words and emoji; they move no text
+_UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
+
+
+def shown(text: object, limit: int = LONG, *, lines: bool = True) -> Markup:
+    """The text, with everything that steers (controls, escapes, writing direction) spelled out and marked, cut at
+    `limit`; without `lines` a line break is such a thing too."""
+    whole = str(text)
+    cut = whole[:limit]
+    found = Markup("").join(_marked(cut, lines=lines)) if _UNUSUAL.search(cut) or not lines else escape(cut)
+    left = len(whole) - len(cut)
+    return found + Markup('<span class="mark">… {} more characters</span>').format(f"{left:,}") if left else found
+
+
+def _marked(text: str, *, lines: bool) -> list[Markup]:
+    parts: list[Markup] = []
+    plain: list[str] = []
+    steering: list[str] = []
+
+    def flush() -> None:
+        if plain:
+            parts.append(escape("".join(plain)))
+        if steering:
+            parts.append(Markup('<span class="mark">{}</span>').format("".join(steering)))
+        plain.clear()
+        steering.clear()
+
+    for char in text:
+        if steers(char) and not (lines and char in "\n\t"):
+            if plain:
+                flush()
+            steering.append(char.encode("unicode_escape", "surrogatepass").decode("ascii"))
+        else:
+            if steering:
+                flush()
+            plain.append(char)
+    flush()
+    return parts
+
+
+def steers(char: str) -> bool:
+    return char not in _JOINERS and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def line(text: object, limit: int = 200) -> Markup:
+    """One line of it."""
+    return shown(text, limit, lines=False)
+
+
+def plain(text: object, limit: int = 200) -> str:
+    """For attributes and titles, where nothing can be marked."""
+    spelled = "".join(
+        char.encode("unicode_escape", "surrogatepass").decode("ascii") if steers(char) else char
+        for char in str(text)[: limit + 1]
+    )
+    return spelled if len(spelled) <= limit else spelled[:limit] + "…"
+
+
+def pretty(value: Any) -> str:
+    """A value, or JSON text, over several lines."""
+    if isinstance(value, str):
+        if len(value) > PRETTY:
+            return value
+        try:
+            value = json_text.load(value)
+        except ValueError:
+            return str(value)
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def duration(taken: timedelta | float | None) -> str:
+    """180 ms, 1.2 s, 48 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    if taken is None:
+        return "–"
+    seconds = taken.total_seconds() if isinstance(taken, timedelta) else float(taken)
+    if seconds < 0.001:
+        return "0 s"
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def instant(at: datetime) -> str:
+    """For `<time datetime>`."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def stamp(at: datetime) -> str:
+    """For people, where no script rewrites it."""
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def number(value: float | None) -> str:
+    """1,234; one that is not known is a dash."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    for unit, one in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= one:
+            return f"{count / one:.1f} {unit}"
+    return f"{count} B"
+
+
+FILTERS = {
+    "shown": shown,
+    "line": line,
+    "plain": plain,
+    "pretty": pretty,
+    "duration": duration,
+    "instant": instant,
+    "stamp": stamp,
+    "number": number,
+    "size": size,
+}

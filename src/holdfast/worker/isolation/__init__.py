@@ -1,0 +1,1 @@
+"""A run's own process: its supervisor, its messages, its output."""
