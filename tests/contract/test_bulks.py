@@ -13,8 +13,8 @@ from holdfast.operate import bulk as bulk_jobs
 from holdfast.operate.search import search_runs
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Failed, RetryLater
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual, _Desk
+from holdfast.testing import FakeClock, Manual
+from holdfast.testing.manual import _Desk
 from holdfast.worker.context import RunContext
 
 
