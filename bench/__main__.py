@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from bench import drain, pages, pickup, raw, submit, takeover, waiting
+from bench import drain, pages, pickup, raw, startup, submit, takeover, waiting
 from bench.databases import Databases
 from holdfast.testing.postgres import postgres_server
 
@@ -38,6 +38,8 @@ MEASUREMENTS = {
     "takeover of 1 run after kill -9, lease 2 s, s": takeover.after_kill,
     "takeover in the middle of 1,000 runs, lease 2 s, s": takeover.among_a_thousand,
     "pages beside 1,000,000 finished runs, slowest ms": pages.slowest,
+    "start of an application, × import pydantic": startup.of_an_application,
+    "start of the command, × import pydantic": startup.of_the_command,
 }
 
 

@@ -15,9 +15,8 @@ from rich.table import Table
 
 from bench import history
 from holdfast import Holdfast
-from holdfast.web.asgi import create_app
+from holdfast.web import Site, create_app
 from holdfast.web.server import Address
-from holdfast.web.site import Site
 
 TOKEN, TIMES = "a-token-that-only-this-measurement-knows", 5
 PATHS = """

@@ -6,7 +6,7 @@ import time
 
 from bench import drain, work
 from holdfast import Holdfast
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 WAITERS, KEYS, TURNS = 100_000, 10_000, 2_000
 

@@ -764,9 +764,7 @@ export interface Api {
   };
   /** GET /api/jobs/{name}: One job */
   get_job: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Job;
@@ -867,19 +865,14 @@ export interface Api {
   /** GET /api/runs/ids: The ids that begin like that */
   find_ids: {
     path: Record<string, never>;
-    query: {
-      beginning: string;
-      limit?: number;
-    };
+    query: { beginning: string; limit?: number; };
     body: undefined;
     answer: Ids;
   };
   /** GET /api/runs/open: Which of these runs have not ended */
   find_open: {
     path: Record<string, never>;
-    query: {
-      id: Array<string>;
-    };
+    query: { id: Array<string>; };
     body: undefined;
     answer: Ids;
   };
@@ -899,45 +892,35 @@ export interface Api {
   };
   /** GET /api/runs/{run_id}: One run */
   get_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
   };
   /** GET /api/runs/{run_id}/why: Why a run is where it is */
   why_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Why;
   };
   /** POST /api/runs/{run_id}/cancel: End a run, or ask it to stop */
   cancel_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: Cancel;
     answer: Done;
   };
   /** POST /api/runs/{run_id}/again: A new run like that one */
   again_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
   };
   /** GET /api/runs/{run_id}/events: What happened to a run, and what happens */
   list_run_events: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: {
       /** Go on after this cursor. */
       after?: string | null;
@@ -966,9 +949,7 @@ export interface Api {
   };
   /** GET /api/runs/{run_id}/logs: A run's log */
   list_logs: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: {
       level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
       text?: string | null;
@@ -981,28 +962,21 @@ export interface Api {
   };
   /** GET /api/runs/{run_id}/steps: The steps that a run has done */
   list_steps: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Steps;
   };
   /** GET /api/runs/{run_id}/steps/{name}: One step, with all of its result */
   get_step: {
-    path: {
-      run_id: string;
-      name: string;
-    };
+    path: { run_id: string; name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Step;
   };
   /** GET /api/runs/{run_id}/artifacts: What a run has made */
   list_artifacts: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: {
       after?: string | null;
       /** At most so many. */
@@ -1013,10 +987,7 @@ export interface Api {
   };
   /** GET /api/runs/{run_id}/artifacts/{name}: The content of an artifact */
   download_artifact: {
-    path: {
-      run_id: string;
-      name: string;
-    };
+    path: { run_id: string; name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: ArrayBuffer;
@@ -1039,27 +1010,21 @@ export interface Api {
   };
   /** GET /api/builds/{run_id}: A build and the runs that made it */
   get_build: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: BuildHistory;
   };
   /** POST /api/builds/{run_id}/invalidate: Have it made anew when asked for */
   invalidate_build: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: Invalidate;
     answer: Build;
   };
   /** POST /api/builds/{run_id}/rebuild: Make it anew, now */
   rebuild_build: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
@@ -1091,31 +1056,21 @@ export interface Api {
   };
   /** GET /api/pipelines/{run_id}: A pipeline, stage by stage */
   get_pipeline: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Pipeline;
   };
   /** GET /api/pipelines/{run_id}/stages/{stage}/segments: The segments of a stage, in order */
   list_segments: {
-    path: {
-      run_id: string;
-      stage: string;
-    };
-    query: {
-      after?: string;
-      limit?: number;
-    };
+    path: { run_id: string; stage: string; };
+    query: { after?: string; limit?: number; };
     body: undefined;
     answer: Segments;
   };
   /** POST /api/pipelines/{run_id}/rerun: Again from a stage on */
   rerun_pipeline: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: Rerun;
     answer: Run;
@@ -1129,48 +1084,35 @@ export interface Api {
   };
   /** GET /api/schedules/{name}/slots: The last slots of a schedule and the next */
   list_slots: {
-    path: {
-      name: string;
-    };
-    query: {
-      last?: number;
-      next?: number;
-    };
+    path: { name: string; };
+    query: { last?: number; next?: number; };
     body: undefined;
     answer: Slots;
   };
   /** GET /api/schedules/{name}: One schedule */
   get_schedule: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Schedule;
   };
   /** POST /api/schedules/{name}/trigger: Claim a slot by hand */
   trigger_slot: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: Trigger;
     answer: Run;
   };
   /** POST /api/schedules/{name}/pause: Let no slot start */
   pause_schedule: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: Pause;
     answer: Schedule;
   };
   /** POST /api/schedules/{name}/resume: Let slots start again */
   resume_schedule: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Schedule;
@@ -1184,36 +1126,28 @@ export interface Api {
   };
   /** GET /api/queues/{name}: One queue */
   get_queue: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Queue;
   };
   /** POST /api/queues/{name}/pause: Let nothing of a queue start */
   pause_queue: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: Pause;
     answer: Queue;
   };
   /** POST /api/queues/{name}/resume: Let a paused queue go on */
   resume_queue: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Queue;
   };
   /** POST /api/queues/{name}/limit: Set or lift the limits of a queue */
   limit_queue: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: Limits;
     answer: Queue;
@@ -1227,18 +1161,14 @@ export interface Api {
   };
   /** GET /api/workers/{worker_id}: One live worker */
   get_worker: {
-    path: {
-      worker_id: string;
-    };
+    path: { worker_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Worker;
   };
   /** POST /api/workers/{worker_id}/drain: Ask a worker to finish and end */
   drain_worker: {
-    path: {
-      worker_id: string;
-    };
+    path: { worker_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Worker;
@@ -1330,9 +1260,7 @@ export interface Api {
   };
   /** DELETE /api/passes/{name}: Take someone's token back */
   take_pass: {
-    path: {
-      name: string;
-    };
+    path: { name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: undefined;

@@ -18,8 +18,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from scripts.sample import application, fill
 
 from holdfast import Holdfast
-from holdfast.web.asgi import create_app
-from holdfast.web.site import Site
+from holdfast.web import Site, create_app
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 WIDTHS = (390, 1440)

@@ -15,13 +15,14 @@ from typing import Any
 from fastapi import APIRouter
 
 from holdfast import Holdfast
+from holdfast.web import Site
 from holdfast.web.api import nouns, openapi
-from holdfast.web.site import Site
 
 ROOT = Path(__file__).parent.parent
 HEAD = "// The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.\n"
 ADE_HEAD = "// The types of ade's HTTP API, made from its OpenAPI document by scripts/typescript.py. Do not edit.\n"
 NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+LINE = 80
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 Schema = Mapping[str, Any]
@@ -89,12 +90,17 @@ def _operations(document: Schema) -> Iterator[str]:
 
 
 def _parameters(parameters: list[Schema], where: str) -> str:
+    """In one line where it has room: most operations have one parameter or none."""
     found = [one for one in parameters if one["in"] == where]
     schema = {
         "properties": {one["name"]: one["schema"] for one in found},
         "required": [one["name"] for one in found if one.get("required")],
     }
-    return _object(schema, indent="    ") if found else "Record<string, never>"
+    if not found:
+        return "Record<string, never>"
+    lines = _object(schema, indent="    ")
+    one_line = " ".join(lines.split())
+    return one_line if "/**" not in lines and len(one_line) <= LINE else lines
 
 
 def _answer(responses: Mapping[str, Schema]) -> str:

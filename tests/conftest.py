@@ -20,8 +20,7 @@ from holdfast import Holdfast
 from holdfast.store import queries
 from holdfast.store.dialects.sqlserver import connection_string
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 MEMORY = Path("/dev/shm")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.ade.check import check
-from apps.application import Application, Process, Sight
+from apps.shared.definition import Application, PageLink, Process
 
 application = Application(
     name="ade",
@@ -19,14 +19,14 @@ application = Application(
             ready="/healthz",
             settings={"ADE_QUEUE_SIZE": "100"},
         ),
-        Process(name="visitors", module="apps.ade.visitors"),
+        Process(name="samples", module="apps.ade.submit_samples"),
     ),
     page="/runs",
-    sights=(
-        Sight(what="Spreadsheets as people really send them, and what comes of them", path="/runs"),
-        Sight(what="Rules to change: save them, and the next run has an environment built", path="/configurations"),
-        Sight(what="One build for each fingerprint, however many runs want it", path="/builds"),
-        Sight(what="Upload one of your own", path="/documents"),
+    links=(
+        PageLink(what="Spreadsheets as people really send them, and what comes of them", path="/runs"),
+        PageLink(what="Rules to change: save them, and the next run has an environment built", path="/configurations"),
+        PageLink(what="One build for each fingerprint, however many runs want it", path="/builds"),
+        PageLink(what="Upload one of your own", path="/documents"),
     ),
     check=check,
 )

@@ -22,7 +22,8 @@ from typing import Any
 from sqlalchemy import desc, select
 from sqlalchemy.orm import Session
 
-from apps.ade.tables import Configuration, Version, new_id
+from apps.ade.tables import Configuration, Version
+from apps.shared.ids import new_id
 from holdfast import fingerprint as digest_of
 
 Files = Mapping[str, str]
@@ -64,7 +65,9 @@ class BadConfiguration(Exception):
 def create(session: Session, workspace_id: str, *, name: str, files: Files) -> Configuration:
     """A new configuration with its first version."""
     checked(files)
-    found = Configuration(id=new_id(), workspace_id=workspace_id, name=name, version=0, created_at=datetime.now(UTC))
+    found = Configuration(
+        id=new_id(datetime.now(UTC)), workspace_id=workspace_id, name=name, version=0, created_at=datetime.now(UTC)
+    )
     session.add(found)
     session.flush()
     save(session, found, files)

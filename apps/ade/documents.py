@@ -13,8 +13,9 @@ from sqlalchemy import desc, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.ade.tables import Content, Document, new_id
-from apps.database import Database
+from apps.ade.tables import Content, Document
+from apps.shared.database import Database
+from apps.shared.ids import new_id
 
 PIECE = 1_000_000
 CSV = "text/csv"
@@ -45,7 +46,7 @@ def add(
                 session.flush()
                 session.expunge_all()
     document = Document(
-        id=new_id(),
+        id=new_id(datetime.now(UTC)),
         workspace_id=workspace_id,
         name=name or "document",
         media_type=media_type,

@@ -20,9 +20,10 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from apps.ade import configurations, installing, packing, places, process
+from apps.ade import configurations, environment_archive, folders, install, process
 from apps.ade.configurations import Files
-from apps.ade.installing import Tell
+from apps.ade.install import Tell
+from apps.shared.files import sync_folder
 from holdfast import Artifact, ArtifactNotFound, DepotUnavailable, RunNotFound
 
 MARK = "complete"
@@ -57,7 +58,7 @@ class Environments:
     def make(self, name: str, files: Files, *, tell: Tell) -> None:
         """Have this environment, made now unless it is there already; BuildFailed if it can't be made."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with places.held(self._lock(name)):
+        with folders.locked(self._lock(name)):
             if self.is_ready(name):
                 tell("it is there already, complete")
                 return
@@ -65,10 +66,10 @@ class Environments:
 
     def pack(self, name: str, target: Path) -> None:
         """Write an environment that is complete to an archive."""
-        with places.held(self._lock(name), shared=True):
+        with folders.locked(self._lock(name), shared=True):
             if not self.is_ready(name):
                 raise BuildFailed("the environment was removed before it was stored")
-            packing.pack(self.path(name), target, without=[MARK])
+            environment_archive.pack(self.path(name), target, without=[MARK])
 
     @contextlib.contextmanager
     def used(self, name: str, stored: Callable[[], Artifact], *, tell: Tell) -> Iterator[Path]:
@@ -79,7 +80,7 @@ class Environments:
         while True:
             if not self.is_ready(name):
                 self._restore(name, stored, tell)
-            with places.held(self._lock(name), shared=True):
+            with folders.locked(self._lock(name), shared=True):
                 if self.is_ready(name):
                     os.utime(self.path(name) / MARK)  # it was used just now
                     yield self.path(name)
@@ -94,7 +95,7 @@ class Environments:
         for name in old:
             if name in kept:
                 continue
-            with places.held(self._lock(name), wait=False) as ours:
+            with folders.locked(self._lock(name), wait=False) as ours:
                 if ours and self._is_old(name, unused_for):
                     self._remove(name)
                     self._lock(name).unlink(missing_ok=True)
@@ -105,13 +106,13 @@ class Environments:
         making = self._folder / f"{MAKING}{name}"
         self._remove(name)
         try:
-            installing.install(making, configurations.dependencies(files), tell=tell)
+            install.install(making, configurations.dependencies(files), tell=tell)
             self._check(making, files, tell)
-        except (installing.InstallFailed, configurations.BadConfiguration, OSError) as error:
-            places.remove(making)
+        except (install.InstallFailed, configurations.BadConfiguration, OSError) as error:
+            folders.remove(making)
             raise BuildFailed(str(error)) from error
         except BaseException:
-            places.remove(making)
+            folders.remove(making)
             raise
         making.rename(self.path(name))
         self._mark(name)
@@ -119,7 +120,7 @@ class Environments:
 
     def _restore(self, name: str, stored: Callable[[], Artifact], tell: Tell) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        with places.held(self._lock(name)):
+        with folders.locked(self._lock(name)):
             if self.is_ready(name):
                 return
             tell("this host does not have the environment: it is restored from the artifact store")
@@ -127,8 +128,8 @@ class Environments:
             making, archive = self._folder / f"{MAKING}{name}", self._folder / f"{MAKING}{name}.tar.gz"
             try:
                 _download(stored, archive)
-                packing.unpack(archive, making)
-            except (packing.WrongPlatform, tarfile.TarError, OSError) as error:
+                environment_archive.unpack(archive, making)
+            except (environment_archive.WrongPlatform, tarfile.TarError, OSError) as error:
                 raise NotRestored(f"the environment can't be restored on this host: {error}") from error
             finally:
                 archive.unlink(missing_ok=True)
@@ -138,11 +139,11 @@ class Environments:
 
     def _check(self, making: Path, files: Files, tell: Tell) -> None:
         """See that the engine starts in it, and loads the configuration."""
-        with places.workplace(self._folder.parent / "checks", making.name.removeprefix(MAKING)) as place:
+        with folders.temporary_folder(self._folder.parent / "checks", making.name.removeprefix(MAKING)) as place:
             configurations.write_to(files, place)
             said: list[bytes] = []
             command: list[str | Path] = [
-                installing.python_of(making),
+                install.python_of(making),
                 "-I",
                 "-m",
                 "ade_engine",
@@ -167,13 +168,13 @@ class Environments:
             file.write(f"{time.time():.0f}\n")
             file.flush()
             os.fsync(file.fileno())
-        places.sync(self.path(name))
-        places.sync(self._folder)
+        sync_folder(self.path(name))
+        sync_folder(self._folder)
 
     def _remove(self, name: str) -> None:
         (self.path(name) / MARK).unlink(missing_ok=True)
-        places.remove(self.path(name))
-        places.remove(self._folder / f"{MAKING}{name}")
+        folders.remove(self.path(name))
+        folders.remove(self._folder / f"{MAKING}{name}")
         (self._folder / f"{MAKING}{name}.tar.gz").unlink(missing_ok=True)
 
     def _is_old(self, name: str, unused_for: timedelta) -> bool:

@@ -10,10 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.ade import configurations, documents, engine, installing
-from apps.ade.engine import hf
-from apps.ade.tables import Build, Configuration, Document, Run, Version, new_id
-from apps.ade.work import timed_out
+from apps.ade import configurations, documents, install, jobs
+from apps.ade.execution import timed_out
+from apps.ade.jobs import hf
+from apps.ade.tables import Build, Configuration, Document, Run, Version
+from apps.shared.ids import new_id
 from holdfast import Build as Making
 from holdfast import RunFilter, Snapshot
 
@@ -111,7 +112,7 @@ def submit(session: Session, configuration_id: str, document_id: str) -> str:
     version = session.get_one(Version, (configuration.id, configuration.version))
     known_by = fingerprint(version)
     build = get_or_create_build(session, version, known_by)
-    run_id = engine.submit(
+    run_id = jobs.submit(
         session,
         document_id=document.id,
         configuration_id=configuration.id,
@@ -136,7 +137,7 @@ def submit(session: Session, configuration_id: str, document_id: str) -> str:
 
 def fingerprint(version: Version) -> str:
     """What an environment for this version is known by, with the engine that we have, on hosts like this one."""
-    return configurations.fingerprint(version, engine=installing.engine_version(), platform=installing.platform())
+    return configurations.fingerprint(version, engine=install.engine_version(), platform=install.platform())
 
 
 def get_or_create_build(session: Session, version: Version, fingerprint: str) -> Build:
@@ -145,7 +146,7 @@ def get_or_create_build(session: Session, version: Version, fingerprint: str) ->
     if (found := session.scalar(wanted)) is not None:
         return found
     made = Build(
-        id=new_id(),
+        id=new_id(datetime.now(UTC)),
         configuration_id=version.configuration_id,
         version=version.number,
         fingerprint=fingerprint,
@@ -171,7 +172,7 @@ def listed(
     tag = None if configuration_id is None else ("configuration", configuration_id)
     found: dict[str, Snapshot] = {}
     for state in FILTERS.get(status or "", (status,)):
-        wanted = RunFilter(job=engine.normalise.name, state=state, tag=tag)
+        wanted = RunFilter(job=jobs.normalise.name, state=state, tag=tag)
         page = hf.search(wanted, limit=limit, order="submitted", before=before)
         found |= {run.id: run for run in page.runs}
     ids = sorted(found, reverse=True)[:limit]
@@ -194,7 +195,7 @@ def builds(session: Session, configuration_id: str | None = None, *, limit: int)
 
 def build_view(row: Build) -> BuildView:
     """A build with its state, which its newest making has."""
-    found = engine.making(row.configuration_id, row.version, row.fingerprint)
+    found = jobs.making(row.configuration_id, row.version, row.fingerprint)
     if found is None:
         return BuildView(
             row=row, status="queued", message=None, making=None, started_at=None, finished_at=None, waiting=0
@@ -216,8 +217,8 @@ def _state_of(found: Making) -> tuple[BuildStatus, str | None]:
     if found.state != "stale":
         return OF_MAKING[{"building": "running", "ready": "succeeded"}.get(found.state, found.state)], found.error
     because = found.because or "no reason given"
-    if because.startswith(engine.LOST):
-        why = because.removeprefix(engine.LOST)
+    if because.startswith(jobs.LOST):
+        why = because.removeprefix(jobs.LOST)
         return "failed", f"its environment was lost: {why}; the next run has it built again"
     return OF_MAKING[hf.snapshot(found.run_id).state], f"it is out of date: {because}; the next run has it built again"
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from apps.settings import AppSettings, Seconds, Whole
-from apps.settings import load as load_settings
+from apps.shared.settings import AppSettings, Seconds, Whole
+from apps.shared.settings import load as load_settings
 
 PREFIX = "ADE_"
 MEGABYTE = 1_000_000
@@ -39,7 +39,7 @@ class Settings(AppSettings):
         timedelta(days=7), ge=timedelta(0), description="How long an environment is kept that no run has used."
     )
 
-    visitors_every: Period = Field(timedelta(seconds=20), description="How often the samples' visitor asks for a run.")
+    samples_every: Period = Field(timedelta(seconds=20), description="How often one of the samples is submitted.")
 
     @property
     def stop_grace(self) -> timedelta:

@@ -10,22 +10,15 @@ workspaces ─┬─ documents ── contents           a document's bytes by t
 
 from __future__ import annotations
 
-import secrets
-import time
 from datetime import datetime
 
 from sqlalchemy import ForeignKey, Index, Integer, LargeBinary, String, Unicode, UnicodeText, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 ID = String(40)
 DIGEST = String(64)
-
-
-def new_id() -> str:
-    """An id; later ones sort after earlier ones."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
 class Base(DeclarativeBase):

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from apps.ade.endpoints import builds, configurations, documents, runs, workspaces
-from apps.ade.engine import hf, set_queue_size
-from holdfast.web.auth.authentication import Who
-from holdfast.web.site import Site
+from apps.ade.jobs import hf, set_queue_size
+from holdfast.web import Site, Who
 
 HERE = Path(__file__).parent
 

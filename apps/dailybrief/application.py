@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.dailybrief.check import check
+from apps.shared.definition import Application, PageLink, Process
 
 SAMPLES = "apps.dailybrief.samples"  # runs what follows with the settings of the samples
 
@@ -24,11 +24,11 @@ application = Application(
         Process(name="feeds", module=SAMPLES, arguments=("apps.dailybrief.samples.server",)),
     ),
     page="/",
-    sights=(
-        Sight(what="Today's events, by how many sources report them", path="/"),
-        Sight(what="Every slot and what became of it: the table job_runs", path="/job-runs"),
-        Sight(what="The edition of the day, which nothing changes any more", path="/editions"),
-        Sight(what="The feeds, six newspapers that do not exist", path="/feeds"),
+    links=(
+        PageLink(what="Today's events, by how many sources report them", path="/"),
+        PageLink(what="Every slot and what became of it: the table job_runs", path="/job-runs"),
+        PageLink(what="The edition of the day, which nothing changes any more", path="/editions"),
+        PageLink(what="The feeds, six newspapers that do not exist", path="/feeds"),
     ),
     check=check,
 )

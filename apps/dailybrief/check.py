@@ -6,34 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from apps.application import Checked
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
-from apps.outside import Outside
+from apps.shared.checks import CheckClient, Checked, difference
 
 FIRST = {sample.slug: sample.event for sample in SAMPLES if sample.at <= 1}
 """What has been published before anyone looks, and which event it reports."""
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait for the first brief and its edition, then look at them piece by piece."""
-    brief = outside.until(
-        lambda: _whole(outside), "every article of the samples is in today's brief, and it is published"
+    brief = client.until(
+        lambda: _whole(client), "every article of the samples is in today's brief, and it is published"
     )
     yield Checked(what=f"{len(brief['events'])} events of {len(PAPERS)} newspapers are in today's brief")
-    for what, fault in LOOKS.items():
-        yield Checked(what=what, fault=fault(outside, brief))
+    for what, fault in CHECKS.items():
+        yield Checked(what=what, fault=fault(client, brief))
 
 
-def _whole(outside: Outside) -> dict[str, Any] | None:
+def _whole(client: CheckClient) -> dict[str, Any] | None:
     """The brief, once all that has been published is in it and its edition is there."""
-    brief: dict[str, Any] = _get(outside, "/")
+    brief: dict[str, Any] = client.get("/")
     return brief if brief["edition"] is not None and _grouped(brief).keys() >= FIRST.keys() else None
-
-
-def _get(outside: Outside, path: str) -> Any:
-    response = outside.own.get(path)
-    response.raise_for_status()
-    return response.json()
 
 
 def _grouped(brief: dict[str, Any]) -> dict[str, int]:
@@ -43,11 +36,7 @@ def _grouped(brief: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _same(actual: object, expected: object) -> str | None:
-    return None if actual == expected else f"{actual!r} instead of {expected!r}"
-
-
-def _together(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _together(client: CheckClient, brief: dict[str, Any]) -> str | None:
     """As many groups as events, and none of them in two."""
     placed = _grouped(brief)
     pairs = Counter((FIRST[slug], placed[slug]) for slug in FIRST)
@@ -56,60 +45,60 @@ def _together(outside: Outside, brief: dict[str, Any]) -> str | None:
     return None if not split and not mixed else f"in several groups: {split}; together with others: {mixed}"
 
 
-def _counts(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _counts(client: CheckClient, brief: dict[str, Any]) -> str | None:
     wrong = [event["id"] for event in brief["events"] if event["article_count"] != len(event["articles"])]
-    return _same(wrong, [])
+    return difference(wrong, [])
 
 
-def _ranked(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _ranked(client: CheckClient, brief: dict[str, Any]) -> str | None:
     first, last = (len(brief["events"][place]["sources"]) for place in (0, -1))
     return None if first > last else f"the first event has {first} sources, the last {last}"
 
 
-def _sentences(outside: Outside, brief: dict[str, Any]) -> str | None:
-    return _same([event["title"] for event in brief["events"] if not event["summary"].strip()], [])
+def _sentences(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    return difference([event["title"] for event in brief["events"] if not event["summary"].strip()], [])
 
 
-def _feeds(outside: Outside, brief: dict[str, Any]) -> str | None:
-    found = _get(outside, "/feeds")["feeds"]
+def _feeds(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    found = client.get("/feeds")["feeds"]
     failing = {feed["title"]: feed["error"] for feed in found if feed["error"] or not feed["last_success_at"]}
-    return _same((len(found), failing), (len(PAPERS), {}))
+    return difference((len(found), failing), (len(PAPERS), {}))
 
 
-def _edition(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _edition(client: CheckClient, brief: dict[str, Any]) -> str | None:
     day = brief["edition"]
-    first, again = (_get(outside, f"/editions/{day}.json") for _ in range(2))
-    markdown = outside.own.get(f"/editions/{day}.md")
+    first, again = (client.get(f"/editions/{day}.json") for _ in range(2))
+    markdown = client.http.get(f"/editions/{day}.md")
     titles = [item["title"] for item in first["items"]]
     missing = [title for title in titles if title not in markdown.text]
-    return _same((first == again, bool(titles), missing), (True, True, []))
+    return difference((first == again, bool(titles), missing), (True, True, []))
 
 
-def _slots(outside: Outside, brief: dict[str, Any]) -> str | None:
-    runs = _get(outside, "/job-runs")["job_runs"]
+def _slots(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    runs = client.get("/job-runs")["job_runs"]
     twice = [
         slot for slot, times in Counter((run["job_name"], run["scheduled_for"]) for run in runs).items() if times > 1
     ]
     done = {run["job_name"] for run in runs if run["status"] == "success"}
     failed = [run["error_message"] for run in runs if run["status"] in ("failed", "skipped_timeout")]
     missing = {"rss_ingestion", "event_clustering", "publish_brief"} - done
-    return _same((twice, missing, failed), ([], set(), []))
+    return difference((twice, missing, failed), ([], set(), []))
 
 
-def _taken(outside: Outside, brief: dict[str, Any]) -> str | None:
+def _taken(client: CheckClient, brief: dict[str, Any]) -> str | None:
     """A slot that has been can't be had again, by no hand."""
-    run = _get(outside, "/job-runs?job=publish_brief")["job_runs"][0]
+    run = client.get("/job-runs", job="publish_brief")["job_runs"][0]
     slot = {"job_name": run["job_name"], "scheduled_for": run["scheduled_for"]}
-    response = outside.own.post("/job-runs", json=slot)
-    return _same((response.status_code, response.json().get("code")), (409, "slot_taken"))
+    response = client.http.post("/job-runs", json=slot)
+    return difference((response.status_code, response.json().get("code")), (409, "slot_taken"))
 
 
-def _service(outside: Outside, brief: dict[str, Any]) -> str | None:
-    service = _get(outside, "/service")
-    return _same((service["service"], service["schedules"]), ("k2dailybrief-web", False))
+def _service(client: CheckClient, brief: dict[str, Any]) -> str | None:
+    service = client.get("/service")
+    return difference((service["service"], service["schedules"]), ("k2dailybrief-web", False))
 
 
-LOOKS: dict[str, Callable[[Outside, dict[str, Any]], str | None]] = {
+CHECKS: dict[str, Callable[[CheckClient, dict[str, Any]], str | None]] = {
     "articles of one event are together, and of different events apart": _together,
     "each event counts its articles": _counts,
     "what most newspapers report comes first": _ranked,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
-from apps.database import DRIVERS
+from apps.shared.database import DRIVERS, READ_ONLY, prepare_sqlite
 from holdfast import InvalidSetting
 
 Sessions = sessionmaker[Session]
@@ -16,7 +14,7 @@ BUSY_TIMEOUT = 30  # seconds that a writer waits for the one before it, on SQLit
 
 
 def connect(url: str) -> Engine:
-    """An engine for `HOLDFAST_URL`. Its transactions are for writing, unless `reading=True` is among its options."""
+    """An engine for `HOLDFAST_URL`. Its transactions are for writing, unless READ_ONLY is among its options."""
     address = make_url(url)
     driver = DRIVERS.get(address.get_backend_name())
     if driver is None:
@@ -24,8 +22,7 @@ def connect(url: str) -> Engine:
     if driver != "sqlite":
         return create_engine(address.set(drivername=driver), pool_pre_ping=True, isolation_level="READ COMMITTED")
     engine = create_engine(address, connect_args={"timeout": BUSY_TIMEOUT})
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
+    prepare_sqlite(engine)
     return engine
 
 
@@ -36,18 +33,4 @@ def writers(engine: Engine) -> Sessions:
 
 def readers(engine: Engine) -> Sessions:
     """Sessions that only read: they wait for nobody, and nobody waits for them."""
-    return sessionmaker(engine.execution_options(reading=True))
-
-
-def _prepare(connection: Any, record: object) -> None:
-    connection.isolation_level = None  # we say when a transaction begins
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma foreign_keys = on")
-    connection.execute("pragma synchronous = full")
-    connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
-
-
-def _begin(connection: Connection) -> None:
-    # A transaction that has read can't be upgraded while others write: who may write takes the lock at once.
-    reading = connection.get_execution_options().get("reading", False)
-    connection.exec_driver_sql("begin" if reading else "begin immediate")
+    return sessionmaker(engine.execution_options(**{READ_ONLY: True}))

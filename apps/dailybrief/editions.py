@@ -15,14 +15,14 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from apps.dailybrief import forms, stories
+from apps.dailybrief import brief_events, brief_formats
+from apps.dailybrief.brief_events import Story
+from apps.dailybrief.brief_formats import Brief, BriefArticle, BriefEvent
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.events import ranking, summaries
 from apps.dailybrief.events.clustering import INSERT, take_turn
 from apps.dailybrief.events.grouping import Report
-from apps.dailybrief.forms import Brief, BriefArticle, BriefEvent
 from apps.dailybrief.settings import Settings
-from apps.dailybrief.stories import Story
 from apps.dailybrief.tables import Edition, EditionArticle, RawArticle
 
 
@@ -34,7 +34,7 @@ class DayNotBegun(Exception):
 
 def today(session: Session, settings: Settings, *, now: datetime) -> list[Story]:
     """The events of today, the most important first."""
-    begin, end = stories.span_of(stories.day_of(now, settings.zone), settings.zone)
+    begin, end = brief_events.span_of(brief_events.day_of(now, settings.zone), settings.zone)
     return _most_important(session, settings, begin, end, as_of=now)
 
 
@@ -53,7 +53,7 @@ def publish(
     publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 42, "published": 1, "events": 12, "articles": 42}
     publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 0, "published": 0, "events": 0, "articles": 0}
     """
-    now, (begin, end) = now or datetime.now(UTC), stories.span_of(day, settings.zone)
+    now, (begin, end) = now or datetime.now(UTC), brief_events.span_of(day, settings.zone)
     if begin > now:
         raise DayNotBegun(f"{day} has not begun in {settings.timezone}")
     with writers.begin() as session:
@@ -78,7 +78,7 @@ def _most_important(
     session: Session, settings: Settings, begin: datetime, end: datetime, *, as_of: datetime
 ) -> list[Story]:
     standings = ranking.rank(ranking.between(session, begin, end), as_of=as_of)
-    return stories.of_ids(session, [one.cluster_id for one in standings[: settings.brief_events]])
+    return brief_events.of_ids(session, [one.cluster_id for one in standings[: settings.brief_events]])
 
 
 def _until(story: Story, end: datetime) -> Story:
@@ -108,7 +108,11 @@ def _article(article: RawArticle) -> BriefArticle:
 
 def _store(session: Session, brief: Brief, zone: ZoneInfo, *, now: datetime) -> int | None:
     """The id of the edition, or None if there is one of that day and zone."""
-    texts = {"markdown": forms.markdown(brief), "html": forms.html(brief), "json_feed": forms.json_feed(brief)}
+    texts = {
+        "markdown": brief_formats.markdown(brief),
+        "html": brief_formats.html(brief),
+        "json_feed": brief_formats.json_feed(brief),
+    }
     statement = (
         INSERT[session.get_bind().dialect.name](Edition)
         .values(day=brief.day, time_zone=zone.key, published_at=now, title=brief.title, sha256=digest(**texts), **texts)

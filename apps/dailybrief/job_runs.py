@@ -19,7 +19,7 @@ from typing import Literal
 from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select, text
 from sqlalchemy.orm import Session
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 Status = Literal["running", "success", "failed", "skipped_timeout"]
 STATUSES: tuple[Status, ...] = ("running", "success", "failed", "skipped_timeout")

@@ -27,7 +27,7 @@ from apps.dailybrief.tables import (
     RawArticle,
     Table,
 )
-from apps.database import Instant
+from apps.shared.database import Instant
 
 
 class NotPurgeable(Exception):

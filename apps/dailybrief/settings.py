@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from apps.dailybrief.wallclock import WallClock
-from apps.settings import AppSettings, Names, Seconds
-from apps.settings import load as load_settings
+from apps.dailybrief.cron_trigger import WallClock
+from apps.shared.settings import AppSettings, Names, Seconds
+from apps.shared.settings import load as load_settings
 
 PREFIX = "DAILYBRIEF_"
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from sqlalchemy import Date, Engine, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 PURGE_ALLOWED = ("cluster_articles", "clusters", "raw_articles")
 """Retention may delete rows of these, and of no other table."""

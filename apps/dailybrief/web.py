@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apps.dailybrief import engine, services, timetable
-from apps.dailybrief.pages import brief, editions, events, feeds, jobs, service
-from holdfast.web.asgi import create_app
-from holdfast.web.site import Site
+from apps.dailybrief import jobs, schedules, services
+from apps.dailybrief.pages import brief, editions, events, feeds, job_runs, service
+from holdfast.web import Site, create_app
 
 HERE = Path(__file__).parent
 
 services.become(services.WEB)
-engine.prepare()
+jobs.prepare()
 
 site = Site(
-    engine.hf,
+    jobs.hf,
     title="Daily brief",
     templates=HERE / "templates",
     static=HERE / "static",
     links={"Brief": "brief", "Editions": "editions", "Feeds": "feeds", "Jobs": "job_runs"},
     at="/holdfast",
 )
-site.include(brief.router(site, readers=engine.readers, settings=engine.settings))
-site.include(events.router(site, readers=engine.readers))
-site.include(editions.router(site, readers=engine.readers, settings=engine.settings))
-site.include(feeds.router(site, writers=engine.writers, readers=engine.readers, settings=engine.settings))
-jobs_by_name = tuple(planned.name for planned in timetable.plan(engine.settings))
-site.include(jobs.router(site, readers=engine.readers, jobs=jobs_by_name))
+site.include(brief.router(site, readers=jobs.readers, settings=jobs.settings))
+site.include(events.router(site, readers=jobs.readers))
+site.include(editions.router(site, readers=jobs.readers, settings=jobs.settings))
+site.include(feeds.router(site, writers=jobs.writers, readers=jobs.readers, settings=jobs.settings))
+jobs_by_name = tuple(planned.name for planned in schedules.plan(jobs.settings))
+site.include(job_runs.router(site, readers=jobs.readers, jobs=jobs_by_name))
 site.include(service.router(site))
 
-app = create_app(site, hosts=engine.settings.allowed_hosts)
+app = create_app(site, hosts=jobs.settings.allowed_hosts)

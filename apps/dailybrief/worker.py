@@ -18,11 +18,11 @@ EXIT_SETTINGS = 2
 def main() -> int:
     logs.to_stdout()
     try:
-        from apps.dailybrief import shift  # which reads the settings when it is imported
+        from apps.dailybrief import worker_loop  # reads the settings when it is imported
     except InvalidSetting as error:
         logs.tell("invalid_settings", level=logging.ERROR, code=error.code, error=str(error))
         return EXIT_SETTINGS
-    return shift.begin()
+    return worker_loop.begin()
 
 
 if __name__ == "__main__":

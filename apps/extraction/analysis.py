@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from apps.extraction.texts import clean
+from apps.extraction.clean_text import clean
 
 PageNumber = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 Count = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]

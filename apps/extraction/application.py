@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.extraction.check import check
+from apps.shared.definition import Application, PageLink, Process
 
 application = Application(
     name="extraction",
@@ -22,15 +22,15 @@ application = Application(
         Process(
             name="worker",
             module="holdfast",
-            arguments=("worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4"),
+            arguments=("worker", "apps.extraction.jobs:hf", "-q", "extraction", "-c", "4"),
             ready=" serves ",
         ),
     ),
     page="/documents",
-    sights=(
-        Sight(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
-        Sight(what="A document's text with its fields", path="/documents"),
-        Sight(what="What each run remembers, step by step", path="/holdfast/runs"),
+    links=(
+        PageLink(what="A question, and the passage that answers it", path="/search?q=who+repairs+the+roof"),
+        PageLink(what="A document's text with its fields", path="/documents"),
+        PageLink(what="What each run remembers, step by step", path="/holdfast/runs"),
     ),
     check=check,
 )

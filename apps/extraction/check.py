@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apps.application import Checked
-from apps.outside import Outside
+from apps.shared.checks import CheckClient, Checked, difference
 
 QUESTIONS = {
     "Who has to repair the roof of the boat house?": ("lease.pdf", "repairs roof"),
@@ -21,39 +20,29 @@ FIELDS = {
 }
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait until every sample has come to its end, then look at what came of them."""
-    found = outside.until(lambda: _ended(outside), "every sample was processed, or failed")
+    found = client.until(lambda: _ended(client), "every sample was processed, or failed")
     states = {name: document["status"] for name, document in found.items()}
     expected = {name: "Failed" if name == "scan.pdf" else "Processed" for name in states}
-    yield Checked(what=f"{len(states)} documents have ended as they should", fault=_differs(states, expected))
+    yield Checked(what=f"{len(states)} documents have ended as they should", fault=difference(states, expected))
     scan = found["scan.pdf"]["job"]
     said = (scan["status"], scan["attempts"], "pictures without text" in (scan["error_log"] or ""))
-    yield Checked(what="a scan without text has failed and says why", fault=_differs(said, ("FAILED", 1, True)))
+    yield Checked(what="a scan without text has failed and says why", fault=difference(said, ("FAILED", 1, True)))
     for name, wanted in FIELDS.items():
-        detail = _get(outside, f"/documents/{found[name]['id']}")
+        detail = client.get(f"/documents/{found[name]['id']}")
         fields = {field["name"]: field["value"] for field in detail["fields"]}
         told = {field: fields.get(field) for field in wanted}
-        yield Checked(what=f"the fields of {name} were read", fault=_differs(told, wanted))
+        yield Checked(what=f"the fields of {name} were read", fault=difference(told, wanted))
     for question, (name, words) in QUESTIONS.items():
-        first = _get(outside, "/search", q=question)["passages"][0]
+        first = client.get("/search", q=question)["passages"][0]
         right = first["document"] == name and words in " ".join(first["text"].split())
         fault = None if right else f"the first passage is of {first['document']}: {first['text']!r}"
         yield Checked(what=f"{question}", fault=fault)
 
 
-def _ended(outside: Outside) -> dict[str, Any] | None:
-    documents = _get(outside, "/documents")["documents"]
+def _ended(client: CheckClient) -> dict[str, Any] | None:
+    documents = client.get("/documents")["documents"]
     if len(documents) < 6 or any(document["status"] == "Processing" for document in documents):
         return None
     return {document["name"]: document for document in documents}
-
-
-def _get(outside: Outside, path: str, **query: str) -> Any:
-    answer = outside.own.get(path, params=query)
-    answer.raise_for_status()
-    return answer.json()
-
-
-def _differs(actual: object, expected: object) -> str | None:
-    return None if actual == expected else f"{actual!r} instead of {expected!r}"

@@ -1,178 +1,112 @@
-"""/documents: upload one, look at what was read in it, try once more, delete it."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""Documents: a file becomes a document with its job; a document is tried once more, or deleted."""
 
-import re
-from typing import Annotated, Any
-from urllib.parse import quote
+from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse
-from starlette.concurrency import run_in_threadpool
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from apps.extraction import intake, measure, shapes
-from apps.extraction.breaker import Away
-from apps.extraction.engine import blobs, hf, library, settings
-from apps.extraction.library import UNDER_WAY, Job
-from apps.extraction.marking import marked
-from apps.extraction.providers import BlobMissing, Trouble
-from apps.extraction.texts import plain
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import takes, wants_page
-from holdfast.web.site import Site
-from holdfast.web.uploads import PDF, magic
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
-LIMIT = 30
-PAGES, FIELDS = 20, 300  # of a document that one page shows
-CHUNKS = 1000  # passages that one answer has
-ID = re.compile("[0-9a-f]{32}")
-ROOM = 100_000  # bytes of a form beside its file
-Before = Annotated[str | None, Query(pattern="^[0-9a-f]{32}$")]
+from apps.extraction.document_store import analysis_blob
+from apps.extraction.jobs import blobs, breaker, database, hf, process, settings
+from apps.extraction.providers import Trouble
+from apps.extraction.tables import DocumentRun, Upload
+from apps.shared.ids import new_id
 
 
-def router(site: Site) -> APIRouter:
-    documents = site.resource(tags=["documents"])
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file that someone sent, and what they call it."""
 
-    @documents.get("/", include_in_schema=False)
-    def begin(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return RedirectResponse(request.url_for("extraction.documents").path, 303)
-
-    @documents.post("/documents", name="extraction.upload", response_model=shapes.DocumentView)
-    @takes(settings.max_bytes + ROOM)
-    async def upload(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response | shapes.DocumentView:
-        """Take a PDF, known by its first bytes, and answer at once: it is read in the background."""
-        async with site.uploads.receive(request, accepts=magic(PDF), most_bytes=settings.max_bytes) as received:
-            if not received.files:
-                raise Problem("file_missing", "send a file, as part of a form", status=422)
-            [file] = received.files
-            sent = intake.File(
-                path=file.path, name=plain(file.name, 255) or "document.pdf", size=file.size, sha256=file.sha256
-            )
-            try:
-                taken = await run_in_threadpool(intake.take, sent, by=who.name)
-            except (Trouble, Away) as error:
-                raise Problem("storage_unavailable", str(error), status=503) from error
-        if wants_page(request):
-            return RedirectResponse(request.url_for("extraction.document", document_id=taken.id).path, 303)
-        return shapes.document_of(taken, Job.new(taken.run_id, taken.id))
-
-    @documents.get("/documents", name="extraction.documents", response_model=shapes.DocumentList)
-    def list_documents(
-        request: Request, who: Annotated[Who, Depends(site.viewer)], before: Before = None
-    ) -> Response | shapes.DocumentList:
-        """The newest documents, some at a time."""
-        found = library.documents(limit=LIMIT + 1, before=before)
-        views = [shapes.document_of(document, job) for document, job in found[:LIMIT]]
-        listed = shapes.DocumentList(documents=views, next=views[-1].id if len(found) > LIMIT else None)
-        if not wants_page(request):
-            return listed
-        return site.render(
-            request, who, "documents.html", listed=listed, total=library.count(), most=settings.max_bytes
-        )
-
-    @documents.get("/documents/{document_id}", name="extraction.document", response_model=shapes.DocumentDetail)
-    def get_document(
-        request: Request,
-        document_id: str,
-        who: Annotated[Who, Depends(site.viewer)],
-        first: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-        after: Annotated[int, Query(ge=-1, le=10_000_000, description="Passages after this number.")] = -1,
-    ) -> Response | shapes.DocumentDetail:
-        """A document with its fields, its passages, its status, its attempts and what went wrong."""
-        found = library.document(_id(document_id))
-        if found is None:
-            raise _unknown(document_id)
-        stated, passages, jobs = library.fields(document_id), library.passages(document_id), library.jobs(document_id)
-        if not wants_page(request):
-            chunks = library.chunks(document_id, first=after + 1, limit=CHUNKS)
-            return shapes.detail_of(*found, jobs=jobs, fields=stated, chunks=chunks, passages=passages)
-        pages = library.pages(document_id, first=first, limit=PAGES)
-        return site.render(
-            request,
-            who,
-            "document.html",
-            document=shapes.document_of(*found),
-            fields=stated[:FIELDS],
-            more=max(len(stated) - FIELDS, 0),
-            passages=passages,
-            pages=[marked(page.number, page.text, stated[:FIELDS]) for page in pages],
-            first=first,
-            most=PAGES,
-            standing=_standing(found[1]),
-            earlier=jobs[1:],
-            sample=(measure.RECALL, measure.PRECISION) if settings.analysis == "local" else None,
-        )
-
-    @documents.post("/documents/{document_id}/jobs", name="extraction.again", response_model=shapes.DocumentView)
-    def process_again(
-        request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]
-    ) -> Response | shapes.DocumentView:
-        """Read a document once more, whose last job has ended."""
-        match intake.again(_id(document_id)):
-            case None:
-                raise _unknown(document_id)
-            case False:
-                raise Problem("still_processing", "its job has not ended", status=409)
-        if wants_page(request):
-            return RedirectResponse(request.url_for("extraction.document", document_id=document_id).path, 303)
-        return _view(document_id)
-
-    @documents.delete("/documents/{document_id}", name="extraction.delete", status_code=204)
-    def delete_document(document_id: str, who: Annotated[Who, Depends(site.operator)]) -> None:
-        """Delete a document, what was read in it, and its file."""
-        _remove(document_id, who)
-
-    @documents.post("/documents/{document_id}/delete", name="extraction.remove", include_in_schema=False)
-    def remove_document(request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]) -> Response:
-        """The same, for a page's form."""
-        _remove(document_id, who)
-        return RedirectResponse(request.url_for("extraction.documents").path, 303)
-
-    @documents.get("/documents/{document_id}/file", name="extraction.file", response_class=Response)
-    def download(document_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The file as it was sent."""
-        found = library.kept(_id(document_id))
-        if found is None:
-            raise _unknown(document_id)
-        try:
-            content = blobs.get(found.blob)
-        except (BlobMissing, Trouble) as error:
-            raise Problem("file_unavailable", "its file can't be had", status=409) from error
-        # Never shown in place: it is a stranger's file.
-        disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
-        headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
-        return Response(content, media_type="application/pdf", headers=headers)
-
-    return documents
+    path: Path
+    name: str
+    size: int
+    sha256: str
 
 
-def _view(document_id: str) -> shapes.DocumentView:
-    found = library.document(document_id)
-    if found is None:
-        raise _unknown(document_id)
-    return shapes.document_of(*found)
+def take(file: File, *, by: str) -> Upload:
+    """Keep the file, then its document and its job in one transaction.
+
+    A file that can't be kept leaves neither; one whose rows could not be written is collected later.
+    """
+    document = _put(file, by=by)
+    with database.write() as session:
+        _add(session, document)
+    return document
 
 
-def _remove(document_id: str, who: Who) -> None:
-    if not intake.remove(_id(document_id), by=who.name):
-        raise _unknown(document_id)
+def take_first(files: Sequence[File], *, by: str) -> bool:
+    """Take in all of these files or none of them, and only if there is no document yet."""
+    documents = [_put(file, by=by) for file in files]
+    with database.write() as session:
+        if session.scalar(select(func.count()).select_from(Upload)):
+            return False
+        for document in documents:
+            _add(session, document)
+    return True
 
 
-def _standing(job: Job) -> dict[str, Any] | None:
-    """How far a job is that is not over, and why it waits, if it does."""
-    if job.status not in UNDER_WAY:
-        return None
-    dossier = hf.dossier(job.id)
-    far = next((event.data for _, event in reversed(dossier.recorded) if event.kind == "PROGRESS"), None)
-    return {"far": far, "reasons": dossier.why.reasons if job.status == "PENDING" else ()}
+def again(document_id: str) -> bool | None:
+    """Another job for a document whose last one has ended; None if there is no such document, False if it goes on."""
+    with database.write() as session:
+        document = session.get(Upload, document_id, with_for_update=True)
+        if document is None:
+            return None
+        if not _ended(document.run_id):
+            return False
+        _submit(session, document)
+        return True
 
 
-def _id(document_id: str) -> str:
-    """An id as ours are; anything else is not even looked for."""
-    if not ID.fullmatch(document_id):
-        raise _unknown(document_id)
-    return document_id
+def remove(document_id: str, *, by: str) -> bool:
+    """Delete a document and all that was read in it; a job under way is cancelled. Its file goes, now or later."""
+    with database.write() as session:
+        document = session.get(Upload, document_id, with_for_update=True)
+        if document is None:
+            return False
+        session.delete(document)
+    # A job that is not told would find out by itself.
+    if not _ended(document.run_id):
+        hf.cancel(document.run_id, reason="its document was deleted", by=by)
+    for name in (document.blob, analysis_blob(document.blob)):
+        with contextlib.suppress(Trouble):  # what can't be removed at this moment is collected later
+            blobs.remove(name)
+    return True
 
 
-def _unknown(document_id: str) -> Problem:
-    return Problem("document_not_found", f"there is no document {plain(document_id, 64)}", status=404)
+def _put(file: File, *, by: str) -> Upload:
+    now = hf.clock.now()
+    document_id = new_id(now)
+    breaker.ask(blobs.name, lambda: blobs.put(document_id, file.path))
+    return Upload(
+        id=document_id,
+        name=file.name,
+        size=file.size,
+        sha256=file.sha256,
+        blob=document_id,
+        created_at=now,
+        created_by=by[:200],
+    )
+
+
+def _add(session: Session, document: Upload) -> None:
+    if hf.clock.now() - document.created_at > settings.collect_after / 2:
+        # Whoever collects files may be about to take this one for a leftover.
+        raise Trouble(blobs.name, "the file took too long to be kept")
+    _submit(session, document)
+
+
+def _submit(session: Session, document: Upload) -> None:
+    """Another job for the document, in the caller's transaction."""
+    submitted = process.using(connection=session, tags={"document": document.id}).submit(document_id=document.id)
+    document.run_id = submitted.id
+    session.add(document)
+    session.flush()  # the document comes before what names it
+    session.add(DocumentRun(run_id=submitted.id, document_id=document.id))
+
+
+def _ended(run_id: str) -> bool:
+    return hf.snapshot(run_id).ended

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from apps.extraction.analysis import Analysis, Table
-from apps.extraction.texts import plain
+from apps.extraction.clean_text import plain
 
 MOST = 5000  # of one document: what states more is a table of data
 LONGEST_NAME, LONGEST_VALUE = 200, 5000

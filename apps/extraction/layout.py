@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 from apps.extraction.analysis import Cell, Pair, Table
-from apps.extraction.texts import clean
-from apps.pdf import Piece, pieces, text_of
+from apps.extraction.clean_text import clean
+from apps.shared.pdf import Piece, pieces, text_of
 
 GAP = 1.2  # times the height of a line: wider than any space between words
 APART = 1.45  # times the usual step from line to line: another paragraph begins

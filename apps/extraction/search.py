@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from apps.extraction.library import Library, Passage
+from apps.extraction.document_store import DocumentStore, Passage
 
 WORD = re.compile(r"[^\W_]+")
 COMMON = frozenset(
@@ -44,9 +44,9 @@ class Found:
     alike: int = 0
 
 
-def answer(library: Library, question: str, vector: list[float], *, limit: int = 10) -> list[Found]:
+def answer(store: DocumentStore, question: str, vector: list[float], *, limit: int = 10) -> list[Found]:
     """The passages that answer a question best, best first; `vector` is the question's."""
-    return together(rank(question, library.nearest(vector)), limit=limit)
+    return together(rank(question, store.nearest(vector)), limit=limit)
 
 
 def rank(question: str, near: Sequence[Passage]) -> list[Found]:

@@ -12,8 +12,8 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from apps.settings import AppSettings, Seconds, Whole
-from apps.settings import load as load_settings
+from apps.shared.settings import AppSettings, Seconds, Whole
+from apps.shared.settings import load as load_settings
 
 PREFIX = "EXTRACTION_"
 

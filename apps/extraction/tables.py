@@ -17,8 +17,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.schema import ExecutableDDLElement
 from sqlalchemy.types import TypeDecorator, UserDefinedType
 
-from apps.database import Instant
 from apps.extraction import vectors
+from apps.shared.database import Instant
 
 
 class _PgVector(UserDefinedType[Any]):

@@ -1,16 +1,16 @@
 """Web: the site of extraction: its pages and its API at the root, the engine's below /holdfast.
 
 holdfast serve apps.extraction.web:site              the site alone; with --worker it reads documents, too
-holdfast worker apps.extraction.engine:hf -q extraction
+holdfast worker apps.extraction.jobs:hf -q extraction
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from apps.extraction import documents, finding, samples
-from apps.extraction.engine import database, hf, settings
-from holdfast.web.site import Site
+from apps.extraction import document_routes, samples, search_routes
+from apps.extraction.jobs import database, hf, settings
+from holdfast.web import Site
 
 HERE = Path(__file__).parent
 
@@ -22,8 +22,8 @@ site = Site(
     links={"Documents": "extraction.documents", "Search": "extraction.search"},
     at="/holdfast",
 )
-site.include(documents.router(site))
-site.include(finding.router(site))
+site.include(document_routes.router(site))
+site.include(search_routes.router(site))
 
 
 @site.on_start

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.factory.check import check
+from apps.shared.definition import Application, PageLink, Process
 
-ENGINE = "apps.factory.engine:hf"
+JOBS = "apps.factory.jobs:hf"
 
 application = Application(
     name="factory",
@@ -20,15 +20,15 @@ application = Application(
             listens=True,
             ready="/healthz",
         ),
-        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", ENGINE), ready=" serves "),
+        Process(name="orchestrator", module="holdfast", arguments=("orchestrator", JOBS), ready=" serves "),
         Process(name="workers", module="apps.factory.demo"),
     ),
     page="/videos/sample",
-    sights=(
-        Sight(what="A video of half a minute is made while you watch", path="/videos/sample"),
-        Sight(what="Kill a worker there: when its lease has ended, another takes over", path="/videos/sample"),
-        Sight(what="Edit a scene: only that one is spoken and drawn again", path="/videos/sample/edit"),
-        Sight(what="Every stage with its state and lease, as a view of the database", path="/jobs"),
+    links=(
+        PageLink(what="A video of half a minute is made while you watch", path="/videos/sample"),
+        PageLink(what="Kill a worker there: when its lease has ended, another takes over", path="/videos/sample"),
+        PageLink(what="Edit a scene: only that one is spoken and drawn again", path="/videos/sample/edit"),
+        PageLink(what="Every stage with its state and lease, as a view of the database", path="/jobs"),
     ),
     check=check,
 )

@@ -11,8 +11,7 @@ from typing import Any
 
 import imageio_ffmpeg
 
-from apps.application import Checked
-from apps.outside import Outside
+from apps.shared.checks import CheckClient, Checked
 
 SAMPLE = "/videos/sample"
 SCENES = ["Work that holds fast", "A script becomes segments", "A lease says who works", "What a stage looks like"]
@@ -21,22 +20,22 @@ SLACK = 400  # milliseconds: a codec's own padding
 Files = dict[str, bytes]
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait until the sample is published, fetch it all, and look at it."""
-    video = outside.until(lambda: _published(outside), "the sample is published")
+    video = client.until(lambda: _published(client), "the sample is published")
     yield Checked(what=f"a script of {len(video['cells'])} scenes has become a video", fault=_fault(video))
     manifest: dict[str, Any] = video["manifest"] or {"files": {}}
-    files = {name: _file(outside, video, name) for name in manifest["files"]}
+    files = {name: _file(client, video, name) for name in manifest["files"]}
     yield Checked(what=f"{len(files)} files are what the manifest says", fault=_sums(manifest, files))
     told = _probed(files.get("video.mp4", b""))
-    for what, look in LOOKS.items():
+    for what, look in CHECKS.items():
         yield Checked(what=what, fault=look(manifest, files, told))
-    yield Checked(what="a player gets the part of the video that it asks for", fault=_range(outside, video, files))
-    yield Checked(what="each segment can be seen by itself", fault=_segments(outside, video))
+    yield Checked(what="a player gets the part of the video that it asks for", fault=_range(client, video, files))
+    yield Checked(what="each segment can be seen by itself", fault=_segments(client, video))
 
 
-def _published(outside: Outside) -> dict[str, Any] | None:
-    answer = outside.own.get(SAMPLE)
+def _published(client: CheckClient) -> dict[str, Any] | None:
+    answer = client.http.get(SAMPLE)
     if answer.status_code == 404:
         return None  # it has not been handed in yet
     found: dict[str, Any] = answer.raise_for_status().json()
@@ -54,8 +53,8 @@ def _address(video: dict[str, Any]) -> str:
     return f"{SAMPLE}/editions/{video['edition']}"
 
 
-def _file(outside: Outside, video: dict[str, Any], name: str) -> bytes:
-    return outside.own.get(f"{_address(video)}/files/{name}").raise_for_status().content
+def _file(client: CheckClient, video: dict[str, Any], name: str) -> bytes:
+    return client.http.get(f"{_address(video)}/files/{name}").raise_for_status().content
 
 
 def _sums(manifest: dict[str, Any], files: Files) -> str | None:
@@ -111,23 +110,23 @@ def _captions(manifest: dict[str, Any], files: Files, told: str) -> str | None:
     return None if "Workers may die at any moment" in text.replace("\n", " ") else "words are missing"
 
 
-def _range(outside: Outside, video: dict[str, Any], files: Files) -> str | None:
-    answer = outside.own.get(f"{_address(video)}/files/video.mp4", headers={"Range": "bytes=100-199"})
+def _range(client: CheckClient, video: dict[str, Any], files: Files) -> str | None:
+    answer = client.http.get(f"{_address(video)}/files/video.mp4", headers={"Range": "bytes=100-199"})
     same = answer.status_code == 206 and answer.content == files["video.mp4"][100:200]
     return None if same else f"it answered {answer.status_code} with {len(answer.content)} bytes"
 
 
-def _segments(outside: Outside, video: dict[str, Any]) -> str | None:
+def _segments(client: CheckClient, video: dict[str, Any]) -> str | None:
     for cell in video["cells"]:
         for name, begins in (("film.mp4", b"ftyp"), ("thumbnail.jpg", b"\xff\xd8\xff")):
-            answer = outside.own.get(f"{_address(video)}/segments/{cell['number']}/{name}")
+            answer = client.http.get(f"{_address(video)}/segments/{cell['number']}/{name}")
             right = answer.status_code == 200 and sha256(answer.content).hexdigest() == cell["parts"][name]["sha256"]
             if not right or begins not in answer.content[:12]:
                 return f"{name} of segment {cell['number']} answered {answer.status_code}"
     return None
 
 
-LOOKS: dict[str, Callable[[dict[str, Any], Files, str], str | None]] = {
+CHECKS: dict[str, Callable[[dict[str, Any], Files, str], str | None]] = {
     "it is about half a minute long, as the manifest says": _length,
     "it has pictures and sound": _streams,
     "it plays to its last frame": _whole,

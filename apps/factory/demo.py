@@ -16,10 +16,10 @@ from pathlib import Path
 from sqlalchemy.exc import IntegrityError
 
 from apps.factory import tables, videos
-from apps.factory.engine import QUEUE
 from apps.factory.formats import Format
+from apps.factory.jobs import QUEUE
 from apps.factory.settings import settings
-from apps.stopping import asked_to_stop
+from apps.shared.stop_signal import stop_event
 
 SAMPLES = Path(__file__).parent / "samples"
 SAMPLE = "sample"
@@ -30,7 +30,7 @@ COMMAND = (
     "-m",
     "holdfast",
     "worker",
-    "apps.factory.engine:hf",
+    "apps.factory.jobs:hf",
     "-q",
     QUEUE,
     "-c",
@@ -40,7 +40,7 @@ COMMAND = (
 
 
 def main() -> None:
-    stopping = asked_to_stop()
+    stopping = stop_event()
     tables.prepare()
     hand_in()
     crew = [_hired() for _ in range(settings().workers)]

@@ -11,15 +11,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.factory import publishing, showing, slides, videos
-from apps.factory.engine import folder_of, hf
-from apps.factory.shelf import LOST
+from apps.factory import publishing, slides, video_status, videos
+from apps.factory.jobs import folder_of, hf
+from apps.factory.media_cache import LOST
 from apps.factory.tables import database
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import takes, wants_page
-from holdfast.web.site import Site
-from holdfast.web.uploads import IMAGES, magic
+from holdfast.web import IMAGES, Problem, Site, Who, magic, takes, wants_page
 
 TYPES = {
     ".mp4": "video/mp4",
@@ -88,11 +84,11 @@ def router(site: Site) -> APIRouter:
     return routes
 
 
-def _known(video_id: str, edition: int) -> showing.Standing:
+def _known(video_id: str, edition: int) -> video_status.VideoStatus:
     """Names from an address are looked up, never joined to a path as they are."""
     try:
         with database().read() as session:
-            return showing.standing(session, video_id, edition)
+            return video_status.status_of(session, video_id, edition)
     except videos.VideoNotFound as error:
         raise Problem("video_not_found", str(error), status=404) from error
 

@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from apps.shared.files import sync_folder
+
 MANIFEST = "manifest.json"
 BLOCK = 1 << 20
 
@@ -33,11 +35,11 @@ def publish(folder: Path, files: Mapping[str, Path], about: Mapping[str, Any]) -
             _write(_part(folder, MANIFEST), manifest)
             if new:
                 (folder / MANIFEST).unlink(missing_ok=True)  # it would tell of files that are not these any more
-                _settle(folder)
+                sync_folder(folder)
             for names in (new, [MANIFEST]):
                 for name in names:
                     os.replace(_part(folder, name), folder / name)
-                _settle(folder)
+                sync_folder(folder)
         finally:
             for name in (*new, MANIFEST):
                 _part(folder, name).unlink(missing_ok=True)
@@ -50,9 +52,9 @@ def unpublish(folder: Path) -> None:
         with suppress(FileNotFoundError):  # another process removes it, too
             for manifest in folder.glob(f"*/{MANIFEST}"):
                 manifest.unlink(missing_ok=True)
-                _settle(manifest.parent)
+                sync_folder(manifest.parent)
             shutil.rmtree(folder)
-            _settle(folder.parent)
+            sync_folder(folder.parent)
 
 
 def digest(path: Path) -> str:
@@ -98,12 +100,3 @@ def _write(path: Path, content: Path | Mapping[str, Any]) -> None:
             file.write((json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def _settle(folder: Path) -> None:
-    """See that a name is on the disk before the next one is: the manifest comes last after a power cut, too."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from apps.factory.lettering import Face, draws
 from apps.factory.scenes import Scene
+from apps.factory.text_fitting import Face, draws
 
 LONGEST, MOST_SCENES, MOST_WORDS, MOST_LETTERS = 100_000, 60, 150, 1_500
 MOST_POINTS, LONGEST_POINT, LONGEST_TITLE = 6, 120, 120

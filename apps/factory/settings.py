@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from apps.settings import FOLDER, AppSettings, Seconds, Whole, load
+from apps.shared.settings import FOLDER, AppSettings, Seconds, Whole, load
 
 PREFIX = "FACTORY_"
 

@@ -1,6 +1,6 @@
 """Slides: where everything of a scene stands, and how it looks.
 
-A slide is layers: the ground, the heading, each point, the picture or the code. `motion` brings them in one by one;
+A slide is layers: the ground, the heading, each point, the picture or the code. `animation` brings them in one by one;
 where they come to stand is decided here, and nothing stands outside the frame or on the captions.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageOps
 
 from apps.factory.formats import Format
-from apps.factory.lettering import Box, Colour, Face, Lettered, draw, fit, font
 from apps.factory.scenes import Scene
+from apps.factory.text_fitting import Box, Colour, Face, FittedText, draw, fit, font
 
 INK, SOFT, NIGHT = (240, 244, 248), (182, 196, 210), (13, 20, 30)
 THEMES: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -145,7 +145,7 @@ def _opening(scene: Scene, box: Box, unit: float, accent: Colour) -> list[Layer]
     return [bar, words]
 
 
-def _heading(heading: Lettered, box: Box, accent: Colour) -> Layer:
+def _heading(heading: FittedText, box: Box, accent: Colour) -> Layer:
     layer, canvas = _layer("heading", box)
     draw(canvas, heading, Box(0, 0, box.width, heading.height), INK)
     line = max(2, box.height // 24)

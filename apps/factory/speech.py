@@ -34,7 +34,7 @@ _WORD = re.compile(r"\S+")
 HERE = Path(__file__).parent
 
 
-NO_VOICE = 3  # what voice.py ends with
+NO_VOICE = 3  # what espeak.py ends with
 
 
 class SpeechFailed(Exception):
@@ -102,7 +102,7 @@ def _loader() -> Any:
 
 def _library(text: str, voice: str, pace: int) -> tuple[bytes, dict[int, int]]:
     """Samples, and for the place of a letter in the text the millisecond at which its word begins."""
-    spoken = _run([sys.executable, str(HERE / "voice.py"), voice, str(pace), str(RATE)], text)
+    spoken = _run([sys.executable, str(HERE / "espeak.py"), voice, str(pace), str(RATE)], text)
     told, _, samples = spoken.partition(b"\n")
     begins: dict[int, int] = {}
     for letter, millisecond in json.loads(told):

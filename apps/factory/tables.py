@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import JSON, Connection, ForeignKey, Integer, LargeBinary, String, Text, inspect, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Database, Instant
-from apps.factory.engine import hf
+from apps.factory.jobs import hf
+from apps.shared.database import Database, Instant
 
 VIEWS = Path(__file__).parent / "sql"
 
@@ -64,7 +64,7 @@ class Picture(Base):
 
 
 class Made(Base):
-    """What was made of some input (`ledger` writes it). The key tells all that it depends on."""
+    """What was made of some input (`media_records` writes it). The key tells all that it depends on."""
 
     __tablename__ = "products"
 

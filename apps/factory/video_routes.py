@@ -9,18 +9,15 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from apps.factory import showing, videos
-from apps.factory.engine import hf
+from apps.factory import video_status, videos
 from apps.factory.formats import Format
+from apps.factory.jobs import hf
 from apps.factory.scripts import LONGEST, ScriptInvalid
 from apps.factory.settings import settings
-from apps.factory.showing import Standing
 from apps.factory.speech import VoiceUnknown
 from apps.factory.tables import database
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from apps.factory.video_status import VideoStatus
+from holdfast.web import Problem, Site, Who, wants_page
 
 PAGE = 100
 EXAMPLE = """# A title
@@ -70,7 +67,7 @@ def router(site: Site) -> APIRouter:
     def overview(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The newest videos, each as its newest edition stands."""
         with database().read() as session:
-            found, pictures = showing.listed(session, limit=PAGE), sorted(videos.pictures(session))
+            found, pictures = video_status.listed(session, limit=PAGE), sorted(videos.pictures(session))
             deleting = videos.deleting(session)
         if not wants_page(request):
             return _json({"videos": found, "deleting": deleting})
@@ -81,7 +78,7 @@ def router(site: Site) -> APIRouter:
             videos=found,
             deleting=deleting,
             pictures=pictures,
-            stages=showing.STAGES,
+            stages=video_status.STAGES,
         )
 
     @routes.get("/videos/new", name="factory.new", include_in_schema=False)
@@ -176,10 +173,10 @@ def router(site: Site) -> APIRouter:
     def jobs(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The view `jobs` of the database: each stage's state and lease."""
         with database().read() as session:
-            found = showing.jobs(session, limit=PAGE)
+            found = video_status.jobs(session, limit=PAGE)
         if not wants_page(request):
             return _json({"jobs": found})
-        return site.render(request, who, "factory_jobs.html", jobs=found, stages=showing.STAGES)
+        return site.render(request, who, "factory_jobs.html", jobs=found, stages=video_status.STAGES)
 
     def _editor(
         request: Request, who: Who, script: str, *, there: str, after: int | None = None, faults: Any = ()
@@ -205,10 +202,10 @@ def router(site: Site) -> APIRouter:
     return routes
 
 
-def _standing(video_id: str, edition: int | None) -> Standing:
+def _standing(video_id: str, edition: int | None) -> VideoStatus:
     try:
         with database().read() as session:
-            return showing.standing(session, video_id, edition)
+            return video_status.status_of(session, video_id, edition)
     except videos.VideoNotFound as error:
         raise Problem("video_not_found", str(error), status=404) from error
 
@@ -245,7 +242,7 @@ def _answer(request: Request, video_id: str, edition: int, run_id: str) -> Respo
     return JSONResponse(told, 201, headers={"Location": there})
 
 
-def _plain(found: Standing) -> dict[str, Any]:
+def _plain(found: VideoStatus) -> dict[str, Any]:
     cells = [asdict(cell) | {"state": cell.state} for cell in found.cells]
     return asdict(found) | {"cells": cells, "ended": found.ended}
 

@@ -18,7 +18,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.factory import engine, publishing, scripts, slides, speech
+from apps.factory import jobs, publishing, scripts, slides, speech
 from apps.factory.formats import Format
 from apps.factory.scenes import Scene
 from apps.factory.tables import Copy, Edition, Made, Picture, Video, database
@@ -48,7 +48,7 @@ def create(text: str, shape: Format, *, video_id: str | None = None) -> Edition:
     scenes = _checked(text)
     name = video_id or _name(scenes[0].title)
     with database().write() as session:
-        session.add(Video(id=name, title=scenes[0].title, made_at=engine.hf.clock.now()))
+        session.add(Video(id=name, title=scenes[0].title, made_at=jobs.hf.clock.now()))
         session.flush()
         return _submitted(session, name, 1, text, scenes, shape)
 
@@ -82,8 +82,8 @@ def delete(video_id: str, *, by: str | None = None) -> None:
     """
     try:
         with database().write() as session:
-            runs = _begun_to_delete(session, video_id, now=engine.hf.clock.now())
-        publishing.unpublish(engine.folder_of(video_id, 1).parent)
+            runs = _begun_to_delete(session, video_id, now=jobs.hf.clock.now())
+        publishing.unpublish(jobs.folder_of(video_id, 1).parent)
         for run_id in runs:
             _delete_run(run_id, by=by)
     except RunInUse as error:
@@ -104,7 +104,7 @@ def add_picture(name: str, content: bytes) -> str:
     if len(content) > LARGEST_PICTURE:
         raise slides.PictureInvalid(f"a picture has at most {LARGEST_PICTURE:,} bytes")
     slides.open_picture(content)
-    digest, now = sha256(content).hexdigest(), engine.hf.clock.now()
+    digest, now = sha256(content).hexdigest(), jobs.hf.clock.now()
     with database().write() as session:
         session.merge(Picture(name=name, sha256=digest, content=content, added_at=now))
     return digest
@@ -137,7 +137,7 @@ def _begun_to_delete(session: Session, video_id: str, *, now: datetime) -> list[
     video = _locked(session, video_id)
     found = _pipelines(video_id)
     for run in found:
-        if run.state in ACTIVE or any(engine.hf.list_runs(parent=run.id, state=state, limit=1) for state in ACTIVE):
+        if run.state in ACTIVE or any(jobs.hf.list_runs(parent=run.id, state=state, limit=1) for state in ACTIVE):
             raise VideoBusy(f"{video_id} is being made by run {run.id}: cancel that, and delete it when it has stopped")
     runs = [run.id for run in found]
     for run_id in runs[:1]:  # an older one may be in use by a newer rerun, which goes first
@@ -153,7 +153,7 @@ def _begun_to_delete(session: Session, video_id: str, *, now: datetime) -> list[
 
 def _delete_run(run_id: str, *, by: str | None = None, dry_run: bool = False) -> None:
     with suppress(RunNotFound):  # another deletion of the same video is under way
-        engine.hf.delete(run_id, by=by, dry_run=dry_run)
+        jobs.hf.delete(run_id, by=by, dry_run=dry_run)
 
 
 def _forget(video_id: str) -> None:
@@ -173,8 +173,8 @@ def _locked(session: Session, video_id: str) -> Video:
 def _pipelines(video_id: str) -> list[Snapshot]:
     """Every pipeline that makes or made an edition of a video, the newest first."""
     found: list[Snapshot] = []
-    while page := engine.hf.list_runs(
-        job=engine.video, tag=("video", video_id), limit=PAGE, before=found[-1].id if found else None
+    while page := jobs.hf.list_runs(
+        job=jobs.video, tag=("video", video_id), limit=PAGE, before=found[-1].id if found else None
     ):
         found += page
     return found
@@ -193,7 +193,7 @@ def _checked(text: str) -> list[Scene]:
 
 def _submitted(session: Session, video_id: str, number: int, text: str, scenes: list[Scene], shape: Format) -> Edition:
     chosen = shape.model_dump()
-    run = engine.video.using(connection=session, tags={"video": video_id, "edition": str(number)}).submit(
+    run = jobs.video.using(connection=session, tags={"video": video_id, "edition": str(number)}).submit(
         scenes=[scene.as_json() for scene in scenes], shape=chosen, video_id=video_id, edition=number
     )
     edition = Edition(
@@ -202,7 +202,7 @@ def _submitted(session: Session, video_id: str, number: int, text: str, scenes: 
         script=text,
         shape=chosen,
         run_id=run.id,
-        submitted_at=engine.hf.clock.now(),
+        submitted_at=jobs.hf.clock.now(),
     )
     session.add(edition)
     session.flush()

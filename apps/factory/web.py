@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from apps.factory import media_routes, tables, video_routes, worker_routes
-from apps.factory.engine import hf
-from holdfast.web.site import Site
+from apps.factory.jobs import hf
+from holdfast.web import Site
 
 HERE = Path(__file__).parent
 

@@ -12,14 +12,11 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from apps.factory.engine import QUEUE, hf
+from apps.factory.jobs import QUEUE, hf
 from apps.factory.settings import settings
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
-OURS = b"apps.factory.engine:hf"
+OURS = b"apps.factory.jobs:hf"
 
 
 def router(site: Site) -> APIRouter:

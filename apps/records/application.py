@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.application import Application, Process, Sight
 from apps.records.check import check
+from apps.shared.definition import Application, PageLink, Process
 
 application = Application(
     name="records",
@@ -21,9 +21,9 @@ application = Application(
         ),
     ),
     page="/documents",
-    sights=(
-        Sight(what="A document's text with the fields found in it, and the steps of its run", path="/documents"),
-        Sight(what="Each run as the engine sees it: who holds it, and until when", path="/holdfast/runs"),
+    links=(
+        PageLink(what="A document's text with the fields found in it, and the steps of its run", path="/documents"),
+        PageLink(what="Each run as the engine sees it: who holds it, and until when", path="/holdfast/runs"),
     ),
     check=check,
 )

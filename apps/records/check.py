@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apps.application import Checked
-from apps.outside import Outside
+from apps.shared.checks import CheckClient, Checked, difference
 
 Document = dict[str, Any]
 
@@ -33,21 +32,21 @@ FIELDS = {
 WRONG = {"total_is_not_the_sum", "iban_checksum"}
 
 
-def check(outside: Outside) -> Iterator[Checked]:
+def check(client: CheckClient) -> Iterator[Checked]:
     """Wait for the samples, look at what came of them, hand one in as anyone would, and have it processed again."""
-    found = outside.until(lambda: _ended(outside), "every sample has been processed")
+    found = client.until(lambda: _ended(client), "every sample has been processed")
     yield Checked(what=f"{len(found)} samples have been processed")
-    yield Checked(what="each was recognised for what it is", fault=_same(_classes(found), CLASSES))
-    yield Checked(what="those that can't be read say why", fault=_same(_failures(found), FAILURES))
-    yield Checked(what="dates, sums, people and numbers are what the documents say", fault=_fields(outside, found))
-    yield Checked(what="every field stands where it says, to the character", fault=_places(outside, found))
-    yield Checked(what="an invoice that does not add up is told of", fault=_findings(outside, found))
-    yield Checked(what="a document handed in now is processed, and again", fault=_again(outside))
+    yield Checked(what="each was recognised for what it is", fault=difference(_classes(found), CLASSES))
+    yield Checked(what="those that can't be read say why", fault=difference(_failures(found), FAILURES))
+    yield Checked(what="dates, sums, people and numbers are what the documents say", fault=_fields(client, found))
+    yield Checked(what="every field stands where it says, to the character", fault=_places(client, found))
+    yield Checked(what="an invoice that does not add up is told of", fault=_findings(client, found))
+    yield Checked(what="a document handed in now is processed, and again", fault=_again(client))
 
 
-def _ended(outside: Outside) -> dict[str, Document] | None:
+def _ended(client: CheckClient) -> dict[str, Document] | None:
     """The samples by their names, once all have ended."""
-    documents = _get(outside, "/documents")["documents"]
+    documents = client.get("/documents")["documents"]
     found = {one["name"]: one for one in documents if one["created_by"] == "samples"}
     if not found.keys() >= CLASSES.keys() | FAILURES.keys():
         return None
@@ -62,55 +61,45 @@ def _failures(found: dict[str, Document]) -> dict[str, str | None]:
     return {name: found[name]["failure_type"] for name in FAILURES}
 
 
-def _fields(outside: Outside, found: dict[str, Document]) -> str | None:
+def _fields(client: CheckClient, found: dict[str, Document]) -> str | None:
     for name, expected in FIELDS.items():
-        fields = _get(outside, f"/documents/{found[name]['id']}")["fields"]
+        fields = client.get(f"/documents/{found[name]['id']}")["fields"]
         values = {field["name"]: field["value"] for field in fields}
-        if fault := _same({key: values.get(key) for key in expected}, expected):
+        if fault := difference({key: values.get(key) for key in expected}, expected):
             return f"{name}: {fault}"
     return None
 
 
-def _places(outside: Outside, found: dict[str, Document]) -> str | None:
-    run = _get(outside, f"/documents/{found['invoice.pdf']['id']}")["runs"][0]
-    pages = _get(outside, f"/runs/{run['id']}/pages")
-    for field in _get(outside, f"/runs/{run['id']}")["fields"]:
-        if fault := _same(pages[field["page"] - 1][field["start"] : field["end"]], field["text"]):
+def _places(client: CheckClient, found: dict[str, Document]) -> str | None:
+    run = client.get(f"/documents/{found['invoice.pdf']['id']}")["runs"][0]
+    pages = client.get(f"/runs/{run['id']}/pages")
+    for field in client.get(f"/runs/{run['id']}")["fields"]:
+        if fault := difference(pages[field["page"] - 1][field["start"] : field["end"]], field["text"]):
             return fault
     return None
 
 
-def _findings(outside: Outside, found: dict[str, Document]) -> str | None:
-    result = _get(outside, f"/documents/{found['invoice-that-does-not-add-up.pdf']['id']}")["result"]
-    return _same({finding["code"] for finding in result["findings"]}, WRONG)
+def _findings(client: CheckClient, found: dict[str, Document]) -> str | None:
+    result = client.get(f"/documents/{found['invoice-that-does-not-add-up.pdf']['id']}")["result"]
+    return difference({finding["code"] for finding in result["findings"]}, WRONG)
 
 
-def _again(outside: Outside) -> str | None:
+def _again(client: CheckClient) -> str | None:
     sent = {
         "file": ("note.txt", b"Dear Mr Ferris,\n\nthe meeting is on 3 March 2027.\n\nYours sincerely,\n\nAnn Dale\n")
     }
-    answer = outside.own.post("/documents", files=sent)
+    answer = client.http.post("/documents", files=sent)
     if answer.status_code != 201:
         return f"it was answered with {answer.status_code}: {answer.text[:200]}"
     document = answer.json()
-    outside.own.post(f"/documents/{document['id']}/runs").raise_for_status()
-    runs = outside.until(lambda: _both(outside, document["id"]), "both runs of a new document have ended")
+    client.http.post(f"/documents/{document['id']}/runs").raise_for_status()
+    runs = client.until(lambda: _both(client, document["id"]), "both runs of a new document have ended")
     states = [(run["number"], run["state"]) for run in runs]
-    fields = _get(outside, f"/documents/{document['id']}")["fields"]
+    fields = client.get(f"/documents/{document['id']}")["fields"]
     dates = [field["value"] for field in fields if field["kind"] == "date"]
-    return _same((states, dates), ([(2, "SUCCEEDED"), (1, "SUCCEEDED")], ["2027-03-03"]))
+    return difference((states, dates), ([(2, "SUCCEEDED"), (1, "SUCCEEDED")], ["2027-03-03"]))
 
 
-def _both(outside: Outside, document_id: str) -> list[dict[str, Any]] | None:
-    runs: list[dict[str, Any]] = _get(outside, f"/documents/{document_id}")["runs"]
+def _both(client: CheckClient, document_id: str) -> list[dict[str, Any]] | None:
+    runs: list[dict[str, Any]] = client.get(f"/documents/{document_id}")["runs"]
     return None if any(run["finished_at"] is None for run in runs) else runs
-
-
-def _get(outside: Outside, path: str) -> Any:
-    answer = outside.own.get(path)
-    answer.raise_for_status()
-    return answer.json()
-
-
-def _same(actual: object, expected: object) -> str | None:
-    return None if actual == expected else f"{actual!r} instead of {expected!r}"

@@ -1,145 +1,85 @@
-"""/documents: hand one in, look at it, process it again."""
-# No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
+"""Documents: a file becomes a document with its first run, and a document gets another run. Each is one transaction."""
 
-from typing import Annotated
-from urllib.parse import quote
+from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
-from apps.records import archive, intake, kinds, marking, views
-from apps.records.archive import database
-from apps.records.engine import blobs, given
-from apps.records.tables import Document
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import takes, wants_page
-from holdfast.web.site import Site
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
 
-LIMIT = 30
-PAGES = 20  # of a document that one page shows
-ROOM = 100_000  # bytes of a form beside its file
-Id = Annotated[str, Query(pattern="^[0-9a-f]{32}$")]
+from apps.records.file_types import Kind, kind_of
+from apps.records.jobs import blobs, hf, process
+from apps.records.queries import database
+from apps.records.tables import Document, ProcessingRun
+from apps.shared.ids import new_id
+
+YOUNG = 3600.0  # seconds that a file without a document is left alone: it may be on its way
 
 
-def router(site: Site) -> APIRouter:
-    records = site.resource(tags=["documents"])
+class NotTaken(Exception):
+    """A file that is of none of the kinds that are read here."""
 
-    @records.get("/", include_in_schema=False)
-    def begin(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        return RedirectResponse(request.url_for("records.documents").path, 303)
 
-    @records.post("/documents", name="records.hand_in", status_code=201, response_model=views.DocumentDetail)
-    @takes(given.max_bytes + ROOM)
-    async def hand_in(request: Request, who: Annotated[Who, Depends(site.operator)]) -> Response | views.DocumentDetail:
-        """Take a PDF, DOCX, EML or text file, known by what is in it, and queue its first run."""
-        async with site.uploads.receive(request, accepts=kinds.likely, most_bytes=given.max_bytes) as received:
-            if not received.files:
-                raise Problem("file_missing", "send a file, as part of a form", status=422)
-            [file] = received.files
-            name = "".join(letter for letter in file.name if letter.isprintable()).strip() or "document"
-            try:
-                taken = await run_in_threadpool(intake.take, file.path, name=name, sha256=file.sha256, by=who.name)
-            except intake.NotTaken as error:
-                raise Problem("unsupported_type", str(error), status=415) from error
-        if wants_page(request):
-            return RedirectResponse(request.url_for("records.document", document_id=taken.document_id).path, 303)
-        return await run_in_threadpool(_detail, taken.document_id)
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A document and the run that was asked for."""
 
-    @records.get("/documents", name="records.documents", response_model=views.DocumentPage)
-    def all_documents(
-        request: Request, who: Annotated[Who, Depends(site.viewer)], before: Id | None = None
-    ) -> Response | views.DocumentPage:
-        """The newest documents, some at a time."""
-        with database.read() as session:
-            found = archive.documents(session, limit=LIMIT + 1, before=before)
-            asked = archive.runs(session, [document.id for document in found])
-            total = archive.count(session)
-        of = {document.id: [run for run in asked if run.document_id == document.id] for document in found}
-        shown = [views.document_of(document, of[document.id]) for document in found[:LIMIT]]
-        page = views.DocumentPage(
-            documents=[view for view, _ in shown], next=found[LIMIT - 1].id if len(found) > LIMIT else None
+    document_id: str
+    run_id: str
+    number: int
+
+
+def take(path: Path, *, name: str, sha256: str, by: str) -> Taken:
+    """Keep the file, then its document and its first run; NotTaken if it is of no kind that is known, or is called a
+    PDF and is none.
+
+    The file comes first: a document without one would be worse than a file without a document, which is collected.
+    """
+    kind: Kind | None = kind_of(path)
+    if kind is None:
+        raise NotTaken(f"{name!r} is neither PDF, DOCX, EML nor text")
+    if kind != "pdf" and name.lower().endswith(".pdf"):
+        raise NotTaken(f"{name!r} is called a PDF and is none")
+    size = path.stat().st_size
+    blobs.put(path, sha256)
+    now = hf.clock.now()
+    with database.write() as session:
+        document_id = new_id(now)
+        session.add(
+            Document(id=document_id, name=name, kind=kind, size=size, sha256=sha256, created_at=now, created_by=by)
         )
-        if not wants_page(request):
-            return page
-        rows = [(view, runs[0], len(of[view.id])) for view, runs in shown]
-        return site.render(request, who, "documents.html", rows=rows, next=page.next, total=total, most=given.max_bytes)
-
-    @records.get("/documents/{document_id}", name="records.document", response_model=views.DocumentDetail)
-    def one_document(
-        request: Request,
-        document_id: str,
-        who: Annotated[Who, Depends(site.viewer)],
-        run: Annotated[str | None, Query(max_length=32)] = None,
-        first: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-    ) -> Response | views.DocumentDetail:
-        """A document with its runs and what the newest one that succeeded has found; a page can show another's."""
-        detail = _detail(document_id)
-        if not wants_page(request):
-            return detail
-        chosen = next((one for one in detail.runs if one.id == run), None) or next(
-            (one for one in detail.runs if one.state == "SUCCEEDED"), None
-        )
-        pages, fields = [], []
-        if chosen is not None and chosen.state == "SUCCEEDED":
-            with database.read() as session:
-                texts = archive.pages(session, chosen.id)
-                fields = archive.fields(session, chosen.id)
-            numbers = range(first, min(first + PAGES, len(texts) + 1))
-            pages = [marking.marked(number, texts[number - 1], fields) for number in numbers]
-        newest = views.run_detail(views.find_run(detail.runs[0].id), events_url="")
-        return site.render(
-            request, who, "document.html",
-            document=detail, newest=newest, chosen=chosen, pages=pages, fields=fields, first=first, most=PAGES,
-        )  # fmt: skip
-
-    @records.post("/documents/{document_id}/runs", name="records.again", status_code=201, response_model=views.RunView)
-    def process_again(
-        request: Request, document_id: str, who: Annotated[Who, Depends(site.operator)]
-    ) -> Response | views.RunView:
-        """Queue one more run, whatever the others do; it starts when no run of this document is running."""
-        taken = intake.again(document_id, by=who.name)
-        if taken is None:
-            raise _unknown(document_id)
-        if wants_page(request):
-            return RedirectResponse(request.url_for("records.document", document_id=document_id).path, 303)
-        return views.run_of(views.find_run(taken.run_id))
-
-    @records.get("/documents/{document_id}/file", name="records.file", response_class=Response)
-    def download(document_id: str, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        """The file as it was handed in."""
-        document = _find(document_id)
-        path = blobs.path(document.sha256)
-        if not path.is_file():
-            raise Problem("file_unavailable", "its file is not there", status=409)
-        # Never shown in place: it is a stranger's file.
-        disposition = f"attachment; filename*=UTF-8''{quote(document.name)}"
-        headers = {"Content-Disposition": disposition, "Content-Security-Policy": "sandbox; default-src 'none'"}
-        return FileResponse(path, media_type=kinds.MEDIA_TYPES[document.kind], headers=headers)  # type: ignore[index]
-
-    return records
+        session.flush()
+        blobs.put(path, sha256)  # nothing, unless it was collected in the meantime
+        return _ask(session, document_id, sha256, now=now, by=by)
 
 
-def _find(document_id: str) -> Document:
-    with database.read() as session:
-        found = session.get(Document, document_id)
-    if found is None:
-        raise _unknown(document_id)
-    return found
+def again(document_id: str, *, by: str) -> Taken | None:
+    """One more run of a document, whatever its others do; None if there is no such document."""
+    now = hf.clock.now()
+    with database.write() as session:
+        # On PostgreSQL the row's lock does what SQLite's one write lock does: numbers are given one after the other.
+        document = session.get(Document, document_id, with_for_update=True)
+        return None if document is None else _ask(session, document_id, document.sha256, now=now, by=by)
 
 
-def _unknown(document_id: str) -> Problem:
-    return Problem("document_not_found", f"there is no document {document_id[:64]}", status=404)
+def collect() -> int:
+    """Remove the files that no document has; how many there were."""
+    removed = 0
+    for digest in list(blobs.older_than(YOUNG)):
+        with database.write() as session:
+            # Whoever is about to insert a document with these bytes waits, and then sees that they are gone.
+            if not database.is_sqlite:
+                session.execute(text("lock table documents in share row exclusive mode"))
+            if session.scalar(select(Document.id).where(Document.sha256 == digest).limit(1)) is None:
+                blobs.remove(digest)
+                removed += 1
+    return removed
 
 
-def _detail(document_id: str) -> views.DocumentDetail:
-    document = _find(document_id)
-    with database.read() as session:
-        asked = archive.runs(session, [document_id])
-    view, known = views.document_of(document, asked)
-    runs = [*known, *map(views.run_of, asked[len(known) : archive.HISTORY])]
-    last = next((run for run in known if run.state == "SUCCEEDED"), None)
-    with database.read() as session:
-        fields = views.fields_of(archive.fields(session, last.id)) if last else []
-    return views.DocumentDetail(**view.model_dump(), runs=runs, result=last.result if last else None, fields=fields)
+def _ask(session: Session, document_id: str, sha256: str, *, now: datetime, by: str) -> Taken:
+    last = session.scalar(select(func.max(ProcessingRun.number)).where(ProcessingRun.document_id == document_id)) or 0
+    run = process.using(connection=session, tags={"document": document_id}).submit(document_id, sha256)
+    session.add(ProcessingRun(run_id=run.id, document_id=document_id, number=last + 1, created_at=now, created_by=by))
+    return Taken(document_id=document_id, run_id=run.id, number=last + 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from apps.records.reading.limits import Limits
-from apps.settings import AppSettings, Seconds, Whole
-from apps.settings import load as load_settings
+from apps.records.readers.limits import Limits
+from apps.shared.settings import AppSettings, Seconds, Whole
+from apps.shared.settings import load as load_settings
 
 PREFIX = "RECORDS_"
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 
 class Base(DeclarativeBase):

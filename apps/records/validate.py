@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from apps.records.finding.found import Found
+from apps.records.extractors.fields import FoundField
 
 CENT = Decimal("0.01")
 
@@ -37,12 +37,12 @@ CALLED = {
 PAIRS = (("start_date", "end_date"), ("invoice_date", "due_date"), ("birth_date", "start_date"))
 
 
-def validate(kind: str, fields: Sequence[Found], *, today: str) -> list[Finding]:
+def validate(kind: str, fields: Sequence[FoundField], *, today: str) -> list[Finding]:
     """All that is missing, wrong or contradictory; `today` is an ISO date."""
     return [*_missing(kind, fields), *_checksums(fields), *_dates(fields, today), *_sums(kind, fields)]
 
 
-def _missing(kind: str, fields: Sequence[Found]) -> Iterator[Finding]:
+def _missing(kind: str, fields: Sequence[FoundField]) -> Iterator[Finding]:
     names = {one.name for one in fields}
     for name in NEEDS.get(kind, ()):
         if name not in names:
@@ -51,7 +51,7 @@ def _missing(kind: str, fields: Sequence[Found]) -> Iterator[Finding]:
         yield Finding(code="missing_date", message="there is no date, which such a document has")
 
 
-def _checksums(fields: Sequence[Found]) -> Iterator[Finding]:
+def _checksums(fields: Sequence[FoundField]) -> Iterator[Finding]:
     for one in fields:
         if one.name in ("iban", "vat_id", "insurance_number") and one.confidence < 0.5:
             yield Finding(
@@ -59,7 +59,7 @@ def _checksums(fields: Sequence[Found]) -> Iterator[Finding]:
             )
 
 
-def _dates(fields: Sequence[Found], today: str) -> Iterator[Finding]:
+def _dates(fields: Sequence[FoundField], today: str) -> Iterator[Finding]:
     dates = [one for one in fields if one.kind == "date"]
     for one in dates:
         if one.name in ("birth_date", "incident_date") and one.value > today:
@@ -77,7 +77,7 @@ def _dates(fields: Sequence[Found], today: str) -> Iterator[Finding]:
             )
 
 
-def _sums(kind: str, fields: Sequence[Found]) -> Iterator[Finding]:
+def _sums(kind: str, fields: Sequence[FoundField]) -> Iterator[Finding]:
     """Sums of a document in one currency; a total that is said twice is compared with itself."""
     amounts = [one for one in fields if one.kind == "amount"]
     if kind not in ("invoice", "claim") or len({one.unit for one in amounts}) != 1:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.records import archive, tables
-from apps.records.archive import database
-from apps.records.engine import STEPS, hf
-from apps.records.kinds import MEDIA_TYPES
+from apps.records import queries, tables
+from apps.records.file_types import MEDIA_TYPES
+from apps.records.jobs import STEPS, hf
+from apps.records.queries import database
 from holdfast import Event, RunNotFound, Snapshot
 
 RunState = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED"]
@@ -150,7 +150,7 @@ def run_detail(asked: tables.ProcessingRun, *, events_url: str) -> RunDetail:
     snapshot, story = hf.snapshot(asked.run_id), hf.story(asked.run_id)
     view = _run(asked, snapshot)
     with database.read() as session:
-        fields = fields_of(archive.fields(session, asked.run_id)) if view.state == "SUCCEEDED" else []
+        fields = fields_of(queries.fields(session, asked.run_id)) if view.state == "SUCCEEDED" else []
     return RunDetail(
         **view.model_dump(),
         steps=steps_of(view.state, story),
@@ -163,7 +163,7 @@ def run_detail(asked: tables.ProcessingRun, *, events_url: str) -> RunDetail:
 def document_of(document: tables.Document, runs: Sequence[tables.ProcessingRun]) -> tuple[DocumentView, list[RunView]]:
     """The document and its runs, the newest first, of which only as many are looked up as it takes."""
     views: list[RunView] = []
-    for asked in runs[: archive.HISTORY]:
+    for asked in runs[: queries.HISTORY]:
         views.append(run_of(asked))
         if views[-1].state == "SUCCEEDED":
             break

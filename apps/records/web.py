@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apps.records import documents, runs, samples
-from apps.records.archive import database
-from apps.records.engine import given, hf
-from holdfast.web.site import Site
+from apps.records import document_routes, run_routes, samples
+from apps.records.jobs import given, hf
+from apps.records.queries import database
+from holdfast.web import Site
 
 HERE = Path(__file__).parent
 
@@ -22,8 +22,8 @@ site = Site(
     links={"Documents": "records.documents"},
     at="/holdfast",
 )
-site.include(documents.router(site))
-site.include(runs.router(site))
+site.include(document_routes.router(site))
+site.include(run_routes.router(site))
 
 
 @site.on_start

@@ -18,30 +18,19 @@ from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options, checked_policy
 from holdfast.jobs.registry import BULK, Registry
 from holdfast.jobs.submitter import Submitter
-from holdfast.runs import audit, events, steps
-from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.handle import Run, RunLike, id_of
-from holdfast.runs.limits.queues import DeclaredLimits
 from holdfast.runs.result_waiter import Waiter
-from holdfast.runs.snapshot import find_ended, find_ids, find_snapshots, get_snapshot
 from holdfast.runtime import Runtime
-from holdfast.store import connect, migrate
 from holdfast.store.notifier import Notifier
-from holdfast.support import json_text, settings
+from holdfast.support import json_text
 from holdfast.support.clock import Clock, SystemClock
 from holdfast.support.errors import InvalidArguments, InvalidPolicy, InvalidSetting
 from holdfast.support.ids import Ids
 from holdfast.support.redaction import Redactor
 from holdfast.support.threads import Threads
 from holdfast.support.validation import as_duration, check_limit, is_number, job_name
-from holdfast.values.audit import Operation
-from holdfast.values.events import Event, Events, News, Signs
-from holdfast.values.filters import Count, Order, Page, RunFilter
-from holdfast.values.logs import Logs
 from holdfast.values.policies import Policy, Unique
-from holdfast.values.queues import Limits
 from holdfast.values.retries import Retry
-from holdfast.values.runs import Finding, Snapshot, Step, Why
 from holdfast.worker.declared import Declared
 
 if TYPE_CHECKING:
@@ -57,7 +46,7 @@ if TYPE_CHECKING:
     from holdfast.pipelines.pipeline import Pipeline
     from holdfast.pipelines.pipelines import Pipelines
     from holdfast.runs.limits.keys import Keys
-    from holdfast.runs.limits.queues import Queues
+    from holdfast.runs.limits.queues import DeclaredLimits, Queues
     from holdfast.runs.retention import Removed
     from holdfast.runs.workers import Workers
     from holdfast.schedules.decorator import Scheduling
@@ -66,11 +55,14 @@ if TYPE_CHECKING:
     from holdfast.statistics.statistics import Statistics
     from holdfast.store.dialects.backup import Backup, Progress
     from holdfast.tokens import Passes
+    from holdfast.values.audit import Operation
+    from holdfast.values.events import Event, Events, News, Signs
+    from holdfast.values.filters import Count, Order, Page, RunFilter
+    from holdfast.values.logs import Logs
+    from holdfast.values.runs import Finding, Snapshot, Step, Why
     from holdfast.web.auth.authentication import Who
     from holdfast.worker.declared import FailureHook
     from holdfast.worker.worker import Role, Worker
-
-EVERYTHING = RunFilter()
 
 
 class Holdfast(Runtime):
@@ -99,10 +91,9 @@ class Holdfast(Runtime):
         redact: Iterable[str] = (),
         **given: Any,
     ) -> None:
-        self.waiter = Waiter(
-            lambda run_ids: self.store.once(lambda tx: find_ended(tx, run_ids), write=False),
-            lambda run_ids: self.store.once(lambda tx: find_snapshots(tx, run_ids), write=False),
-        )
+        from holdfast.support import settings
+
+        self.waiter = Waiter(self._find_ended, self._find_snapshots)
         notifier = Notifier()
         notifier.listen(self.waiter.ended)
         super().__init__(
@@ -115,16 +106,34 @@ class Holdfast(Runtime):
             engine=engine,
         )
         self._submitter = Submitter(self, self)
-        self._limits = DeclaredLimits()
-        if self.settings.max_queued is not None:
-            self._limits.add("*", Limits(max_queued=self.settings.max_queued))
         self.scheduled: dict[str, Schedule] = {}
         self._declared = Declared(schedules=self.scheduled, artifact_store=lambda: self._artifact_store)
         self.polls = self._declared.polls
         self.jobs.bring({name: partial(self._bulk_job, name) for name in BULK})
 
     def _prepare(self) -> None:
-        self._limits.apply(self._store)
+        if "_limits" in vars(self) or self.settings.max_queued is not None:
+            self._limits.apply(self._store)
+
+    @cached_property
+    def _limits(self) -> DeclaredLimits:
+        from holdfast.runs.limits.queues import DeclaredLimits
+        from holdfast.values.queues import Limits
+
+        limits = DeclaredLimits()
+        if self.settings.max_queued is not None:
+            limits.add("*", Limits(max_queued=self.settings.max_queued))
+        return limits
+
+    def _find_ended(self, run_ids: Sequence[str]) -> set[str]:
+        from holdfast.runs.snapshot import find_ended
+
+        return self.store.once(lambda tx: find_ended(tx, run_ids), write=False)
+
+    def _find_snapshots(self, run_ids: Sequence[str]) -> list[Snapshot]:
+        from holdfast.runs.snapshot import find_snapshots
+
+        return self.store.once(lambda tx: find_snapshots(tx, run_ids), write=False)
 
     def _bulk_job(self, name: str) -> Job[..., Any]:
         from holdfast.operate.bulk import job
@@ -320,6 +329,8 @@ class Holdfast(Runtime):
 
         `per_worker` is for each worker of this Holdfast by itself: of its places, so many at most run this queue.
         """
+        from holdfast.values.queues import Limits
+
         if per_worker is not None and not is_number(per_worker, least=1):
             raise InvalidPolicy("per_worker is a whole number of at least 1, or None for all of a worker's places")
         said = {"max_queued": max_queued, "concurrency": concurrency}
@@ -433,6 +444,8 @@ class Holdfast(Runtime):
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled", by: str | None = None) -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards. `by` says who asks."""
+        from holdfast.runs.cancel import cancel_by_hand
+
         return self.do(lambda tx: cancel_by_hand(tx, id_of(run), reason=reason, by=by))
 
     def again(self, run: RunLike, *, by: str | None = None) -> Run[Any]:
@@ -455,6 +468,8 @@ class Holdfast(Runtime):
 
     def snapshot(self, run: RunLike) -> Snapshot:
         """A run as it stands, or RunNotFound."""
+        from holdfast.runs.snapshot import get_snapshot
+
         return self.read(lambda tx: get_snapshot(tx, id_of(run)))
 
     def list_runs(
@@ -501,12 +516,14 @@ class Holdfast(Runtime):
 
     def recorded(self, run: RunLike, *, after: int = 0, limit: int = 500) -> list[tuple[int, Event]]:
         """What was recorded of a run (its log among it) after that number, each with its own."""
+        from holdfast.runs import events
+
         check_limit(limit)
         return self.read(lambda tx: events.of(tx, id_of(run), after=after, limit=limit))
 
     def search(
         self,
-        filter: RunFilter = EVERYTHING,
+        filter: RunFilter | None = None,
         *,
         limit: int = 50,
         after: str | None = None,
@@ -527,13 +544,13 @@ class Holdfast(Runtime):
             lambda tx: search_runs(tx, _checked(filter), limit=limit, after=after, bound=bound, order=order)
         )
 
-    def count(self, filter: RunFilter = EVERYTHING) -> Count:
+    def count(self, filter: RunFilter | None = None) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
         from holdfast.operate.search import count_runs
 
         return self.read(lambda tx: count_runs(tx, _checked(filter)))
 
-    def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
+    def counts(self, filter: RunFilter | None = None) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
         from holdfast.operate.search import count_states
 
@@ -560,11 +577,15 @@ class Holdfast(Runtime):
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, and where to go on; none is left out, whoever commits late."""
+        from holdfast.runs import events
+
         check_limit(limit)
         return self.read(lambda tx: events.everywhere(tx, after=after, kinds=kinds, limit=limit))
 
     def events_end(self) -> str:
         """The cursor after which `events` tells only what is recorded from now on."""
+        from holdfast.runs import events
+
         return self.read(events.end)
 
     def logs(
@@ -581,15 +602,22 @@ class Holdfast(Runtime):
 
     def steps(self, run: RunLike) -> Sequence[Step]:
         """The steps that a run has done and remembers, in order; `result` is JSON text."""
+        from holdfast.runs import steps
+        from holdfast.runs.snapshot import get_snapshot
+
         return self.read(lambda tx: steps.of(tx, get_snapshot(tx, id_of(run)).id))
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
+        from holdfast.runs.snapshot import find_ids
+
         check_limit(limit)
         return self.read(lambda tx: find_ids(tx, text, limit=limit))
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
+        from holdfast.runs import audit
+
         check_limit(limit)
         return self.read(lambda tx: audit.listed(tx, limit=limit, before=before))
 
@@ -625,10 +653,14 @@ class Holdfast(Runtime):
 
     def migrate(self) -> int:
         """Create or update the tables; how many migrations were applied."""
+        from holdfast.store import connect, migrate
+
         return migrate.migrate(self._store, prefix=connect.prefix(self.settings, self._store.dialect))
 
     def migration(self, *, since: int | None = None) -> list[str]:
         """The statements that `migrate` would apply, in order; `since` names a version and asks no database."""
+        from holdfast.store import connect, migrate
+
         return migrate.script(self._store, prefix=connect.prefix(self.settings, self._store.dialect), since=since)
 
     def checkup(self) -> list[Check]:
@@ -643,7 +675,11 @@ class Holdfast(Runtime):
         return not (table or "").startswith(self.settings.prefix)
 
 
-def _checked(filter: RunFilter) -> RunFilter:
+def _checked(filter: RunFilter | None) -> RunFilter:
+    from holdfast.values.filters import RunFilter
+
+    if filter is None:
+        return RunFilter()
     if not isinstance(filter, RunFilter):
         raise InvalidArguments(f"a filter is a RunFilter, not {filter!r}")
     return filter

@@ -14,11 +14,11 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.clock import Clock
 from holdfast.support.ids import Ids
 from holdfast.support.redaction import Redactor
-from holdfast.support.settings import Settings
 from holdfast.support.validation import as_duration
 
 if TYPE_CHECKING:
     from holdfast.jobs.registry import Registry
+    from holdfast.support.settings import Settings
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apps import pdf
 from apps.extraction.analysis import Unreadable as NotExtracted
-from apps.extraction.reader import read as extract
-from apps.records.reading import read as record
+from apps.extraction.read_pdf import read as extract
+from apps.records.readers import read as record
 from apps.records.unreadable import Unreadable as NotRecorded
+from apps.shared import pdf
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas

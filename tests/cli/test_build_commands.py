@@ -11,7 +11,7 @@ from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell, told
 
 from holdfast import Build, Holdfast, Run, Snapshot
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast
 from holdfast.store.migrate import latest
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 LATEST = latest("sqlite")
 

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 
 
 @pytest.fixture

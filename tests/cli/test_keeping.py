@@ -10,8 +10,7 @@ import pytest
 from tests.cli.conftest import Invoke, Shell, told
 
 from holdfast import Context, Holdfast
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 CONTENT = bytes(range(256))
 

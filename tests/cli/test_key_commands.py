@@ -8,7 +8,7 @@ from tests.cli.conftest import Invoke
 
 from holdfast import Holdfast
 from holdfast.runs.outcomes import RetryLater
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 def test_a_key_that_is_kept_over_a_pause_says_for_whom_and_until_when(

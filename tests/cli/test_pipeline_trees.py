@@ -12,8 +12,7 @@ from tests.cli.conftest import Invoke, told
 from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
 from holdfast.cli import pipeline_tree
 from holdfast.runs.outcomes import Release
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

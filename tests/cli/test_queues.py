@@ -9,7 +9,7 @@ from tests.cli.conftest import Invoke, told
 from tests.contract.alive import register
 
 from holdfast import Holdfast
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.fixture

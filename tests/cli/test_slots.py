@@ -10,8 +10,7 @@ from tests.cli.conftest import Invoke, Shell, told
 from tests.contract.alive import register
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def refused(result: Result, code: int) -> str:

@@ -9,7 +9,7 @@ from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell
 
 from holdfast import Holdfast, Snapshot
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 def runs(shell: Shell) -> list[Snapshot]:

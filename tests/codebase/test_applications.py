@@ -1,20 +1,25 @@
-"""Applications use the public modules of the engine only, and not each other."""
+"""Applications use the public modules and views of Holdfast, what they share, and nothing of each other."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from apps import registry
-from apps.application import Application
+from apps.shared.definition import Application
+from system import registry
 
 ROOT = Path(__file__).parent.parent.parent
 APPS = ROOT / "apps"
 FILES = sorted(APPS.rglob("*.py"))
+SYSTEM = sorted((ROOT / "system").rglob("*.py"))
 PUBLIC = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
-SHARED = {"application", "database", "house", "model", "outside", "pdf", "registry", "settings", "stopping"}
+
+ENGINE_NAME = re.compile(r"(?:\bholdfast_|\{engine\}|%\(prefix\)s)([a-z_]+)")
+VIEWS = {"run", "build", "schedule_slots"}
+WITHOUT_A_VIEW = {"events"}
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -32,7 +37,7 @@ def name(file: Path) -> str:
 
 
 @pytest.mark.contract("S1")
-@pytest.mark.parametrize("file", FILES, ids=name)
+@pytest.mark.parametrize("file", FILES + SYSTEM, ids=name)
 def test_an_application_imports_only_public_modules(file: Path) -> None:
     modules = {
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
@@ -43,9 +48,9 @@ def test_an_application_imports_only_public_modules(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=name)
 def test_an_application_imports_no_other(file: Path) -> None:
-    own = file.relative_to(APPS).parts[0]
-    others = {module.split(".")[1] for module in imported(file) if module.startswith("apps.")}
-    assert others <= SHARED | {own.removesuffix(".py")}
+    modules = [module.split(".") for module in imported(file)]
+    assert {module[1] for module in modules if module[0] == "apps"} <= {"shared", file.relative_to(APPS).parts[0]}
+    assert not [module for module in modules if module[0] == "system"]
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,8 @@ def test_the_queues_of_an_application_begin_with_its_name(application: Applicati
     assert application.title
     assert application.shows.endswith(".")
     assert all(queue.split(".")[0] == application.name for queue in application.queues)
+
+
+@pytest.mark.parametrize("file", FILES + SYSTEM + sorted(APPS.rglob("*.sql")), ids=name)
+def test_an_application_reads_views_of_the_engine_and_no_internal_table(file: Path) -> None:
+    assert set(ENGINE_NAME.findall(file.read_text("utf-8"))) <= VIEWS | WITHOUT_A_VIEW

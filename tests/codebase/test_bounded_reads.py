@@ -13,7 +13,7 @@ import pytest
 from holdfast import Holdfast, Policy
 from holdfast.statistics import failures, overview, rollups
 from holdfast.store.transaction import Transaction
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.testing.postgres import PostgresServer
 
 NOW = datetime(2026, 6, 3, tzinfo=UTC)

@@ -19,8 +19,7 @@ from tests.mutants import statements
 
 from holdfast import Holdfast, Pipeline
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 # A scenario that fails shows its values, as a test does.
 pytest.register_assert_rewrite(*(f"tests.contract.{name}_scenarios" for name in ("key", "lease", "run")))

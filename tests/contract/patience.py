@@ -10,8 +10,7 @@ from typing import Any
 
 from holdfast import Run, RunFailed, Snapshot
 from holdfast.runs.claim import Claim
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import ManualWorker
+from holdfast.testing import FakeClock, ManualWorker
 
 PATIENCE = 60.0
 

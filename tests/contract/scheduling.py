@@ -11,8 +11,7 @@ from typing import Any
 from holdfast import Holdfast, StillRunning
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)

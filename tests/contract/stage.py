@@ -8,8 +8,7 @@ from typing import Any
 from holdfast import Holdfast
 from holdfast.runs.claim import Claim
 from holdfast.runs.submit import submit_runs
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @dataclass

@@ -16,8 +16,7 @@ from holdfast import ArtifactCorrupt, ArtifactNotFound, Context, DepotUnavailabl
 from holdfast.artifacts import artifacts
 from holdfast.artifacts.backends import open_artifact_store
 from holdfast.artifacts.backends.base import PARTS, Measured
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

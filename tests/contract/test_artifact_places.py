@@ -12,7 +12,7 @@ from holdfast import Context, Holdfast, InvalidSetting
 from holdfast.artifacts import artifacts
 from holdfast.artifacts.backends import open_artifact_store
 from holdfast.support import settings
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -11,9 +11,7 @@ import pytest
 from tests.contract.depots import CHECKSUM, CONTENT, lying_in, overwrite
 
 from holdfast import Artifact, Context, Holdfast, InvalidArguments, LeaseLost
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.faults import Fault, Faults
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Fault, Faults, Manual
 
 
 @pytest.mark.contract("L8")

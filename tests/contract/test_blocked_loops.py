@@ -15,8 +15,7 @@ import pytest
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Context, Holdfast, Run
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.events import Event
 from holdfast.worker import event_loop
 from holdfast.worker.event_loop import Gate, Loop, Loops, Standstill

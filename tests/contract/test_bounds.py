@@ -17,8 +17,7 @@ from holdfast.runs.limits import capacity
 from holdfast.runs.outcomes import Release, RetryLater
 from holdfast.store.transaction import Transaction
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

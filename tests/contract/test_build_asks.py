@@ -13,8 +13,7 @@ import pytest
 
 from holdfast import Context, Holdfast, Wish
 from holdfast.orchestrator import build_requests, promote
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

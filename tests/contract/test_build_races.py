@@ -14,7 +14,7 @@ from holdfast import Holdfast, IdempotencyConflict
 from holdfast.orchestrator import build_requests
 from holdfast.runs.submission import Submission
 from holdfast.runs.submit import submit_runs
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

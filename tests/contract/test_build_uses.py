@@ -8,8 +8,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.builds import builds
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def test_the_runs_that_needed_a_build_are_its_uses_and_all_but_one_saved_a_making(

@@ -8,7 +8,7 @@ import pytest
 from tests.contract.building import App
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

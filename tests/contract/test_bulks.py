@@ -13,8 +13,7 @@ from holdfast.operate import bulk as bulk_jobs
 from holdfast.operate.search import search_runs
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Failed, RetryLater
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, scheduled, told
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.mark.contract("J5")

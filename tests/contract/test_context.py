@@ -11,8 +11,7 @@ import pytest
 import holdfast
 from holdfast import Context, Holdfast, Retry
 from holdfast.store.queries import statements
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

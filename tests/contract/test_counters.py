@@ -14,8 +14,7 @@ from holdfast import Holdfast, QueueFull, StoreBusy
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Succeeded
 from holdfast.store import counters
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

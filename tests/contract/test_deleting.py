@@ -11,7 +11,7 @@ from tests.contract.segmenting import split
 from holdfast import Context, Holdfast, RunInUse, RunNotFound
 from holdfast.artifacts import artifacts
 from holdfast.runs import retention
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

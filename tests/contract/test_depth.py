@@ -10,7 +10,7 @@ from tests.contract.nesting import nested
 from holdfast import Context, Holdfast, NotSerialisable
 from holdfast.support import json_text
 from holdfast.support.json_text import MAX_DEPTH
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.values.filters import RunFilter
 
 if TYPE_CHECKING:

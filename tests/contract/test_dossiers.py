@@ -6,8 +6,7 @@ import pytest
 
 from holdfast import Context, Holdfast, RunNotFound
 from holdfast.operate import run_details
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def test_a_run_knows_its_kin(hf: Holdfast, manual: Manual) -> None:

@@ -11,7 +11,7 @@ from tests.contract.patience import PATIENCE, until
 
 from holdfast import Holdfast, WorkerNotFound
 from holdfast.runs.poll import read_pulse
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.values.workers import why_unserved
 
 

@@ -11,8 +11,7 @@ from tests.contract.alive import register
 from holdfast import Context, Holdfast, Retry
 from holdfast.operate.explain import NOBODY
 from holdfast.runs.outcomes import Release
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.events import KINDS
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

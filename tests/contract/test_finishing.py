@@ -17,8 +17,7 @@ from tests.databases import sqlite
 
 from holdfast import Context, Holdfast, LeaseLost, Retry, StoreBusy
 from holdfast.orchestrator import recover
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 pytestmark = pytest.mark.contract("L5", "X3", "S2")
 

@@ -9,8 +9,7 @@ import pytest
 from tests.contract.patience import PATIENCE
 
 from holdfast import Context, Event, Holdfast, InvalidPolicy, LeaseLost, Retry, Run, StepNotFound
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -11,8 +11,7 @@ import sqlalchemy
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidArguments, RunNotFound, WrongConnection
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

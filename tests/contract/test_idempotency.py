@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast import Holdfast, IdempotencyConflict
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

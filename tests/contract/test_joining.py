@@ -19,7 +19,7 @@ from tests.databases import sqlite
 
 from holdfast import Holdfast, IdempotencyConflict, StoreBusy, UnknownNeed, WrongConnection, WrongSqliteLibrary
 from holdfast.jobs.job import Job
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -18,7 +18,7 @@ from tests.databases import Schemas
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
 from holdfast.jobs.job import Job
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 WAYS = ["psycopg", "psycopg connection", "psycopg async session", "asyncpg session"]
 SNAPSHOTS = ["REPEATABLE READ", "SERIALIZABLE"]

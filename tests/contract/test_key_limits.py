@@ -14,8 +14,7 @@ from holdfast import Holdfast
 from holdfast.orchestrator import promote
 from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import RetryLater, Succeeded
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

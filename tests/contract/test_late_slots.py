@@ -12,8 +12,7 @@ from holdfast import Holdfast
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.runs.poll import Pulse
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

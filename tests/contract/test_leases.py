@@ -15,8 +15,7 @@ from holdfast.runs import steps
 from holdfast.runs.claim import claim_runs
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded, TimedOut
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.runs import Step
 from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.run_services import StepWriter

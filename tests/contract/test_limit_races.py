@@ -12,8 +12,7 @@ from holdfast import Holdfast
 from holdfast.runs import ready
 from holdfast.runs.claim import claim_runs
 from holdfast.runs.limits import rates
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 MINUTE = timedelta(minutes=1)
 

@@ -14,8 +14,7 @@ from holdfast.runs.claim import Claim
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.outcomes import Succeeded
 from holdfast.support import json_text
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -17,7 +17,7 @@ from tests.process.support import wait_for
 from holdfast import Holdfast, ResultTimeout, RunFailed, RunNotFound
 from holdfast.runs.handle import Run
 from holdfast.store.transaction import Transaction
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 MANY = 200
 

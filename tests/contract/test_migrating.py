@@ -13,8 +13,7 @@ import pytest
 
 from holdfast import Holdfast, InvalidSetting, SchemaMissing, SchemaTooNew
 from holdfast.store import migrate
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:

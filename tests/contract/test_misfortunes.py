@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, WrongConnection
 from holdfast.orchestrator import promote
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.testing.postgres import PostgresServer
 from holdfast.worker.threads import Threads
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.mark.contract("S3")

@@ -21,8 +21,7 @@ from holdfast.runs.limits import queues
 from holdfast.runs.outcomes import Failed, Release, RetryLater, Succeeded
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.runs import Step
 
 

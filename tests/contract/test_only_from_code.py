@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast, InvalidPolicy, OnlyFromCode, RunFilter
 from holdfast.operate import bulk as bulk_jobs
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.fixture

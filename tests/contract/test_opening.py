@@ -23,8 +23,7 @@ from holdfast import Holdfast, InvalidSetting, StoreRefused, StoreUnavailable
 from holdfast.store import store
 from holdfast.store.dialects.postgres import PostgresDialect
 from holdfast.support.clock import SystemClock
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidArguments, RunFilter, RunNotFound
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

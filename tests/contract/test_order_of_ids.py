@@ -14,8 +14,7 @@ import pytest
 
 from holdfast import Holdfast, StoreUnavailable
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -22,8 +22,7 @@ from tests.databases import ODD, Schemas, new_name
 
 from holdfast import Context, Holdfast, QueueFull, RunFilter
 from holdfast.store.transaction import Transaction
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.testing.postgres import PostgresServer
 
 __all__ = [

@@ -9,8 +9,7 @@ from tests.contract.patience import hold_past_the_deadline
 
 from holdfast import Cancelled, Context, Holdfast, ResultTimeout, RunFailed, TryAgain
 from holdfast.runs.outcomes import Failed, Succeeded
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,8 +10,7 @@ import pytest
 from tests.contract.building import App
 
 from holdfast import Holdfast, RunNotFound
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -7,7 +7,7 @@ from tests.contract.patience import PATIENCE, until
 
 from holdfast import Holdfast, InvalidPolicy
 from holdfast.runs import workers
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.mark.contract("L2", "L6")

@@ -9,7 +9,7 @@ from tests.conftest import Database
 
 from holdfast import Holdfast, InvalidArguments, PassExists, PassNotFound, tokens
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 
 
 def test_a_token_is_found_by_its_secret_and_the_database_does_not_have_it(hf: Holdfast, database: Database) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Holdfast, InvalidPolicy, Pipeline
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.mark.contract("S4")

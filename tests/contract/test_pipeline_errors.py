@@ -8,8 +8,7 @@ import pytest
 from tests.contract.staging import states
 
 from holdfast import Holdfast, Pipeline, Retry, RunFailed
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, InvalidArguments, InvalidPolicy, Pipeline, PipelineNotFound, StageNotDone
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def test_a_rerun_from_a_stage_uses_what_was_done_before(hf: Holdfast, manual: Manual) -> None:

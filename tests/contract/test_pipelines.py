@@ -10,7 +10,7 @@ from tests.contract.alive import register
 from tests.contract.staging import states
 
 from holdfast import Context, Holdfast, Pipeline
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

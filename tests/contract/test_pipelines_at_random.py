@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import Holdfast
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from pathlib import Path

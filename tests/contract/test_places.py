@@ -12,8 +12,7 @@ from tests.conftest import Database
 
 from holdfast import Holdfast, Run
 from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 OUTCOMES: list[Outcome] = [
     Succeeded(),

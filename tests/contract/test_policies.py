@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, Retry
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 HOUR = timedelta(hours=1)
 

@@ -16,8 +16,7 @@ from holdfast import Holdfast, InvalidPolicy
 from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import RetryLater, Succeeded
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.rates import parse_rate
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

@@ -11,8 +11,7 @@ import pytest
 from holdfast import Holdfast, Retry
 from holdfast.orchestrator import recover
 from holdfast.runs.outcomes import Release, RetryLater, Succeeded
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Holdfast, Run, StageNotDone
 from holdfast.pipelines.rerun import rerun_pipeline
 from holdfast.runs import retention
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from holdfast import Context, Holdfast, NotSerialisable, Run
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,8 +10,7 @@ from tests.contract.retaining import DAY, NAMED, a_run, exists
 from holdfast import Holdfast, Removed
 from holdfast.orchestrator import prune
 from holdfast.runs import retention
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -12,8 +12,7 @@ from tests.contract.retaining import DAY, TABLES, rows
 
 from holdfast import Context, DepotUnavailable, Holdfast, Removed
 from holdfast.runs import retention
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -12,8 +12,7 @@ from tests.contract.retaining import DAY, NAMED, TABLES, exists, rows
 
 from holdfast import Cancelled, Context, Holdfast, Removed, UnknownNeed
 from holdfast.runs.events import record
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.events import Event
 
 if TYPE_CHECKING:

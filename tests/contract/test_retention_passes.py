@@ -18,9 +18,7 @@ from holdfast.orchestrator import prune
 from holdfast.orchestrator.prune import Pruner
 from holdfast.runs import retention
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.faults import Fault, Faults
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Fault, Faults, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Context, GiveUp, Holdfast, InvalidPolicy, Retry, TryAgain
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 MINUTE = timedelta(minutes=1)
 

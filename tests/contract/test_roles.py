@@ -22,8 +22,7 @@ from holdfast.runs.lease import Lease, renew_leases, require_lease
 from holdfast.runs.outcomes import Outcome, Release, RetryLater, Succeeded
 from holdfast.runs.submission import Submission
 from holdfast.runs.submit import submit_runs
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.runs import Step
 
 HOLDER, STRANGER = "holder", "stranger"

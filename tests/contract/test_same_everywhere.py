@@ -10,8 +10,7 @@ from tests.databases import Template
 
 from holdfast import Context, Holdfast, QueueFull, Retry
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 QUEUES = ["default", "bounded", "narrow"]
 

@@ -10,8 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.orchestrator.sample import EVERY, SETTLING, GaugeTask
 from holdfast.statistics.gauges import KEPT
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 DAY = timedelta(days=1)
 

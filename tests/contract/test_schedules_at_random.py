@@ -19,8 +19,7 @@ from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import Failed
 from holdfast.schedules import triggers
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # the night on which Berlin's clocks go forward
 

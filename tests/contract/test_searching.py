@@ -10,8 +10,7 @@ import pytest
 from holdfast import Count, Holdfast, InvalidArguments, Job, Page, RunFilter
 from holdfast.operate import search
 from holdfast.runs.outcomes import Failed, Succeeded, TimedOut
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "timed_out")
 

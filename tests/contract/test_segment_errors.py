@@ -9,7 +9,7 @@ from tests.contract.segmenting import counts, split
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

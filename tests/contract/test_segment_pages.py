@@ -6,7 +6,7 @@ import pytest
 from tests.contract.segmenting import split
 
 from holdfast import Holdfast, InvalidArguments, PipelineNotFound
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 
 def test_pages_have_every_segment_once_in_the_order_of_their_numbers(hf: Holdfast, manual: Manual) -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.contract.segmenting import counts, split
 
 from holdfast import Context, Holdfast, InvalidArguments, Retry
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.mark.contract("L1", "L9")

@@ -9,7 +9,7 @@ from tests.contract.segmenting import counts, split
 from tests.contract.staging import states
 
 from holdfast import Holdfast, Pipeline, RunFailed
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.values.pipelines import StageInfo, in_words
 
 if TYPE_CHECKING:

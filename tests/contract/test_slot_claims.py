@@ -14,8 +14,7 @@ from tests.contract.scheduling import QUARTER, START, another, scheduled, told
 from holdfast import Holdfast, WorkerExists
 from holdfast.orchestrator import schedule
 from holdfast.orchestrator.schedule import Scheduler
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,8 +10,7 @@ from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
 from holdfast import Holdfast
 from holdfast.orchestrator.schedule import Scheduler
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def at(text: str) -> datetime:

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.patience import PATIENCE, until
 
 from holdfast import Context, Holdfast, Job
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -11,8 +11,7 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, another, one_of_eight_hands, scheduled
 
 from holdfast import Holdfast, InvalidPolicy, NoWorker, SlotTaken
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

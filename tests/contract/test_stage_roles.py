@@ -16,8 +16,7 @@ from holdfast.runs.lease import Lease
 from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded, WaitForChildren
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.submit import submit_runs
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.pipelines import state_of
 
 HOLDER, STRANGER = "holder", "stranger"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, InvalidArguments
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.mark.contract("P9")

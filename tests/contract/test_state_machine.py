@@ -32,8 +32,7 @@ from holdfast.runs import finish
 from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import Failed, Outcome, Release, RetryLater, Succeeded
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 KEYS = st.sampled_from([None, "a", "b"])
 HOLDERS = st.sampled_from(["one", "two"])

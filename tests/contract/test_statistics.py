@@ -10,8 +10,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.statistics import overview, series
 from holdfast.statistics.failures import alike
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.statistics import Depth
 
 

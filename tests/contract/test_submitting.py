@@ -15,8 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from holdfast import Holdfast, InvalidArguments, InvalidPolicy
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -12,9 +12,7 @@ from tests.contract.patience import PATIENCE, until
 
 from holdfast import Context, Holdfast, WorkerExists
 from holdfast.runs import workers
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.faults import Fault, Faults
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Fault, Faults, Manual
 from holdfast.worker import registration
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight, RunInFlight

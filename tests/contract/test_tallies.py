@@ -14,8 +14,7 @@ from holdfast.orchestrator.rollup import LAG, NET, SPACING, RollupTask
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.outcomes import Succeeded
 from holdfast.statistics import rollups
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

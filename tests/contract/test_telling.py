@@ -13,8 +13,7 @@ from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, ended, until
 
 from holdfast import Holdfast, Retry
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.worker import attempt_log
 
 if TYPE_CHECKING:

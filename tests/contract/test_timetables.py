@@ -11,8 +11,7 @@ from tests.contract.scheduling import QUARTER, START, scheduled
 
 from holdfast import Holdfast
 from holdfast.orchestrator.schedule import Scheduler
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 def test_a_trigger_that_fails_stops_no_other_schedule(

@@ -13,8 +13,7 @@ from holdfast import Holdfast, InvalidPolicy, QueueFull
 from holdfast.runs.limits.unique import UniqueClaim, take_unique
 from holdfast.runs.outcomes import RetryLater
 from holdfast.support import json_text
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 
 @pytest.fixture

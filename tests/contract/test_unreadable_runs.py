@@ -14,8 +14,7 @@ from tests.contract.segmenting import counts, split
 
 from holdfast import Holdfast, RunFailed, Unreadable
 from holdfast.orchestrator import promote
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -17,7 +17,7 @@ from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 import holdfast.web.server  # noqa: F401  its errors are ours, too
 from holdfast import Policy
 from holdfast.cli import exit_codes
-from holdfast.cli.main import main
+from holdfast.cli.main import COMMANDS, main
 from holdfast.store.queries import sources
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound, HoldfastError
 from holdfast.support.settings import Settings
@@ -72,8 +72,18 @@ def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tu
     if not isinstance(command, click.Group):
         yield path, command
         return
-    for each, below in command.commands.items():
+    context = click.Context(command)
+    for each in command.list_commands(context):
+        below = command.get_command(context, each)
+        assert below is not None
         yield from commands(below, (*path, each))
+
+
+def test_the_help_says_of_each_command_what_the_command_says() -> None:
+    for each, (_, line) in COMMANDS.items():
+        command = main.get_command(click.Context(main), each)
+        assert command is not None
+        assert command.get_short_help_str(limit=200) == line
 
 
 def test_every_exit_code_is_documented_in_the_words_of_the_code() -> None:

@@ -33,7 +33,7 @@ from tests.mutants.breaks import ROOT, Break, breaks
 
 KEPT = ROOT / ".mutants"
 STATE = KEPT / "state.json"
-COPIED = ("src", "apps", "tests", "docs", "scripts", "bench", "examples")
+COPIED = ("src", "apps", "system", "packages", "tests", "docs", "scripts", "bench", "examples")
 PATIENCE = 900.0  # seconds for the tests of one break; one that hangs has turned red
 PYTEST = ["pytest", "-q", "-x", "-n", "0", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)

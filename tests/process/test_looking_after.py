@@ -13,10 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from apps.application import Process
-from apps.system import child as childhood
-from apps.system import ports
-from apps.system.child import Child, Leash
+from apps.shared.definition import Process
+from system import child as childhood
+from system import ports
+from system.child import Child, ParentPipe
 from tests.process.support import descendants, gone, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +35,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def start(*how: str, listening: socket.socket | None = None) -> Child:
         child = Child(
             Process(name="guest", module="tests.process.guest", arguments=how, ready="/" if listening else "ready"),
-            leash=Leash(reading=reading, grace=GRACE),
+            parent_pipe=ParentPipe(reading=reading, grace=GRACE),
             environment=dict(os.environ),
             log=tmp_path / "guest.log",
             listening=listening,
@@ -139,12 +139,12 @@ def test_what_it_leaves_of_its_group_is_ended_with_it(start: Start) -> None:
 
 
 @pytest.mark.parametrize("how", ["stays", "ignores"])
-def test_it_ends_when_whoever_holds_its_leash_is_gone(how: str, tmp_path: Path) -> None:
+def test_it_ends_when_its_parent_is_gone(how: str, tmp_path: Path) -> None:
     """Also one that does not listen: its group is killed when its time is up."""
     holder = (
         "import os, subprocess, sys, time\n"
         "reading, writing = os.pipe()\n"
-        "command = [sys.executable, '-m', 'apps.system.leash', str(reading)]\n"
+        "command = [sys.executable, '-m', 'system.end_with_parent', str(reading)]\n"
         f"command += ['{GRACE}', 'tests.process.guest', {how!r}]\n"
         "child = subprocess.Popen(command, pass_fds=[reading], start_new_session=True, stdout=subprocess.PIPE)\n"
         "print(child.pid, child.stdout.readline().decode().strip(), flush=True)\n"
@@ -156,7 +156,7 @@ def test_it_ends_when_whoever_holds_its_leash_is_gone(how: str, tmp_path: Path) 
         pid, said = held.stdout.readline().split()
         assert said == "ready"
         held.kill()
-        wait_for(lambda: gone(int(pid)), what="the one on the leash ends")
+        wait_for(lambda: gone(int(pid)), what="it ends with its parent")
     finally:
         with contextlib.suppress(ProcessLookupError):
             held.kill()

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from apps import registry
-from apps.system import ports
-from apps.system.__main__ import main
-from apps.system.folder import Folder
+from system import ports, registry
+from system.__main__ import main
+from system.folder import Folder
 from tests.process.support import descendants, gone, outside_clients, wait_for
 
 from holdfast import Holdfast
@@ -33,7 +32,7 @@ class System:
         port = str(10_000 + os.getpid() % 20_000)
         environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TOKEN"}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "apps.system", "--folder", str(folder), "--port", port, *arguments],
+            [sys.executable, "-W", "error", "-m", "system", "--folder", str(folder), "--port", port, *arguments],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -103,9 +102,9 @@ def test_check_says_what_failed_and_keeps_everything(
     monkeypatch.setenv("TOUR_EVERY", "soon")
     checked = system("tour", "--check")
     assert checked.ends() == 1, checked.printed
-    assert "visitors ended with exit code 1: ValueError: could not convert string to float: 'soon'" in checked.printed
+    assert "submitter ended with exit code 1: ValueError: could not convert string to float: 'soon'" in checked.printed
     assert str(checked.folder) in checked.printed
-    assert (checked.folder / "logs" / "tour.visitors.log").exists()
+    assert (checked.folder / "logs" / "tour.submitter.log").exists()
 
 
 def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_order(
@@ -151,7 +150,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(system: Callable[..., Sys
 def test_a_worker_that_dies_is_started_again_and_a_second_ctrl_c_does_not_wait(system: Callable[..., System]) -> None:
     running = system("tour")
     running.says("tour: up")
-    worker = next(pid for pid in running.tree if b"apps.system.work:hf" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    worker = next(pid for pid in running.tree if b"system.all_jobs:hf" in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(worker, signal.SIGKILL)
     assert "worker was ended by SIGKILL" in running.says("tour: starting (")
     running.says("tour: up")
@@ -165,7 +164,7 @@ def test_a_worker_that_dies_is_started_again_and_a_second_ctrl_c_does_not_wait(s
 
 
 def _is_worker(pid: int) -> bool:
-    return not gone(pid) and b"apps.system.work:hf" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return not gone(pid) and b"system.all_jobs:hf" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_an_unknown_application_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:

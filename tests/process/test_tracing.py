@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from holdfast import Context, Holdfast, Retry, RunFailed
 from holdfast.support import telemetry
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

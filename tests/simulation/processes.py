@@ -14,7 +14,7 @@ from holdfast import Context, Holdfast, Job, Retry, TryAgain, Worker
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.support.errors import HoldfastError, RunNotFound, StoreBusy, StoreUnavailable, UnknownNeed
 from holdfast.support.ids import Ids
-from holdfast.testing.faults import Fault, Faults
+from holdfast.testing import Fault, Faults
 
 if TYPE_CHECKING:
     from tests.simulation.oracle import Place

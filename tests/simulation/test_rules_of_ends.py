@@ -21,8 +21,7 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support.ids import Ids
 from holdfast.support.settings import Settings
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.policies import Policy
 from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.heartbeat import Heartbeat

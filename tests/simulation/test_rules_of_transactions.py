@@ -21,8 +21,7 @@ from holdfast.runs.submit import place_runs
 from holdfast.store.dialects.base import Conflict
 from holdfast.store.transaction import Transaction
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.worker.completer import Completer
 
 # What two open transactions do to each other: PostgreSQL

@@ -27,7 +27,7 @@ from tests.simulation.threads import Threading
 
 from holdfast.support.clock import SystemClock
 from holdfast.support.ids import Ids
-from holdfast.testing.faults import Fault
+from holdfast.testing import Fault
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import InvalidSetting, StoreBusy, StoreRefused, StoreUnavailable
 from holdfast.store import outages
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 
 
 class Database:

@@ -17,7 +17,7 @@ from holdfast.support.clock import JUMP, SystemClock
 from holdfast.support.errors import HoldfastError, NotSerialisable
 from holdfast.support.ids import Ids
 from holdfast.support.redaction import MAX_ERROR, Redactor
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.values.policies import Policy, policy_from_json
 from holdfast.values.retries import Retry
 

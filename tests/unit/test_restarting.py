@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.guardian import Guardian
 from holdfast.worker.in_flight import InFlight

@@ -16,9 +16,8 @@ from fastapi import FastAPI
 
 from holdfast import Holdfast
 from holdfast.values.tokens import Role
-from holdfast.web.asgi import create_app
+from holdfast.web import Site, create_app
 from holdfast.web.server import Address
-from holdfast.web.site import Site
 
 TOKEN = "a-token-that-only-these-tests-know"
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")

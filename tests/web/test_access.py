@@ -9,7 +9,7 @@ import pytest
 from tests.web.conftest import TOKEN, Serve, Server
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 

@@ -13,12 +13,11 @@ from tests.web.conftest import TOKEN, Serve, Server
 from tests.web.wire import STREAM
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.values.tokens import Role
-from holdfast.web import rate_limits
+from holdfast.web import Site, rate_limits
 from holdfast.web import server as web_server
 from holdfast.web.auth import authentication
-from holdfast.web.site import Site
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from holdfast import (
     UnknownJob,
     WorkerNotFound,
 )
-from holdfast.client.client import Client
+from holdfast.client import Client
 from holdfast.client.streams import frames
 from holdfast.values.filters import RunFilter
 

@@ -16,7 +16,7 @@ from tests.web.conftest import TOKEN, Server, serving
 
 from holdfast import Holdfast, RunFailed
 from holdfast.cli import main
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 Invoke = Callable[..., Result]
 

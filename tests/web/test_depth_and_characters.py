@@ -12,10 +12,9 @@ from tests.web.conftest import Serve
 
 from holdfast import Context, Holdfast, InvalidArguments, NotSerialisable
 from holdfast.cli import main
-from holdfast.client.client import Client
+from holdfast.client import Client
 from holdfast.support.json_text import MAX_DEPTH
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -31,8 +31,8 @@ from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Series
 from holdfast.values.tokens import Pass
 from holdfast.values.workers import Task, WorkerInfo
+from holdfast.web import Site
 from holdfast.web.api import nouns, openapi
-from holdfast.web.site import Site
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -11,8 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.web.conftest import serving
 
 from holdfast import Holdfast
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.web.api import health
 from holdfast.web.metrics import METRICS
 

@@ -16,9 +16,7 @@ from tests.web.wire import STREAM, sent
 
 from holdfast import Holdfast, InvalidSetting
 from holdfast.values.tokens import Role
-from holdfast.web.asgi import create_app
-from holdfast.web.auth.authentication import Who
-from holdfast.web.site import Site
+from holdfast.web import Site, Who, create_app
 
 PAGE = {"Accept": "text/html"}
 

@@ -13,7 +13,7 @@ from tests.contract.alive import register
 from tests.web.conftest import Server, serving
 
 from holdfast import Context, Holdfast
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.values.pipelines import StageInfo
 from holdfast.web.dashboard import flash
 from holdfast.web.dashboard.pipeline_graph import HEIGHT, WIDTH, drawn

@@ -16,8 +16,7 @@ from holdfast import Context, Holdfast
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.outcomes import Cancelled, Failed, TimedOut
 from holdfast.store.transaction import Transaction
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 from holdfast.values.filters import RunFilter
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" ' \x1b[31mred\x07 \u202etxt.exe\u2066 \u2028 {{7*7}}"

@@ -8,8 +8,8 @@ from fastapi import FastAPI, Request
 from tests.web.conftest import Serve
 
 from holdfast import Holdfast
+from holdfast.web import Site
 from holdfast.web.paths import Paths
-from holdfast.web.site import Site
 
 
 def asked(app: FastAPI, root_path: str = "") -> Request:

@@ -6,31 +6,30 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from apps.system import board, start
-from apps.system.board import Standing
+from system import start_page, status
+from system.status import ApplicationStatus
 from tests.web.conftest import TOKEN, Serve, Server
 
 from holdfast import Holdfast
-from holdfast.web.asgi import create_app
-from holdfast.web.site import Site
+from holdfast.web import Site, create_app
 
 PAGE = {"Accept": "text/html"}
 THERE = "http://127.0.0.1:8799"
-TEMPLATES = Path(start.__file__).parent / "templates"
+TEMPLATES = Path(start_page.__file__).parent / "templates"
 
 
 @pytest.fixture
 def served(sqlite_url: str, tmp_path: Path, server: Serve) -> Server:
-    file, own = tmp_path / "board.json", f"sqlite:///{tmp_path / 'records.db'}"
+    file, own = tmp_path / "status.json", f"sqlite:///{tmp_path / 'records.db'}"
     with Holdfast(own) as apart:
         apart.start()
-    up = partial(Standing, state="up", reason="", restarts=0)
+    up = partial(ApplicationStatus, state="up", reason="", restarts=0)
     records = up(name="records", title="Records", shows="Papers.", site=THERE, page="/documents", database=own)
     tour = up(name="tour", title="Tour", shows="All.", site="", page="/", database=sqlite_url)
-    board.write(file, [records, tour])
+    status.write(file, [records, tour])
     hf = Holdfast(sqlite_url)
     site = Site(hf, token=TOKEN, templates=TEMPLATES, links={"Start": "system.start"})
-    site.include(start.router(site, file, token=TOKEN))
+    site.include(start_page.router(site, file, token=TOKEN))
     return server(hf, app=create_app(site))
 
 

@@ -18,7 +18,7 @@ from tests.web.wire import STREAM, Sent, sent, whole
 
 from holdfast import Context, Holdfast, Retry, StoreUnavailable
 from holdfast.runs.events import record
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.values.events import Event
 
 

@@ -18,9 +18,9 @@ from tests.web.conftest import Serve, Server
 
 from holdfast import Holdfast, Snapshot, Unreadable
 from holdfast.cli import main
-from holdfast.client.client import Client
+from holdfast.client import Client
 from holdfast.runs.workers import register
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 from holdfast.values.filters import RunFilter
 from holdfast.values.workers import WorkerInfo
 

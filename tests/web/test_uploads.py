@@ -14,11 +14,7 @@ from fastapi import Depends, Request
 from tests.web.conftest import TOKEN, Server, serving
 
 from holdfast import Holdfast
-from holdfast.web.asgi import create_app
-from holdfast.web.auth.authentication import Who
-from holdfast.web.routes import takes
-from holdfast.web.site import Site
-from holdfast.web.uploads import IMAGES, PDF, magic
+from holdfast.web import IMAGES, PDF, Site, Who, create_app, magic, takes
 
 DOCUMENT = b"%PDF-1.7\n" + b"x" * 200_000
 

@@ -11,8 +11,8 @@ from tests.web.conftest import Server, serving
 from tests.web.pages import parse
 
 from holdfast import Holdfast, OnlyFromCode, RunFilter
-from holdfast.client.client import Client
-from holdfast.testing.manual import Manual
+from holdfast.client import Client
+from holdfast.testing import Manual
 
 
 @pytest.fixture(scope="module")

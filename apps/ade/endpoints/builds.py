@@ -7,16 +7,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.ade import engine, runs
-from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import STREAM, USUAL, Build, Builds, Id, Limit
-from apps.ade.engine import database, hf
+from apps.ade import jobs, runs
+from apps.ade.endpoints import schemas
+from apps.ade.endpoints.schemas import STREAM, USUAL, Build, Builds, Id, Limit
+from apps.ade.jobs import database, hf
 from apps.ade.runs import BuildView
 from apps.ade.tables import Configuration
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
 LINES = 500
 
@@ -34,7 +31,7 @@ def router(site: Site) -> APIRouter:
         with database.read() as session:
             found = runs.builds(session, configuration_id, limit=limit)
             if not wants_page(request):
-                return Builds(builds=[shapes.build(request, each) for each in found])
+                return Builds(builds=[schemas.build(request, each) for each in found])
             names = {
                 row.id: row.name for each in found if (row := session.get(Configuration, each.row.configuration_id))
             }
@@ -44,7 +41,7 @@ def router(site: Site) -> APIRouter:
     def get_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Any:
         view = _found(build_id)
         if not wants_page(request):
-            return shapes.build(request, view)
+            return schemas.build(request, view)
         with database.read() as session:
             configuration = session.get_one(Configuration, view.row.configuration_id)
         log = hf.logs(view.making, limit=LINES).records if view.making else ()
@@ -56,10 +53,10 @@ def router(site: Site) -> APIRouter:
     def cancel_build(request: Request, build_id: Id, who: Annotated[Who, Depends(site.operator)]) -> Any:
         """Runs that wait for it fail. One that has ended stays as it is."""
         row = _found(build_id).row
-        engine.cancel_build(row.id, row.configuration_id, row.version, row.fingerprint, by=who.name)
+        jobs.cancel_build(row.id, row.configuration_id, row.version, row.fingerprint, by=who.name)
         if wants_page(request):
             return RedirectResponse(request.url_for("ade.build", build_id=build_id).path, 303)
-        return shapes.build(request, _found(build_id))
+        return schemas.build(request, _found(build_id))
 
     @pages.get(
         "/builds/{build_id}/events",

@@ -12,9 +12,9 @@ from starlette.concurrency import run_in_threadpool
 
 from apps.ade import configurations, documents, runs
 from apps.ade.configurations import BadConfiguration
-from apps.ade.endpoints import shapes
+from apps.ade.endpoints import schemas
 from apps.ade.endpoints.documents import FORM
-from apps.ade.endpoints.shapes import (
+from apps.ade.endpoints.schemas import (
     Configuration,
     ConfigurationFiles,
     Configurations,
@@ -24,13 +24,10 @@ from apps.ade.endpoints.shapes import (
     NewVersion,
     Number,
 )
-from apps.ade.engine import database
+from apps.ade.jobs import database
 from apps.ade.tables import Configuration as Row
 from apps.ade.tables import Version, Workspace
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import takes, wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, takes, wants_page
 
 MOST_ZIP = 2_000_000
 SHOWN = 20
@@ -48,7 +45,7 @@ def router(site: Site) -> APIRouter:
         with database.read() as session:
             rows = configurations.listed(session, workspace_id)
             if not wants_page(request):
-                return Configurations(configurations=[shapes.configuration(row) for row in rows])
+                return Configurations(configurations=[schemas.configuration(row) for row in rows])
             workspaces = session.scalars(select(Workspace).order_by(Workspace.name)).all()
             return site.render(
                 request,
@@ -64,7 +61,7 @@ def router(site: Site) -> APIRouter:
     def create_configuration(
         workspace_id: Id, asked: NewConfiguration, who: Annotated[Who, Depends(site.operator)]
     ) -> Configuration:
-        return shapes.configuration(_create(workspace_id, asked.name, asked.files))
+        return schemas.configuration(_create(workspace_id, asked.name, asked.files))
 
     @pages.post("/configurations", name="ade.begin_configuration", include_in_schema=False)
     def begin_configuration(
@@ -94,7 +91,7 @@ def router(site: Site) -> APIRouter:
             saved = session.get(Version, (row.id, row.version if version is None else version))
             if saved is None:
                 raise Problem("version_not_found", f"there is no version {version}", status=404)
-            shape = shapes.configuration_files(row, saved)
+            shape = schemas.configuration_files(row, saved)
             if not wants_page(request):
                 return shape
             return site.render(
@@ -163,7 +160,7 @@ def _save(configuration_id: str, files: dict[str, str]) -> ConfigurationFiles:
     with _refusing(), database.write() as session:
         row = found(session, configuration_id, to_change=True)
         saved = configurations.save(session, row, files)
-        return shapes.configuration_files(row, saved)
+        return schemas.configuration_files(row, saved)
 
 
 def _is_zip(head: bytes) -> str | None:

@@ -10,16 +10,12 @@ from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 
 from apps.ade import configurations, documents
-from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import FILE, USUAL, Document, Documents, Id, Limit
-from apps.ade.engine import database, given
+from apps.ade.endpoints import schemas
+from apps.ade.endpoints.schemas import FILE, USUAL, Document, Documents, Id, Limit
+from apps.ade.jobs import database, given
 from apps.ade.tables import Document as Row
 from apps.ade.tables import Workspace
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import takes, wants_page
-from holdfast.web.site import Site
-from holdfast.web.uploads import Upload
+from holdfast.web import Problem, Site, Upload, Who, takes, wants_page
 
 FORM = {
     "requestBody": {
@@ -50,7 +46,7 @@ def router(site: Site) -> APIRouter:
         with database.read() as session:
             if not wants_page(request):
                 rows = documents.listed(session, workspace_id, limit=limit)
-                return Documents(documents=[shapes.document(request, row) for row in rows])
+                return Documents(documents=[schemas.document(request, row) for row in rows])
             workspaces = session.scalars(select(Workspace).order_by(Workspace.name)).all()
             shown = next((each for each in workspaces if each.id == workspace_id), next(iter(workspaces), None))
             return site.render(
@@ -82,11 +78,11 @@ def router(site: Site) -> APIRouter:
             row = await run_in_threadpool(_add, workspace_id, received.files[0])
         if wants_page(request):
             return RedirectResponse(f"{request.url_for('ade.documents').path}?workspace_id={workspace_id}", 303)
-        return shapes.document(request, row)
+        return schemas.document(request, row)
 
     @pages.get("/documents/{document_id}", name="ade.document", summary="One document")
     def get_document(request: Request, document_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Document:
-        return shapes.document(request, _found(document_id))
+        return schemas.document(request, _found(document_id))
 
     @pages.get(
         "/documents/{document_id}/content",

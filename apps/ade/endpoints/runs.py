@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from apps.ade import engine, runs
-from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import (
+from apps.ade import jobs, runs
+from apps.ade.endpoints import schemas
+from apps.ade.endpoints.schemas import (
     FILE,
     STREAM,
     USUAL,
@@ -27,13 +27,10 @@ from apps.ade.endpoints.shapes import (
     Run,
     Runs,
 )
-from apps.ade.engine import database, hf
+from apps.ade.jobs import database, hf
 from apps.ade.runs import NotHere, RunStatus, RunView
 from holdfast import ArtifactNotFound, QueueFull
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
 LINES = 1000
 BLOCK = 1 << 16
@@ -48,7 +45,7 @@ def router(site: Site) -> APIRouter:
         request: Request, configuration_id: Id, asked: NewRun, who: Annotated[Who, Depends(site.operator)]
     ) -> Run:
         """Answers at once. Its build is got or created. 429 `run_queue_full` if too many runs have not ended."""
-        return shapes.run(request, _found(_submit(configuration_id, asked.input_document_id)))
+        return schemas.run(request, _found(_submit(configuration_id, asked.input_document_id)))
 
     @pages.post("/configurations/{configuration_id}/run", name="ade.submit_form", include_in_schema=False)
     def create_run_by_form(
@@ -81,23 +78,23 @@ def router(site: Site) -> APIRouter:
                 status=status,
                 next=following,
                 reason=runs.reason,
-                summary=shapes.summary,
-                bound=engine.queue_size(),
-                own_bound=engine.given.queue_size,
+                summary=schemas.summary,
+                bound=jobs.queue_size(),
+                own_bound=jobs.given.queue_size,
             )
-        return Runs(runs=[shapes.run(request, each) for each in found], next=following)
+        return Runs(runs=[schemas.run(request, each) for each in found], next=following)
 
     @pages.get("/runs/{run_id}", name="ade.run", response_model=Run, summary="One run")
     def get_run(request: Request, run_id: Id, who: Annotated[Who, Depends(site.viewer)]) -> Any:
         view = _found(run_id)
         if not wants_page(request):
-            return shapes.run(request, view)
+            return schemas.run(request, view)
         return site.render(
             request,
             who,
             "ade_run.html",
             run=view,
-            summary=shapes.summary(view),
+            summary=schemas.summary(view),
             reason=runs.reason(view.message),
             log=hf.logs(run_id, limit=LINES).records,
             outputs=hf.artifacts.of(run_id),
@@ -111,7 +108,7 @@ def router(site: Site) -> APIRouter:
         hf.cancel(run_id, reason=f"cancelled by {who.name}", by=who.name)
         if wants_page(request):
             return RedirectResponse(request.url_for("ade.run", run_id=run_id).path, 303)
-        return shapes.run(request, _found(run_id))
+        return schemas.run(request, _found(run_id))
 
     @pages.post(
         "/runs/{run_id}/again", name="ade.again", status_code=201, response_model=Run, summary="Run again: a new run"
@@ -122,7 +119,7 @@ def router(site: Site) -> APIRouter:
         new_id = _submit(earlier.configuration_id, earlier.input_document_id)
         if wants_page(request):
             return RedirectResponse(request.url_for("ade.run", run_id=new_id).path, 303)
-        return shapes.run(request, _found(new_id))
+        return schemas.run(request, _found(new_id))
 
     @pages.get(
         "/runs/{run_id}/events",

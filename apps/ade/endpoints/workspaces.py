@@ -9,14 +9,12 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from apps.ade.endpoints import shapes
-from apps.ade.endpoints.shapes import Name, NewWorkspace, Workspace, Workspaces
-from apps.ade.engine import database
+from apps.ade.endpoints import schemas
+from apps.ade.endpoints.schemas import Name, NewWorkspace, Workspace, Workspaces
+from apps.ade.jobs import database
 from apps.ade.tables import Workspace as Row
-from apps.ade.tables import new_id
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.site import Site
+from apps.shared.ids import new_id
+from holdfast.web import Problem, Site, Who
 
 
 def router(site: Site) -> APIRouter:
@@ -26,11 +24,11 @@ def router(site: Site) -> APIRouter:
     def list_workspaces(who: Annotated[Who, Depends(site.viewer)]) -> Workspaces:
         with database.read() as session:
             found = session.scalars(select(Row).order_by(Row.name)).all()
-            return Workspaces(workspaces=[shapes.workspace(each) for each in found])
+            return Workspaces(workspaces=[schemas.workspace(each) for each in found])
 
     @workspaces.post("/workspaces", status_code=201, summary="A new workspace")
     def create_workspace(asked: NewWorkspace, who: Annotated[Who, Depends(site.operator)]) -> Workspace:
-        return shapes.workspace(_create(asked.name))
+        return schemas.workspace(_create(asked.name))
 
     @workspaces.post("/workspaces/new", name="ade.begin_workspace", include_in_schema=False)
     def begin_workspace(
@@ -44,7 +42,7 @@ def router(site: Site) -> APIRouter:
 
 
 def _create(name: str) -> Row:
-    row = Row(id=new_id(), name=name, created_at=datetime.now(UTC))
+    row = Row(id=new_id(datetime.now(UTC)), name=name, created_at=datetime.now(UTC))
     try:
         with database.write() as session:
             session.add(row)

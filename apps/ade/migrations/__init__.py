@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, func, insert, select
 
 from apps.ade.migrations import initial
-from apps.database import Instant
+from apps.shared.database import Instant
 from holdfast import SchemaTooNew
 
 Apply = Callable[[Connection, str], None]

@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-from apps.database import Instant
+from apps.shared.database import Instant
 
 ID, DIGEST = String(40), String(64)
 metadata = MetaData()
@@ -93,7 +93,6 @@ Table(
     Index("ix_ade_run_rows_configuration", "configuration_id", "id"),
 )
 
-# From the engine's tables, not from its views: those are dropped and made anew when the engine is upgraded.
 RUNS = """
 create view ade_runs as
 select
@@ -103,20 +102,13 @@ select
     r.version as configuration_version,
     r.input_document_id,
     r.build_id,
-    case
-        when o.state = 'timed_out' then 'failed'
-        when o.state is not null then o.state
-        when l.run_id is not null then 'running'
-        else 'queued'
-    end as status,
-    o.error as message,
+    case when e.state = 'timed_out' then 'failed' else e.state end as status,
+    e.error as message,
     e.created_at,
-    coalesce(o.started_at, l.started_at) as started_at,
-    o.finished_at
+    e.started_at,
+    e.finished_at
 from ade_run_rows as r
-inner join {engine}runs as e on e.id = r.id{exactly}
-left join {engine}outcomes as o on o.run_id = e.id
-left join {engine}leases as l on l.run_id = e.id
+inner join {engine}run as e on e.id = r.id{exactly}
 """
 BUILDS = """
 create view ade_builds as
@@ -126,26 +118,23 @@ select
     b.version as configuration_version,
     b.fingerprint,
     case
-        when m.run_id is null then 'queued'
         when m.stale_at is not null and m.because like 'lost: %' then 'failed'
-        when o.state = 'succeeded' then 'ready'
-        when o.state = 'timed_out' then 'failed'
-        when o.state is not null then o.state
-        when l.run_id is not null then 'building'
-        else 'queued'
+        when e.state = 'running' then 'building'
+        when e.state = 'succeeded' then 'ready'
+        when e.state = 'timed_out' then 'failed'
+        else coalesce(e.state, 'queued')
     end as status,
-    coalesce(case when m.stale_at is not null then m.because end, o.error) as message,
+    coalesce(case when m.stale_at is not null then m.because end, m.error) as message,
     b.created_at,
-    coalesce(o.started_at, l.started_at) as started_at,
-    o.finished_at
+    m.started_at,
+    m.finished_at
 from ade_build_rows as b
-left join {engine}builds as m
+left join {engine}build as m
     on
         m.job = 'ade.environment'
         and m.scope = b.configuration_id{exactly}
         and m.fingerprint = b.fingerprint{exactly}
-left join {engine}outcomes as o on o.run_id = m.run_id
-left join {engine}leases as l on l.run_id = m.run_id
+left join {engine}run as e on e.id = m.run_id
 """
 
 

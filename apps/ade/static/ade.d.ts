@@ -216,27 +216,21 @@ export interface Api {
   };
   /** POST /workspaces/{workspace_id}/documents: Upload a CSV or XLSX file */
   upload_document: {
-    path: {
-      workspace_id: string;
-    };
+    path: { workspace_id: string; };
     query: Record<string, never>;
     body: ArrayBuffer;
     answer: Document;
   };
   /** GET /documents/{document_id}: One document */
   get_document: {
-    path: {
-      document_id: string;
-    };
+    path: { document_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Document;
   };
   /** GET /documents/{document_id}/content: The file as it was uploaded */
   download_document: {
-    path: {
-      document_id: string;
-    };
+    path: { document_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: ArrayBuffer;
@@ -244,46 +238,34 @@ export interface Api {
   /** GET /configurations: All configurations */
   list_configurations: {
     path: Record<string, never>;
-    query: {
-      workspace_id?: string | null;
-    };
+    query: { workspace_id?: string | null; };
     body: undefined;
     answer: Configurations;
   };
   /** POST /workspaces/{workspace_id}/configurations: A new configuration */
   create_configuration: {
-    path: {
-      workspace_id: string;
-    };
+    path: { workspace_id: string; };
     query: Record<string, never>;
     body: NewConfiguration;
     answer: Configuration;
   };
   /** GET /configurations/{configuration_id}: A configuration with its files */
   get_configuration: {
-    path: {
-      configuration_id: string;
-    };
-    query: {
-      version?: number | null;
-    };
+    path: { configuration_id: string; };
+    query: { version?: number | null; };
     body: undefined;
     answer: ConfigurationFiles;
   };
   /** PUT /configurations/{configuration_id}: Save its files as a new version */
   save_configuration: {
-    path: {
-      configuration_id: string;
-    };
+    path: { configuration_id: string; };
     query: Record<string, never>;
     body: NewVersion;
     answer: ConfigurationFiles;
   };
   /** POST /configurations/{configuration_id}/package: Save the files of a zip as a new version */
   upload_package: {
-    path: {
-      configuration_id: string;
-    };
+    path: { configuration_id: string; };
     query: Record<string, never>;
     body: ArrayBuffer;
     answer: ConfigurationFiles;
@@ -301,36 +283,28 @@ export interface Api {
   };
   /** GET /builds/{build_id}: One build */
   get_build: {
-    path: {
-      build_id: string;
-    };
+    path: { build_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Build;
   };
   /** POST /builds/{build_id}/cancel: Stop a build */
   cancel_build: {
-    path: {
-      build_id: string;
-    };
+    path: { build_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Build;
   };
   /** GET /builds/{build_id}/events: Its log, live */
   stream_build: {
-    path: {
-      build_id: string;
-    };
+    path: { build_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: ArrayBuffer;
   };
   /** POST /configurations/{configuration_id}/runs: Queue a run */
   create_run: {
-    path: {
-      configuration_id: string;
-    };
+    path: { configuration_id: string; };
     query: Record<string, never>;
     body: NewRun;
     answer: Run;
@@ -350,75 +324,56 @@ export interface Api {
   };
   /** GET /runs/{run_id}: One run */
   get_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
   };
   /** POST /runs/{run_id}/cancel: Cancel a run */
   cancel_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
   };
   /** POST /runs/{run_id}/again: Run again: a new run */
   run_again: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Run;
   };
   /** GET /runs/{run_id}/events: What happens to it, live */
   stream_run: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: ArrayBuffer;
   };
   /** GET /runs/{run_id}/log: Its log */
   get_log: {
-    path: {
-      run_id: string;
-    };
-    query: {
-      after?: string | null;
-    };
+    path: { run_id: string; };
+    query: { after?: string | null; };
     body: undefined;
     answer: Log;
   };
   /** GET /runs/{run_id}/outputs: The files that it has made */
   list_outputs: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Outputs;
   };
   /** GET /runs/{run_id}/outputs/{name}: One of these files */
   download_output: {
-    path: {
-      run_id: string;
-      name: string;
-    };
+    path: { run_id: string; name: string; };
     query: Record<string, never>;
     body: undefined;
     answer: ArrayBuffer;
   };
   /** GET /runs/{run_id}/preview: The first rows of what came out */
   get_preview: {
-    path: {
-      run_id: string;
-    };
+    path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
     answer: Preview;

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from apps.dailybrief.events.texts import STOP_WORDS, WORD, fold
-from apps.model import Model, ModelMissing, Vectors, unit
+from apps.shared.embedding_model import Model, ModelMissing, Vectors, unit
 
 LONGEST = 1000  # characters of a text that are looked at
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from apps.dailybrief.events.embeddings import Embedding
 from apps.dailybrief.events.texts import Words
-from apps.model import Vectors
+from apps.shared.embedding_model import Vectors
 
 WINDOW = timedelta(hours=72)
 CANDIDATES = 24  # articles that one is compared with word by word: those whose vectors are nearest

@@ -6,7 +6,7 @@
     counts["rows"]                                          # articles that are new
 
 Before a feed is added: `feed_address(text, settings)` gives its address in the form to keep, or raises
-`adding.BadAddress` with a code and a message for the user.
+`check_url.BadAddress` with a code and a message for the user.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def ingest(
 
 def feed_address(text: str, settings: object) -> str:
     """The address of a feed that a user wants to add; or BadAddress. Nothing is asked of the network."""
-    from apps.dailybrief.feeds.adding import checked
+    from apps.dailybrief.feeds.check_url import checked
     from apps.dailybrief.feeds.limits import Limits
 
     return checked(text, Limits.like(settings))

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import httpcore
 import httpx
 
-from apps.dailybrief.feeds import bodies
-from apps.dailybrief.feeds.addresses import Reach, Refused
-from apps.dailybrief.feeds.bodies import BadBody
-from apps.dailybrief.feeds.hosts import Hosts
+from apps.dailybrief.feeds import response_body
+from apps.dailybrief.feeds.allowed_addresses import AddressPolicy, Refused
+from apps.dailybrief.feeds.host_throttle import HostThrottle
 from apps.dailybrief.feeds.limits import Limits
-from apps.dailybrief.feeds.network import Insecure, Patience, Transport, trusted
+from apps.dailybrief.feeds.response_body import BadBody
+from apps.dailybrief.feeds.transport import Insecure, Patience, Transport, trusted
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -68,11 +68,13 @@ class _Elsewhere:
 class Fetcher:
     """Fetches feeds, also from several threads at once, until `stop` is set: then what is under way raises Stopped."""
 
-    def __init__(self, limits: Limits, *, reach: Reach | None = None, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, limits: Limits, *, reach: AddressPolicy | None = None, stop: threading.Event | None = None
+    ) -> None:
         self._limits = limits
-        self._reach = reach or Reach(allow_private=limits.allow_private_addresses)
+        self._reach = reach or AddressPolicy(allow_private=limits.allow_private_addresses)
         self._stop = stop or threading.Event()
-        self._hosts = Hosts(pause=limits.host_pause, stop=self._stop)
+        self._hosts = HostThrottle(pause=limits.host_pause, stop=self._stop)
         trusted()  # now, before any clock runs
 
     def fetch(self, url: str, *, etag: str | None = None, last_modified: str | None = None) -> Answer:
@@ -133,7 +135,7 @@ class Fetcher:
                     return Failed(code="bad_status", message=f"the server answered {status}", status=status)
 
     def _taken(self, response: httpx.Response, url: httpx.URL) -> Fetched:
-        body = bodies.read(
+        body = response_body.read(
             response.iter_raw(),
             encoding=response.headers.get("content-encoding", ""),
             length=response.headers.get("content-length", ""),
@@ -152,7 +154,7 @@ def _headers(limits: Limits, etag: str | None, last_modified: str | None) -> dic
     given = {
         b"User-Agent": limits.user_agent,
         b"Accept": ACCEPT,
-        b"Accept-Encoding": bodies.ACCEPTED,
+        b"Accept-Encoding": response_body.ACCEPTED,
         b"If-None-Match": etag,
         b"If-Modified-Since": last_modified,
     }

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 from sqlalchemy.exc import DataError
 
 from apps.dailybrief.database import Sessions
-from apps.dailybrief.feeds.addresses import Reach
+from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Failed, Fetched, Fetcher, NotModified
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import BadFeed
-from apps.dailybrief.feeds.reading import Readers
-from apps.dailybrief.feeds.stopping import SLICE, Stopped
-from apps.dailybrief.feeds.storing import Known, Read, Reading, Stored, due, store
+from apps.dailybrief.feeds.parser_processes import Readers
+from apps.dailybrief.feeds.stopped import SLICE, Stopped
+from apps.dailybrief.feeds.store_articles import Known, Read, Reading, Stored, due, store
 
 READERS = 2
 
@@ -87,7 +87,7 @@ def read_all(
     check: Callable[[], None] = proceed,
     written: Callable[[int], None] = lambda rows: None,
     clock: Callable[[], datetime] = now,
-    reach: Reach | None = None,
+    reach: AddressPolicy | None = None,
     readers: Readers | None = None,
 ) -> Ingested:
     """Read each feed that is due, and store what it brought. `check` is called often, and may raise to end it;
@@ -128,7 +128,7 @@ class _Desk:
         limits: Limits,
         *,
         clock: Callable[[], datetime],
-        reach: Reach | None,
+        reach: AddressPolicy | None,
         readers: Readers,
     ) -> None:
         self._feeds = feeds

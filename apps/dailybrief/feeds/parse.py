@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from apps.dailybrief.feeds import jsonfeed, xmlfeed
 from apps.dailybrief.feeds.decoding import decode
 from apps.dailybrief.feeds.entries import BadFeed, Document, Entry
-from apps.dailybrief.feeds.markup import harmless, plain
+from apps.dailybrief.feeds.html import harmless, plain
 from apps.dailybrief.feeds.urls import BadUrl, canonical
 
 __all__ = ["Article", "BadFeed", "Parsed", "parse"]

@@ -7,13 +7,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import func, select
 
-from apps.dailybrief import editions, stories
+from apps.dailybrief import brief_events, editions
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, Feed
-from holdfast.web.auth.authentication import Who
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Site, Who, wants_page
 
 
 def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
@@ -23,7 +21,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
     def brief(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """The events of today, most important first: by how many sources report them and how fresh they are."""
         now = site.hf.clock.now()
-        day = stories.day_of(now, settings.zone)
+        day = brief_events.day_of(now, settings.zone)
         with readers() as session:
             found = editions.today(session, settings, now=now)
             edition = session.scalar(select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone))
@@ -34,7 +32,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
                         "day": day.isoformat(),
                         "as_of": now.isoformat(),
                         "edition": published,
-                        "events": [stories.told(story) for story in found],
+                        "events": [brief_events.told(story) for story in found],
                     }
                 )
             fetched_at = session.scalar(select(func.max(Feed.last_success_at)))

@@ -13,10 +13,7 @@ from sqlalchemy.orm import Session
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
 MOST = 400
 

@@ -6,12 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from apps.dailybrief import stories
+from apps.dailybrief import brief_events
 from apps.dailybrief.database import Sessions
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
 LARGEST = 2**31 - 1
 
@@ -25,11 +22,11 @@ def router(site: Site, *, readers: Sessions) -> APIRouter:
     ) -> Response:
         """One event with its articles, the earliest first."""
         with readers() as session:
-            story = stories.get(session, event_id)
+            story = brief_events.get(session, event_id)
             if story is None:
                 raise Problem("event_not_found", f"there is no event {event_id}", status=404)
             if not wants_page(request):
-                return JSONResponse(stories.told(story))
+                return JSONResponse(brief_events.told(story))
             return site.render(request, who, "event.html", story=story)
 
     return pages

@@ -9,16 +9,13 @@ from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from apps.dailybrief import catalogue
-from apps.dailybrief.catalogue import Listed
+from apps.dailybrief import feed_list
 from apps.dailybrief.database import Sessions
+from apps.dailybrief.feed_list import Listed
 from apps.dailybrief.feeds import feed_address
-from apps.dailybrief.feeds.adding import BadAddress
+from apps.dailybrief.feeds.check_url import BadAddress
 from apps.dailybrief.settings import Settings
-from holdfast.web.auth.authentication import Who
-from holdfast.web.problems import Problem
-from holdfast.web.routes import wants_page
-from holdfast.web.site import Site
+from holdfast.web import Problem, Site, Who, wants_page
 
 LONGEST = 2000
 READING = "rss_ingestion"
@@ -39,7 +36,7 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
     def added(url: str, now: datetime) -> tuple[dict[str, Any], bool]:
         with writers.begin() as session:
             try:
-                feed, new = catalogue.add(session, url, settings, now=now)
+                feed, new = feed_list.add(session, url, settings, now=now)
             except BadAddress as error:
                 raise Problem(error.code, str(error), status=422) from None
             return told(Listed(feed=feed, articles=0)), new
@@ -47,8 +44,8 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
     def removed(feed_id: int, now: datetime) -> None:
         with writers.begin() as session:
             try:
-                catalogue.remove(session, feed_id, now=now)
-            except catalogue.UnknownFeed as error:
+                feed_list.remove(session, feed_id, now=now)
+            except feed_list.UnknownFeed as error:
                 raise Problem(error.code, str(error), status=404) from None
 
     @pages.get("", name="feeds")
@@ -59,7 +56,7 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
     ) -> Response:
         """Every feed that is read, with its last fetch and its error. A page says why an address was `refused`."""
         with readers() as session:
-            found = catalogue.listed(session)
+            found = feed_list.listed(session)
             if not wants_page(request):
                 return JSONResponse({"feeds": [told(one) for one in found]})
             next_at = next((one.next_at for one in site.hf.schedules.list() if one.name == READING), None)

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from apps.dailybrief import services
-from holdfast.web.auth.authentication import Who
-from holdfast.web.site import Site
+from holdfast.web import Site, Who
 
 
 def router(site: Site) -> APIRouter:

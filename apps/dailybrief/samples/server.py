@@ -1,4 +1,4 @@
-"""python -m apps.dailybrief.samples.server: serves the feeds of the samples on 127.0.0.1, puts them into the catalogue,
+"""python -m apps.dailybrief.samples.server: serves the feeds of the samples on 127.0.0.1, adds them to the feed list,
 and asks once for each job by hand, so that a brief is there within a minute.
 
 It listens on any free port. It is ready when it prints so; the rest is the worker's.
@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import select
 
-from apps.dailybrief import catalogue, engine
-from apps.dailybrief.samples.serving import serving
+from apps.dailybrief import feed_list, jobs
+from apps.dailybrief.samples.http_handler import serving
 from apps.dailybrief.samples.stories import PAPERS
 from apps.dailybrief.tables import Feed
 from holdfast import HoldfastError
@@ -31,8 +31,8 @@ log = logging.getLogger("dailybrief.samples")
 def main() -> int:
     logging.basicConfig(level="INFO", stream=sys.stdout, format="%(asctime)s %(message)s")
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    engine.prepare()
-    with serving(engine.settings.zone) as server:
+    jobs.prepare()
+    with serving(jobs.settings.zone) as server:
         base = f"http://127.0.0.1:{server.server_port}"
         put_into_catalogue(base)
         log.info("ready: %d feeds at %s", len(PAPERS), base)
@@ -44,12 +44,12 @@ def main() -> int:
 def put_into_catalogue(base: str) -> None:
     """Read the feeds from where they are now; those of an earlier start, on another port, are read no more."""
     now = datetime.now(UTC)
-    with engine.writers.begin() as session:
+    with jobs.writers.begin() as session:
         for paper in PAPERS:
-            feed, _ = catalogue.add(session, f"{base}/{paper.key}", engine.settings, now=now, title=paper.name)
+            feed, _ = feed_list.add(session, f"{base}/{paper.key}", jobs.settings, now=now, title=paper.name)
             others = select(Feed).where(Feed.title == paper.name, Feed.id != feed.id, Feed.removed_at.is_(None))
             for other in session.scalars(others):
-                catalogue.remove(session, other.id, now=now)
+                feed_list.remove(session, other.id, now=now)
 
 
 def ask_for_a_brief() -> None:
@@ -59,7 +59,7 @@ def ask_for_a_brief() -> None:
         while not done and time.monotonic() - began < PATIENCE:
             slot = datetime.now(UTC).replace(microsecond=0)
             try:
-                engine.hf.schedules.trigger(job, scheduled_for=slot, by="samples").result(timeout=PATIENCE)
+                jobs.hf.schedules.trigger(job, scheduled_for=slot, by="samples").result(timeout=PATIENCE)
                 done = True
             except HoldfastError as error:
                 log.info("%s: %s", job, error)

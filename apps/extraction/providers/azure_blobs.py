@@ -9,8 +9,8 @@ from pathlib import Path
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient, ExponentialRetry
 
+from apps.extraction.clean_text import first_line
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Kept, Trouble, blob_name, is_alive
-from apps.extraction.texts import first_line
 
 
 class AzureBlobs:

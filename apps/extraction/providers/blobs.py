@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Blobs, Kept, Trouble, blob_name
 from apps.extraction.settings import PREFIX, Settings
+from apps.shared.files import sync_folder
 from holdfast import InvalidSetting
 
 
@@ -51,7 +52,7 @@ class LocalBlobs:
                 part.replace(there)
             finally:
                 part.unlink(missing_ok=True)
-            _flush(self._folder)
+            sync_folder(self._folder)
 
     def get(self, name: str) -> bytes:
         with _told(self.name, "read"):
@@ -86,12 +87,3 @@ def _write(copy: BinaryIO, content: Path | bytes) -> None:
         return
     with content.open("rb") as source:
         shutil.copyfileobj(source, copy, 1 << 20)
-
-
-def _flush(folder: Path) -> None:
-    """Have the folder's new name on disk: who is answered may rely on it."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from apps.extraction.providers import Embedder
 from apps.extraction.settings import Settings
-from apps.model import Model
+from apps.shared.embedding_model import Model
 
 
 def open_embedder(settings: Settings) -> Embedder:

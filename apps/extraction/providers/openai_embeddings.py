@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import openai
 
+from apps.extraction.clean_text import first_line
 from apps.extraction.providers import Trouble, is_alive
-from apps.extraction.providers.waiting import retry_after
+from apps.extraction.providers.retry_after import retry_after
 from apps.extraction.settings import Settings
-from apps.extraction.texts import first_line
 
 
 def open_client(settings: Settings) -> openai.OpenAI:

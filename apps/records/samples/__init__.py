@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from apps.records import archive, intake
-from apps.records.archive import database
+from apps.records import documents, queries
+from apps.records.queries import database
 
 HERE = Path(__file__).parent
 BY = "samples"
@@ -20,9 +20,9 @@ def files() -> list[Path]:
 def hand_in() -> int:
     """Hand in every sample, unless there is a document already; how many."""
     with database.read() as session:
-        if archive.count(session):
+        if queries.count(session):
             return 0
     for path in files():
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        intake.take(path, name=path.name, sha256=digest, by=BY)
+        documents.take(path, name=path.name, sha256=digest, by=BY)
     return len(files())

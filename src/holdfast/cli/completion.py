@@ -7,8 +7,8 @@ from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
 from holdfast.cli import exit_codes
+from holdfast.cli.main import VARIABLE
 
-VARIABLE = "_HOLDFAST_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 # Bash cuts words at ':' and '=', of which targets and arguments have many: we read the line itself instead, and give

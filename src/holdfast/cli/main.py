@@ -8,34 +8,56 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import click
 
 from holdfast import __version__
-from holdfast.cli import completion, exit_codes, remote, screen
-from holdfast.cli.artifacts import artifacts
-from holdfast.cli.backup import backup
-from holdfast.cli.builds import builds
-from holdfast.cli.database import migrate, verify
-from holdfast.cli.doctor import doctor
-from holdfast.cli.keys import keys
-from holdfast.cli.pipelines import pipelines
-from holdfast.cli.prune import retain
-from holdfast.cli.queues import queues
-from holdfast.cli.runs import runs
-from holdfast.cli.schedules import schedules
-from holdfast.cli.serve import serve
-from holdfast.cli.submit import submit
-from holdfast.cli.tokens import tokens
-from holdfast.cli.top import top
-from holdfast.cli.worker import orchestrator, worker
-from holdfast.cli.workers import workers
+from holdfast.cli import exit_codes, remote, screen
 from holdfast.support.errors import HoldfastError
+
+VARIABLE = "_HOLDFAST_COMPLETE"  # set by a shell that asks for completions
+COMMANDS = {
+    "artifacts": ("artifacts", "The files that runs have made."),
+    "backup": ("backup", "Copy a SQLite database that is in use."),
+    "builds": ("builds", "Look at builds, and have them made anew."),
+    "completion": ("completion", "A script that lets your shell complete."),
+    "doctor": ("doctor", "What Holdfast stands on here, with advice."),
+    "keys": ("keys", "Look at keys."),
+    "migrate": ("database", "Create or update the tables."),
+    "orchestrator": ("worker", "Move what waits and take over what was lost, and run nothing."),
+    "pipelines": ("pipelines", "Look at pipelines, and do them again."),
+    "queues": ("queues", "Look at queues, pause and limit them."),
+    "retain": ("prune", "Remove what has ended longer ago than it is kept."),
+    "runs": ("runs", "Look at runs, and steer them."),
+    "schedules": ("schedules", "Look at what runs by the clock, and steer it."),
+    "serve": ("serve", "Serve the API and the dashboard, and print the URL that opens signed in."),
+    "submit": ("submit", "Queue a run of JOB and print its id."),
+    "tokens": ("tokens", "Give out tokens for the API and the dashboard, and take them back."),
+    "top": ("top", "A live view: depth, rates, workers, failures."),
+    "verify": ("database", "Check that every run is in exactly one place, and more."),
+    "worker": ("worker", "Run what is queued."),
+    "workers": ("workers", "Look at workers, and ask one to end."),
+}
+"""Each command with its module, which is imported when the command is used, and its line in the help."""
 
 
 class Command(click.Group):
     """A group whose commands return their exit code, and whose errors are one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"holdfast.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
     def main(
         self,
@@ -53,7 +75,9 @@ class Command(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         try:
             _check_encoding(given)
-            placed, completing = remote.placed(self, given), complete_var or completion.VARIABLE
+            if VARIABLE in os.environ:
+                import_module("holdfast.cli.completion")  # which knows the shells
+            placed, completing = remote.placed(self, given), complete_var or VARIABLE
             answer = super().main(placed, prog_name or "holdfast", completing, standalone_mode=False, **extra)
             sys.stdout.flush()
             sys.exit(answer if isinstance(answer, int) else exit_codes.OK)
@@ -118,31 +142,6 @@ def main(debug: bool, url: str | None, token: str | None) -> None:
     Every command explains itself with --help. Exit codes: 0 fine, 1 a problem, 2 usage, 3 not found, 4 work handed
     back, 5 stopped at once, 6 database, 7 another worker, 8 not ended in time.
     """
-
-
-for each in (
-    serve,
-    worker,
-    orchestrator,
-    workers,
-    submit,
-    top,
-    runs,
-    schedules,
-    builds,
-    pipelines,
-    queues,
-    keys,
-    artifacts,
-    migrate,
-    verify,
-    backup,
-    retain,
-    doctor,
-    tokens,
-    completion.completion,
-):
-    main.add_command(each)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -55,7 +55,7 @@ def _leaf(command: click.Command, words: list[str]) -> tuple[int, click.Command]
     for number, word in enumerate(words):
         if word.startswith("-"):
             continue
-        found = command.commands.get(word) if isinstance(command, click.Group) else None
+        found = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
         if found is None:
             return None
         command = found

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from string import Formatter
 from typing import Any, NotRequired, get_type_hints
 
@@ -138,7 +138,7 @@ class Arguments:
 
     def encode_finish(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
         """The same for what `ctx.finish` is given: of a function that returns None, any plain JSON."""
-        shape = PLAIN if self.result.hint in (None, type(None)) else self.result
+        shape = plain() if self.result.hint in (None, type(None)) else self.result
         return shape.encode(value, what=f"the result of {self.of}", max_bytes=max_bytes)
 
     def decode_result(self, text: str) -> Any:
@@ -206,11 +206,11 @@ def shape_of(fn: Callable[..., Any]) -> Shape:
 
 def _shape(hint: Any) -> Shape:
     if hint is Any:
-        return PLAIN
+        return plain()
     try:
         return Shape(hint)
     except (PydanticSchemaGenerationError, PydanticUserError):
-        return PLAIN
+        return plain()
 
 
 def _adapter(hint: Any) -> TypeAdapter[Any]:
@@ -280,8 +280,10 @@ def _fault(path: tuple[Any, ...], message: str) -> str:
     return f"{'.'.join(map(str, path))}: {message}" if path else message
 
 
-PLAIN = Shape()
-"""Values without an annotation: plain JSON."""
+@cache
+def plain() -> Shape:
+    """Values without an annotation: plain JSON."""
+    return Shape()
 
 
 def check_key(key: KeySpec | None, names: tuple[str, ...], job: str, *, what: str = "key") -> None:

@@ -10,14 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
-from holdfast.artifacts.create import Content
 from holdfast.support.errors import InvalidArguments, RunFailed
-from holdfast.values.artifacts import Artifact
-from holdfast.values.pipelines import is_segment_name
+from holdfast.support.validation import is_segment_name
 
 if TYPE_CHECKING:
+    from holdfast.artifacts.create import Content
     from holdfast.jobs.children import Child
     from holdfast.jobs.job import Job
+    from holdfast.values.artifacts import Artifact
 
 P = ParamSpec("P")
 T = TypeVar("T")

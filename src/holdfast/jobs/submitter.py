@@ -1,22 +1,24 @@
-"""Submitter: writes submissions alone, together with others that submit now, or in a caller's transaction."""
+"""Submitter: writes submissions alone, together with others that submit now, or in a caller's transaction.
+
+What writes them is imported by the first submission: a process that only declares jobs never needs it.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.jobs.importing import refuse_import
-from holdfast.runs import audit
 from holdfast.runs.handle import RunAccess
 from holdfast.runs.submission import Draft, Pending
-from holdfast.runs.submit import count_refusals, submit_all, submit_together, submit_whole
 from holdfast.runtime import Runtime
-from holdfast.store import caller_transaction
-from holdfast.store.group_commit import GroupCommit
 from holdfast.support.errors import QueueFull, StoreBusy, StoreUnavailable
 from holdfast.support.threads import Threads
+
+if TYPE_CHECKING:
+    from holdfast.store.group_commit import GroupCommit
 
 T = TypeVar("T")
 
@@ -27,7 +29,13 @@ class Submitter:
     def __init__(self, runtime: Runtime, access: RunAccess) -> None:
         self.runtime, self.access = runtime, access
         self.threads = Threads("holdfast-submit", limit=4)
-        self._together: GroupCommit[Pending, str] = GroupCommit(lambda batch: submit_together(runtime.store, batch))
+
+    @cached_property
+    def _together(self) -> GroupCommit[Pending, str]:
+        from holdfast.runs.submit import submit_together
+        from holdfast.store.group_commit import GroupCommit
+
+        return GroupCommit(lambda batch: submit_together(self.runtime.store, batch))
 
     def start(self, job: str, connection: Any) -> None:
         """Connect and check the tables, before a submission is made."""
@@ -49,7 +57,10 @@ class Submitter:
 
     def submit(self, draft: Draft, connection: Any, *, by: str | None = None) -> str:
         """Write one submission, with others that are submitted now; `by` names who asked for it by hand."""
-        audit.check(by)
+        if by is not None:
+            from holdfast.runs import audit
+
+            audit.check(by)
         pending = Pending(draft, by=by)
         if connection is not None:
             return self._join(connection, [pending])[0]
@@ -69,6 +80,8 @@ class Submitter:
 
     def submit_many(self, drafts: Sequence[Draft], connection: Any) -> list[str]:
         """Write all of them in one transaction, or none."""
+        from holdfast.runs.submit import submit_whole
+
         pending = [Pending(draft) for draft in drafts]
         if connection is not None:
             return self._join(connection, pending)
@@ -82,6 +95,8 @@ class Submitter:
 
     def _submit_together(self, pending: Pending) -> str:
         """One that meets a caller's open transaction waits for it alone."""
+        from holdfast.runs.submit import submit_whole
+
         try:
             return self._together.do(pending)
         except StoreBusy:
@@ -92,6 +107,9 @@ class Submitter:
     # In a caller's transaction refusals are counted but not written: it may hold the only lock there is.
 
     def _join(self, connection: Any, pending: list[Pending]) -> list[str]:
+        from holdfast.runs.submit import count_refusals, submit_all
+        from holdfast.store import caller_transaction
+
         store = self.runtime.store
         try:
             return caller_transaction.within(store, connection, partial(submit_all, pending=pending))
@@ -100,6 +118,9 @@ class Submitter:
             raise
 
     async def _ajoin(self, connection: Any, pending: list[Pending]) -> list[str]:
+        from holdfast.runs.submit import count_refusals, submit_all
+        from holdfast.store import caller_transaction
+
         store = self.runtime.store
         try:
             return await caller_transaction.awithin(store, connection, partial(submit_all, pending=pending))

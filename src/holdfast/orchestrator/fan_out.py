@@ -21,7 +21,7 @@ from holdfast.runs.waiting import SKIP, delete_dependencies, take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import NotSerialisable
-from holdfast.values.pipelines import is_segment_name
+from holdfast.support.validation import is_segment_name
 
 STAGES = 20
 

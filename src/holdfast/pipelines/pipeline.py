@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
-from holdfast.jobs.arguments import PLAIN, Arguments
+from holdfast.jobs.arguments import Arguments, plain
 from holdfast.jobs.decorator import Decorator
 from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.options import Options, checked_policy
@@ -154,7 +154,7 @@ class Pipeline(Job[..., Any]):
 
     def encode_result(self, value: Any, *, max_bytes: int) -> tuple[str, Any]:
         # The runs of its stages have stored it already: it is plain JSON here, and typed for those who read it.
-        return PLAIN.encode(value, what=f"the result of {self.arguments.of}", max_bytes=max_bytes)
+        return plain().encode(value, what=f"the result of {self.arguments.of}", max_bytes=max_bytes)
 
     def _check(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
         """Say which stage asks for what is missing, and all that no stage asks for."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from holdfast.runs.result_waiter import AWAY, FIRST, Answer, Waiter
 from holdfast.support import json_text
 from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidArguments, ResultTimeout, RunFailed, RunNotFound
 from holdfast.support.validation import as_duration
-from holdfast.values.events import Event
-from holdfast.values.runs import Snapshot, Why
+
+if TYPE_CHECKING:
+    from holdfast.values.events import Event
+    from holdfast.values.runs import Snapshot, Why
 
 R = TypeVar("R")
 
@@ -94,6 +95,8 @@ class Run(Generic[R]):
 
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
         """`result` for async callers. Waiting takes no thread, and cancelling it leaves nothing behind."""
+        import asyncio
+
         limit, loop = as_duration(timeout), asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
 
@@ -163,13 +166,17 @@ class Run(Generic[R]):
         return f"<Run {self.id}>"
 
 
-RunLike: TypeAlias = Run[Any] | Snapshot | str
+RunLike: TypeAlias = "Run[Any] | Snapshot | str"
 """A run: by its handle, as it was read, or by its id."""
 
 
 def id_of(run: RunLike) -> str:
     """The id of a run that is named by its handle, by what was read of it, or by its id."""
-    run_id = run.id if isinstance(run, Run | Snapshot) else run
+    if isinstance(run, Run):
+        return run.id
+    from holdfast.values.runs import Snapshot
+
+    run_id = run.id if isinstance(run, Snapshot) else run
     if not isinstance(run_id, str) or not run_id or not json_text.storable(run_id):
         raise InvalidArguments(f"give a run or its id, not {run!r}")
     return run_id

@@ -15,11 +15,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.support.atfork import on_fork
 from holdfast.support.errors import RunNotFound, ServerUnavailable, StoreBusy, StoreUnavailable
-from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from holdfast.values.runs import Snapshot
 
 log = logging.getLogger("holdfast.waiters")
 
@@ -30,7 +32,7 @@ READ = 50  # runs that are read at once, with their results
 LINGER = 5.0  # seconds after which the thread ends when nobody waits
 AWAY = (StoreBusy, StoreUnavailable, ServerUnavailable)
 
-Answer: TypeAlias = Snapshot | Exception | None
+Answer: TypeAlias = "Snapshot | Exception | None"
 """The run that has ended, an error, or nothing if the run could not be read."""
 
 

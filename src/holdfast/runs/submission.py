@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.runs.build_once import BuildMatch
 from holdfast.runs.queue_entry import QueueEntry
-from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text, telemetry
 from holdfast.support.errors import Unreadable
 from holdfast.values.builds import Wish
@@ -17,6 +15,10 @@ from holdfast.values.policies import Policy
 
 CHILD = "child"
 """The stage of every run that another one submitted; no stage of a pipeline has this name."""
+
+if TYPE_CHECKING:
+    from holdfast.runs.build_once import BuildMatch
+    from holdfast.store.transaction import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

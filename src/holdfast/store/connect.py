@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from holdfast.store.dialects.base import Dialect
@@ -15,7 +15,9 @@ from holdfast.support import django_bridge
 from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidSetting
 from holdfast.support.ids import Ids
-from holdfast.support.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.support.settings import Settings
 
 
 def open_store(settings: Settings, *, engine: Any, clock: Clock, ids: Ids) -> Store:

@@ -6,7 +6,6 @@ many callers pay one commit. An error of one item is its own: a batch that fails
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +44,8 @@ class GroupCommit(Generic[A, B]):
 
     async def ado(self, item: A) -> B:
         """`do` for async callers: the event loop goes on while a thread of ours commits."""
+        import asyncio
+
         future = self._join(item)
         self._threads.submit(self._serve_with_the_lock)
         return await asyncio.wrap_future(future)

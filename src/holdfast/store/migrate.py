@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from importlib.resources import files
 
-from holdfast.store.queries import named, sources
+from holdfast.store.queries import FOLDER, named, sources
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, SchemaMissing, SchemaTooNew
@@ -73,7 +72,7 @@ def latest(dialect: str) -> int:
 
 def migrations(dialect: str, prefix: str) -> dict[int, list[str]]:
     """Number → statements."""
-    text = (files("holdfast.store") / "sql" / "migrations" / f"{dialect}.sql").read_text("utf-8")
+    text = (FOLDER / "migrations" / f"{dialect}.sql").read_text("utf-8")
     _, *parts = _VERSION.split(named(text, prefix))
     return {
         int(number): [statement.strip() for statement in _GO.split(statements)]

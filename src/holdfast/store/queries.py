@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple
+
+FOLDER = Path(__file__).with_name("sql")
 
 Style = Literal["named", "pyformat", "qmark", "dollar"]
 
@@ -100,8 +102,8 @@ def sources(dialect: str) -> dict[str, str]:
 @cache
 def statements() -> tuple[Statement, ...]:
     """Every text of every statement, in the order of the files."""
-    entries = sorted((files("holdfast.store") / "sql").iterdir(), key=lambda entry: entry.name)
-    return parse({entry.name: entry.read_text("utf-8") for entry in entries if entry.name.endswith(".sql")})
+    entries = sorted(FOLDER.glob("*.sql"), key=lambda entry: entry.name)
+    return parse({entry.name: entry.read_text("utf-8") for entry in entries})
 
 
 def parse(texts: Mapping[str, str]) -> tuple[Statement, ...]:

@@ -6,7 +6,6 @@ calls. Its threads also keep the process from ending until they return; ours are
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 from collections import deque
@@ -38,6 +37,8 @@ class Threads:
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `fn` in one of the threads and await its answer."""
+        import asyncio
+
         return await asyncio.wrap_future(self.submit(fn, *args, **kwargs))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -76,3 +76,8 @@ def check_name(value: object, *, what: str, max_length: int = MAX_NAME) -> None:
     """Refuse what is no name: a queue's, a job's."""
     if not isinstance(value, str) or not 0 < len(value) <= max_length or not json_text.storable(value):
         raise InvalidPolicy(f"{what} is text of 1 to {max_length} characters, none NUL or half a character")
+
+
+def is_segment_name(name: object) -> bool:
+    """Whether a segment may be called that; with a space at the end, SQL Server would take it for the one without."""
+    return isinstance(name, str) and 0 < len(name) <= 200 and json_text.storable(name) and not name.endswith(" ")

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, get_args
 
-from holdfast.support import json_text
 from holdfast.values.runs import Snapshot
 
 
@@ -182,8 +181,3 @@ def in_words(info: StageInfo, *, because: str = "") -> list[str]:
 def _retrying(info: StageInfo, because: str) -> str:
     at = f" at {info.retry_at:%H:%M:%S} UTC" if info.retry_at is not None else ""
     return f"to be tried again{at}" + (f": {because}" if because else "")
-
-
-def is_segment_name(name: object) -> bool:
-    """Whether a segment may be called that; with a space at the end, SQL Server would take it for the one without."""
-    return isinstance(name, str) and 0 < len(name) <= 200 and json_text.storable(name) and not name.endswith(" ")

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.values.runs import Snapshot
-
 if TYPE_CHECKING:
     from holdfast.artifacts.backends.base import ArtifactStore
     from holdfast.schedules.definitions import Schedule
+    from holdfast.values.runs import Snapshot
 
-FailureHook = Callable[[Snapshot], None]
+FailureHook = Callable[["Snapshot"], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from ade_engine.limits import Limits
 from ade_engine.running import Order, run
 
 ROOT = Path(__file__).parents[3]
-PACKAGE = ROOT / "apps/ade/engine_package"
+PACKAGE = ROOT / "packages/ade_engine"
 SAMPLES = ROOT / "apps/ade/samples"
 INVOICES = SAMPLES / "configurations/supplier-invoices"
 ROSTER = SAMPLES / "configurations/employee-roster"

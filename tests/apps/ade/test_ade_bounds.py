@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from apps.database import DRIVERS
+from apps.shared.database import DRIVERS
 from tests.apps.ade.ade_service import (
     LONG,
     MANY_ROWS,
@@ -85,7 +85,7 @@ def test_a_run_that_a_shutdown_stops_fails_and_is_not_started_again(own_url: str
 @pytest.mark.parametrize("own_url", stores(long="postgres"), indirect=True)
 @pytest.mark.contract("Q8")
 def test_only_a_server_sets_the_queue_s_size(own_url: str, tmp_path: Path) -> None:
-    opens = "from apps.ade.engine import database\nwith database.read(): pass"
+    opens = "from apps.ade.jobs import database\nwith database.read(): pass"
     with prepared(own_url, tmp_path / "one", ade_queue_size=1) as (one, workspace, document):
         configuration = one.configuration(workspace, "held", files("held", held_rules()))
         one.submit(configuration, document)

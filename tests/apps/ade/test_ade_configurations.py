@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from apps.ade import configurations, installing
+from apps.ade import configurations, install
 from apps.ade.configurations import BadConfiguration
 from apps.ade.tables import Version
 from hypothesis import given, settings
@@ -165,7 +165,7 @@ def test_a_zip_s_paths_are_checked_when_it_is_saved() -> None:
 
 
 def test_the_engine_needs_what_is_put_into_an_environment() -> None:
-    project = tomllib.loads((installing.PACKAGE / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((install.PACKAGE / "pyproject.toml").read_text())["project"]
     assert [each.split(">")[0] for each in project["dependencies"]] == ["openpyxl"]
-    assert installing.NEEDED == ("openpyxl", "et_xmlfile")
-    assert installing.engine_version() == project["version"]
+    assert install.NEEDED == ("openpyxl", "et_xmlfile")
+    assert install.engine_version() == project["version"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apps.ade import installing, places, process
+from apps.ade import folders, install, process
 from apps.ade.environments import BuildFailed, EnvironmentLost, Environments, NotRestored
 from tests.apps.ade.ade_service import RULES, files, wait_for
 from tests.apps.serving import ROOT
@@ -71,7 +71,7 @@ def test_dependencies_are_installed_and_seen_by_the_configuration(
     tmp_path: Path, offline: None, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     if by == "pip":
-        monkeypatch.setattr(installing, "uv", lambda: None)
+        monkeypatch.setattr(install, "uv", lambda: None)
     said: list[str] = []
     made = environments(tmp_path)
     made.make("one", greets(), tell=said.append)
@@ -137,7 +137,7 @@ def never() -> Artifact:
 def test_another_host_restores_what_was_built_and_installs_nothing(
     stored: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "install", never)
+    monkeypatch.setattr(install, "install", never)
     other, said = environments(tmp_path / "other"), list[str]()
     with other.used("one", lambda: stored, tell=said.append) as path:
         check = [*("-I", "-m", "ade_engine", "check", "--config"), str(tmp_path)]
@@ -183,8 +183,8 @@ def test_an_archive_that_is_damaged_or_gone_is_lost_and_leaves_nothing(
 def test_an_environment_of_another_platform_is_not_restored(
     stored: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = installing.platform()
-    monkeypatch.setattr(installing, "platform", lambda: "cpython-399-riscv64-linux-gnu")
+    ours = install.platform()
+    monkeypatch.setattr(install, "platform", lambda: "cpython-399-riscv64-linux-gnu")
     other = environments(tmp_path / "other")
     with (
         pytest.raises(NotRestored, match=f"made for {ours}, and this host is cpython-399"),
@@ -260,25 +260,25 @@ def test_a_lock_that_was_removed_while_someone_waited_for_it_locks_no_one(tmp_pa
     lock, inside = tmp_path / "x.lock", threading.Event()
 
     def second() -> None:
-        with places.held(lock):
+        with folders.locked(lock):
             inside.set()
 
-    with places.held(lock):
+    with folders.locked(lock):
         thread = threading.Thread(target=second)
         thread.start()
         lock.unlink()
-        with places.held(lock, wait=False) as ours:
+        with folders.locked(lock, wait=False) as ours:
             assert ours
     thread.join(timeout=60)
     assert inside.is_set()
 
 
 def test_a_workplace_is_gone_afterwards_and_a_killed_one_is_cleared(tmp_path: Path) -> None:
-    with places.workplace(tmp_path, "mine") as place:
+    with folders.temporary_folder(tmp_path, "mine") as place:
         (place / "file").touch()
-        places.clear(tmp_path)
+        folders.clear(tmp_path)
         assert (place / "file").exists()
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "left").mkdir()
-    places.clear(tmp_path)
+    folders.clear(tmp_path)
     wait_for(lambda: list(tmp_path.iterdir()) == [], what="what was left is gone")

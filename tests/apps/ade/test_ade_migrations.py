@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from apps.ade import migrations
 from apps.ade.tables import Base, Build, Configuration, Document, Run, Workspace
-from apps.database import Database
+from apps.shared.database import Database
 from sqlalchemy import Connection, Engine, MetaData, create_engine, inspect, text, update
 from sqlalchemy.exc import IntegrityError
 from tests.apps.ade.ade_service import stores

@@ -13,16 +13,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from apps.ade import runs, telling, visitors
-from apps.ade import work as working
+from apps.ade import engine_events, runs, submit_samples
+from apps.ade import execution as working
+from apps.ade.execution import Execution
 from apps.ade.process import Limits
-from apps.ade.work import Work
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def work(tmp_path: Path) -> Execution:
     limits = Limits(seconds=1, memory=1, file_size=1)
-    made = Work(
+    made = Execution(
         place=tmp_path / "place",
         environment=tmp_path,
         name="a.csv",
@@ -36,7 +36,7 @@ def work(tmp_path: Path) -> Work:
 
 @pytest.mark.contract("Q13")
 def test_a_preview_has_half_of_the_time_that_the_run_has_left(
-    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: Execution, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
@@ -51,7 +51,7 @@ def test_a_preview_has_half_of_the_time_that_the_run_has_left(
     assert 2 <= time.monotonic() - began < 60
 
 
-def test_only_plain_files_come_out(work: Work) -> None:
+def test_only_plain_files_come_out(work: Execution) -> None:
     assert work.outputs() == []
     work.output.mkdir()
     (work.output / "output.xlsx").write_bytes(b"a workbook")
@@ -62,7 +62,7 @@ def test_only_plain_files_come_out(work: Work) -> None:
     assert not any(file.is_relative_to(work.inside) for file in made)  # where the engine could still change it
 
 
-def test_no_link_leads_to_a_file_that_is_not_the_engine_s(work: Work, tmp_path: Path) -> None:
+def test_no_link_leads_to_a_file_that_is_not_the_engine_s(work: Execution, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "report.json").write_text("of another run")
@@ -70,7 +70,7 @@ def test_no_link_leads_to_a_file_that_is_not_the_engine_s(work: Work, tmp_path: 
     assert work.outputs() == []
 
 
-def test_no_file_is_a_link(work: Work, tmp_path: Path) -> None:
+def test_no_file_is_a_link(work: Execution, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of the service")
     work.output.mkdir()
     (work.output / "report.json").symlink_to(tmp_path / "secret")
@@ -81,8 +81,8 @@ def test_what_is_counted_is_numbers() -> None:
     said = {"event": "run.finished", "tables": 1, "rows_read": "many", "rows_written": -1, "rows_rejected": True}
     nothing = dict.fromkeys(("rows_read", "rows_written", "rows_rejected", "seconds"))
     for seconds in (math.nan, math.inf, -1, "x", None, True, 10**400):
-        assert telling.counts_of(said | {"seconds": seconds}) == nothing | {"tables": 1}
-    assert telling.counts_of({"event": "x", "rows_read": 10**30, "seconds": 2}) == nothing | {
+        assert engine_events.counts_of(said | {"seconds": seconds}) == nothing | {"tables": 1}
+    assert engine_events.counts_of({"event": "x", "rows_read": 10**30, "seconds": 2}) == nothing | {
         "tables": None,
         "seconds": 2.0,
     }
@@ -107,9 +107,9 @@ def test_what_is_counted_is_numbers() -> None:
         ({"event": "log", "text": "a\0b"}, "printed: a\\0b", False),
     ],
 )
-def test_events_are_told_in_words(event: telling.Event, words: str, warns: bool) -> None:
-    assert words in telling.in_words(event)
-    assert telling.is_warning(event) == warns
+def test_events_are_told_in_words(event: engine_events.Event, words: str, warns: bool) -> None:
+    assert words in engine_events.in_words(event)
+    assert engine_events.is_warning(event) == warns
 
 
 @pytest.mark.contract("Q2", "Q19")
@@ -136,19 +136,19 @@ def test_a_queued_run_says_what_it_waits_for(status: str, needed: tuple[str, ...
 
 
 def test_a_share_that_is_none_is_not_told() -> None:
-    assert telling.share_of({"event": "progress", "share": 0.5, "rows_read": "many"}) == (0.5, "")
-    assert telling.share_of({"event": "progress", "share": 7, "rows_read": 2000}) == (1.0, "2,000 rows read")
-    assert telling.share_of({"event": "progress", "share": True}) is None
+    assert engine_events.share_of({"event": "progress", "share": 0.5, "rows_read": "many"}) == (0.5, "")
+    assert engine_events.share_of({"event": "progress", "share": 7, "rows_read": 2000}) == (1.0, "2,000 rows read")
+    assert engine_events.share_of({"event": "progress", "share": True}) is None
 
 
-def test_visitors_bring_each_sample_once_and_then_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_sample_is_submitted_once_and_then_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(visitors, "ask", said.append)
+    monkeypatch.setattr(submit_samples, "ask", said.append)
 
     def pause() -> bool:
         said.append("pause")
         return said.count("pause") == 4
 
-    first, second, third, *_ = sorted(visitors.BY)
-    visitors.keep_asking(list(visitors.BY), pause=pause)
-    assert said == [*visitors.BY, "pause", first, "pause", second, "pause", third, "pause"]
+    first, second, third, *_ = sorted(submit_samples.BY)
+    submit_samples.keep_asking(list(submit_samples.BY), pause=pause)
+    assert said == [*submit_samples.BY, "pause", first, "pause", second, "pause", third, "pause"]

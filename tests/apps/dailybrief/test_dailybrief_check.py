@@ -19,7 +19,7 @@ from apps.dailybrief.samples.feeds import SampleFeeds
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
 from apps.dailybrief.settings import Settings, load
 from apps.dailybrief.tables import Feed, create
-from apps.outside import Outside
+from apps.shared.checks import CheckClient
 from sqlalchemy import insert, text
 from tests.apps.dailybrief.two_services import sample_feeds
 
@@ -45,25 +45,25 @@ def brief(groups: dict[str, int]) -> dict[str, Any]:
     return {"events": events, "edition": "2026-11-16"}
 
 
-OUTSIDE = Outside("http://127.0.0.1:1", "http://127.0.0.1:1", token="x" * 20, within=0)
+CLIENT = CheckClient("http://127.0.0.1:1", token="x" * 20, within=0)
 RIGHT = {slug: sorted(set(check.FIRST.values())).index(event) for slug, event in check.FIRST.items()}
 
 
 def test_a_brief_is_right_only_if_each_event_is_one_group() -> None:
-    assert check._together(OUTSIDE, brief(RIGHT)) is None
+    assert check._together(CLIENT, brief(RIGHT)) is None
     two_in_one = {slug: min(number, 1) for slug, number in RIGHT.items()}
-    assert "together with others" in (check._together(OUTSIDE, brief(two_in_one)) or "")
+    assert "together with others" in (check._together(CLIENT, brief(two_in_one)) or "")
     bridge = next(slug for slug, event in check.FIRST.items() if event == "bridge")
-    assert "['bridge']" in (check._together(OUTSIDE, brief(RIGHT | {bridge: 99})) or "")
+    assert "['bridge']" in (check._together(CLIENT, brief(RIGHT | {bridge: 99})) or "")
 
 
 def test_a_count_that_is_wrong_and_a_sentence_that_is_missing_are_seen() -> None:
     broken = brief(RIGHT)
-    assert check._counts(OUTSIDE, broken) is None
-    assert check._sentences(OUTSIDE, broken) is None
+    assert check._counts(CLIENT, broken) is None
+    assert check._sentences(CLIENT, broken) is None
     broken["events"][0] |= {"article_count": 99, "summary": " "}
-    assert check._counts(OUTSIDE, broken)
-    assert check._sentences(OUTSIDE, broken)
+    assert check._counts(CLIENT, broken)
+    assert check._sentences(CLIENT, broken)
 
 
 @pytest.mark.parametrize("now", [NOW, NOW.replace(hour=0, minute=3), NOW.replace(hour=23, minute=59)])
@@ -102,7 +102,7 @@ def test_the_samples_are_read_grouped_and_each_event_is_one_group(sqlite_url: st
     with store.connect() as connection:
         found = {url.rsplit("/", 1)[-1]: number for url, number in connection.execute(text(question))}
     store.dispose()
-    assert check._together(OUTSIDE, brief(found)) is None
+    assert check._together(CLIENT, brief(found)) is None
 
 
 def test_the_settings_of_the_samples_are_settings() -> None:

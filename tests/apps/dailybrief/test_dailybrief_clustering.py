@@ -22,7 +22,7 @@ from apps.dailybrief.events.clustering import Interfered, Link, attach, begin, c
 from apps.dailybrief.events.grouping import Placed, Report, group
 from apps.dailybrief.events.texts import Words, sentences
 from apps.dailybrief.tables import ClusterArticle, RawArticle
-from apps.model import Model, ModelMissing
+from apps.shared.embedding_model import Model, ModelMissing
 from sqlalchemy import event, insert, select
 from sqlalchemy.exc import IntegrityError
 from tests.apps.dailybrief.labelled_news import Item, Part, Quality, everything, items, quality

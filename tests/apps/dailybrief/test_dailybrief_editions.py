@@ -11,12 +11,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from apps.dailybrief import editions, forms
+from apps.dailybrief import brief_formats, editions
+from apps.dailybrief.brief_formats import Brief, BriefArticle, BriefEvent
 from apps.dailybrief.editions import DayNotBegun, digest, publish
 from apps.dailybrief.events import cluster, summaries
 from apps.dailybrief.events.grouping import Report
 from apps.dailybrief.events.ranking import Standing, rank
-from apps.dailybrief.forms import Brief, BriefArticle, BriefEvent
 from apps.dailybrief.tables import Edition
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,31 +286,31 @@ class Seen(HTMLParser):
 
 
 def test_hostile_titles_and_addresses_are_text_in_html() -> None:
-    seen = Seen(forms.html(brief(HOSTILE, ADDRESSES)))
+    seen = Seen(brief_formats.html(brief(HOSTILE, ADDRESSES)))
     assert seen.tags <= TAGS
     assert seen.names <= {"lang", "charset", "name", "content", "id", "dir", "href", "rel", "datetime"}
     assert {link.split("//")[0].lower() for link in seen.links} == {"https:"}
     for title in HOSTILE:
-        assert forms.plain(title) in seen.texts
-    assert not any(letter in forms.html(brief(HOSTILE, ADDRESSES)) for letter in "\x1b\x07\u202e\u2066")
+        assert brief_formats.plain(title) in seen.texts
+    assert not any(letter in brief_formats.html(brief(HOSTILE, ADDRESSES)) for letter in "\x1b\x07\u202e\u2066")
 
 
 @pytest.mark.parametrize("preset", ["commonmark", "gfm-like"])
 def test_hostile_titles_and_addresses_are_text_in_markdown(preset: str) -> None:
     options: dict[str, Any] = {"html": True, "linkify": False}
-    seen = Seen(MarkdownIt(preset, options).render(forms.markdown(brief(HOSTILE, ADDRESSES))))
+    seen = Seen(MarkdownIt(preset, options).render(brief_formats.markdown(brief(HOSTILE, ADDRESSES))))
     assert seen.tags <= {"h1", "h2", "p", "ul", "li", "a"}
     assert {link.split("//")[0].lower() for link in seen.links} == {"https:"}
     assert all("evil" not in link.split("/")[2] for link in seen.links)
     shown = " ".join("".join(seen.texts).split())
     for title in HOSTILE:
-        assert forms.plain(title) in shown
+        assert brief_formats.plain(title) in shown
 
 
 def test_hostile_titles_and_addresses_are_text_in_the_json_feed() -> None:
-    feed = json.loads(forms.json_feed(brief(HOSTILE, ADDRESSES)))
+    feed = json.loads(brief_formats.json_feed(brief(HOSTILE, ADDRESSES)))
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
-    assert [item["title"] for item in feed["items"]] == [forms.plain(title) for title in HOSTILE]
+    assert [item["title"] for item in feed["items"]] == [brief_formats.plain(title) for title in HOSTILE]
     assert len({item["id"] for item in feed["items"]}) == len(HOSTILE)
     for item in feed["items"]:
         assert item.keys() >= {"id", "title", "content_html", "date_published", "authors"}
@@ -326,10 +326,10 @@ def test_hostile_titles_and_addresses_are_text_in_the_json_feed() -> None:
 @given(title=st.text(max_size=60), url=st.text(max_size=40) | st.text(max_size=30).map("https://ok.test/{}".format))
 def test_whatever_a_title_is_it_comes_out_as_the_same_text(title: str, url: str) -> None:
     found = brief([f"x{title}x"], [url])
-    seen = Seen(forms.html(found))
+    seen = Seen(brief_formats.html(found))
     assert seen.tags <= TAGS
-    assert forms.plain(f"x{title}x") in seen.texts
+    assert brief_formats.plain(f"x{title}x") in seen.texts
     assert all(link.lower().startswith(("http://", "https://")) for link in seen.links)
-    rendered = Seen(MarkdownIt("commonmark").render(forms.markdown(found)))
+    rendered = Seen(MarkdownIt("commonmark").render(brief_formats.markdown(found)))
     assert rendered.tags <= {"h1", "h2", "p", "ul", "li", "a"}
-    assert json.loads(forms.json_feed(found))["items"][0]["title"] == forms.plain(f"x{title}x")
+    assert json.loads(brief_formats.json_feed(found))["items"][0]["title"] == brief_formats.plain(f"x{title}x")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from apps.dailybrief.feeds import network
-from apps.dailybrief.feeds.addresses import PORTS, Reach
+from apps.dailybrief.feeds import transport
+from apps.dailybrief.feeds.allowed_addresses import PORTS, AddressPolicy
 from apps.dailybrief.feeds.fetch import Answer, Failed, Fetched, Fetcher
 from apps.dailybrief.feeds.limits import Limits
 from cryptography import x509
@@ -81,7 +81,7 @@ def server() -> Iterator[FeedServer]:
 def fetch(server: FeedServer, url: str, *answers: str, allow_private: bool = False) -> Answer:
     """With a name server that gives these answers, and every port allowed: only addresses are judged."""
     ports = PORTS | {server.port}
-    reach = Reach(allow_private=allow_private, ports=ports, resolver=lambda host, port: answers or [host])
+    reach = AddressPolicy(allow_private=allow_private, ports=ports, resolver=lambda host, port: answers or [host])
     return Fetcher(LIMITS, reach=reach).fetch(url)
 
 
@@ -97,11 +97,11 @@ def test_an_address_that_is_not_of_the_public_web_is_not_reached(server: FeedSer
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_an_address_of_the_public_web_is(address: str) -> None:
-    assert Reach().allows(ipaddress.ip_address(address))
+    assert AddressPolicy().allows(ipaddress.ip_address(address))
 
 
 def test_private_addresses_can_be_allowed_and_nothing_beyond() -> None:
-    reach = Reach(allow_private=True)
+    reach = AddressPolicy(allow_private=True)
     assert all(reach.allows(ipaddress.ip_address(text)) for text in ("127.0.0.1", "10.0.0.1", "::1", "fe80::1"))
     for text in ("0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "ff02::1"):
         assert not reach.allows(ipaddress.ip_address(text))
@@ -114,7 +114,7 @@ def test_private_addresses_can_be_allowed_and_nothing_beyond() -> None:
 def test_this_machine_is_not_reached_by_any_of_its_names(server: FeedServer, host: str) -> None:
     """By the system's own resolver, which knows them."""
     before = len(server.seen)
-    reach = Reach(ports=PORTS | {server.port})
+    reach = AddressPolicy(ports=PORTS | {server.port})
     answer = Fetcher(LIMITS, reach=reach).fetch(f"http://{host}:{server.port}/good/0")
     assert isinstance(answer, Failed)
     # A system without IPv6 does not know those, and one spelling is no address for httpx.
@@ -169,7 +169,7 @@ def test_a_name_server_that_changes_its_mind_is_asked_only_once(server: FeedServ
         return next(answers)
 
     before = len(server.seen)
-    answer = Fetcher(LIMITS, reach=Reach(allow_private=True, resolver=resolver)).fetch(
+    answer = Fetcher(LIMITS, reach=AddressPolicy(allow_private=True, resolver=resolver)).fetch(
         server.url("good", host="feeds.example")
     )
     assert isinstance(answer, Failed)
@@ -191,7 +191,7 @@ def test_the_next_address_is_tried_if_one_does_not_answer(server: FeedServer) ->
 
 @pytest.mark.parametrize("port", [1, 22, 25, 6379, 11211, 5432])
 def test_ports_of_other_services_are_refused(port: int) -> None:
-    answer = Fetcher(LIMITS, reach=Reach(resolver=never)).fetch(f"http://feeds.example:{port}/")
+    answer = Fetcher(LIMITS, reach=AddressPolicy(resolver=never)).fetch(f"http://feeds.example:{port}/")
     assert isinstance(answer, Failed)
     assert answer.code == "forbidden_port"
 
@@ -211,7 +211,7 @@ def test_ports_of_other_services_are_refused(port: int) -> None:
     ],
 )
 def test_an_address_that_is_wrong_in_itself_is_not_even_resolved(url: str, code: str) -> None:
-    answer = Fetcher(LIMITS, reach=Reach(resolver=never)).fetch(url)
+    answer = Fetcher(LIMITS, reach=AddressPolicy(resolver=never)).fetch(url)
     assert isinstance(answer, Failed)
     assert answer.code == code
 
@@ -231,7 +231,7 @@ def test_a_name_without_an_address_and_a_name_server_that_is_silent_are_failures
 
     quick = Limits(connect_timeout=timedelta(seconds=0.2))
     found = [
-        Fetcher(quick, reach=Reach(resolver=resolver)).fetch("http://feeds.example/")
+        Fetcher(quick, reach=AddressPolicy(resolver=resolver)).fetch("http://feeds.example/")
         for resolver in (unknown, silent, nothing)
     ]
     silence.set()
@@ -247,18 +247,18 @@ def test_the_certificate_must_be_that_of_the_name_not_of_the_address(
 ) -> None:
     certificate = self_signed(tmp_path, "feeds.example")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    network.trusted.cache_clear()
+    transport.trusted.cache_clear()
     secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secure.load_cert_chain(certificate)
     named: list[str | None] = []
     secure.sni_callback = lambda _, name, __: named.append(name)
     try:
         with Redirecting(None, context=secure).running() as port:
-            reach = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
+            reach = AddressPolicy(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
             good = Fetcher(LIMITS, reach=reach).fetch(f"https://feeds.example:{port}/")
             wrong = Fetcher(LIMITS, reach=reach).fetch(f"https://other.example:{port}/")
     finally:
-        network.trusted.cache_clear()
+        transport.trusted.cache_clear()
     assert isinstance(good, Fetched)
     assert isinstance(wrong, Failed)
     assert wrong.code == "insecure"
@@ -269,7 +269,7 @@ def never(host: str, port: int) -> list[str]:
     raise AssertionError(f"{host} was resolved")
 
 
-class Lenient(Reach):
+class Lenient(AddressPolicy):
     """Takes one server on loopback for a public one."""
 
     def __init__(self, ports: frozenset[int], *, allowed: int) -> None:

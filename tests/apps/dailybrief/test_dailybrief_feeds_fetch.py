@@ -12,13 +12,13 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from apps.dailybrief.feeds import bodies
-from apps.dailybrief.feeds.addresses import Reach
-from apps.dailybrief.feeds.bodies import BadBody
+from apps.dailybrief.feeds import response_body
+from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Failed, Fetched, Fetcher, NotModified
-from apps.dailybrief.feeds.hosts import Hosts
+from apps.dailybrief.feeds.host_throttle import HostThrottle
 from apps.dailybrief.feeds.limits import Limits
-from apps.dailybrief.feeds.stopping import Stopped
+from apps.dailybrief.feeds.response_body import BadBody
+from apps.dailybrief.feeds.stopped import Stopped
 from tests.apps.dailybrief.feed_server import BOMB, LARGE, FeedServer, rss
 from tests.process.support import wait_for
 
@@ -31,7 +31,7 @@ LIMITS = Limits(
     allow_private_addresses=True,
 )
 HASTE = replace(LIMITS, fetch_timeout=timedelta(seconds=0.4))
-REACH = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
+REACH = AddressPolicy(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_who_waits_for_a_server_can_be_stopped(server: FeedServer) -> None:
 
 
 def test_a_host_is_asked_by_one_at_a_time_with_a_pause_between() -> None:
-    hosts = Hosts(pause=timedelta(seconds=0.02), stop=threading.Event())
+    hosts = HostThrottle(pause=timedelta(seconds=0.02), stop=threading.Event())
     times: list[tuple[float, float]] = []
 
     def ask() -> None:
@@ -182,7 +182,7 @@ def test_a_host_to_which_many_are_redirected_is_asked_by_one_at_a_time(server: F
 
 def test_the_limit_holds_on_the_wire_and_after_decompression() -> None:
     def read(*chunks: bytes, length: str = "") -> bytes:
-        return bodies.read(iter(chunks), encoding="gzip", length=length, limit=100)
+        return response_body.read(iter(chunks), encoding="gzip", length=length, limit=100)
 
     assert read(b"x" * 60, b"y" * 40) == b"x" * 60 + b"y" * 40
     for chunks, length in [((b"x" * 60, b"y" * 41), ""), ((), "101"), ((BOMB[:90],), ""), ((BOMB,), "")]:
@@ -195,7 +195,7 @@ def test_a_bomb_is_not_let_off_before_it_is_refused() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(BadBody):
-            bodies.read(iter([BOMB]), encoding="gzip", length="", limit=100_000)
+            response_body.read(iter([BOMB]), encoding="gzip", length="", limit=100_000)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from apps.dailybrief import database, tables
 from apps.dailybrief.database import Sessions
-from apps.dailybrief.feeds import ingest, storing
-from apps.dailybrief.feeds.addresses import Reach
+from apps.dailybrief.feeds import ingest, store_articles
+from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Answer, Fetched, Fetcher
 from apps.dailybrief.feeds.ingestion import Ingested, now, read_all
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.parse import Article, Parsed
-from apps.dailybrief.feeds.reading import Readers
-from apps.dailybrief.feeds.storing import Known, Read, Reading, store
+from apps.dailybrief.feeds.parser_processes import Readers
+from apps.dailybrief.feeds.store_articles import Known, Read, Reading, store
 from apps.dailybrief.retention import clean
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed, RawArticle
@@ -36,7 +36,7 @@ LIMITS = Limits(
     allow_private_addresses=True,
     fetch_concurrency=16,
 )
-REACH = Reach(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
+REACH = AddressPolicy(allow_private=True, resolver=lambda host, port: ["127.0.0.1"])
 
 # What each kind of feed comes to: a code, or its articles.
 FAULTS = {
@@ -207,7 +207,7 @@ def test_feeds_with_the_same_articles_in_another_order_do_not_wait_for_each_othe
         assert task.result(30).new == 0
 
 
-def _commit(writers: Sessions, reading: Reading) -> storing.Stored:
+def _commit(writers: Sessions, reading: Reading) -> store_articles.Stored:
     with writers.begin() as session:
         return store(session, reading, LIMITS)
 
@@ -274,7 +274,7 @@ def test_validators_are_stored_with_the_articles_or_not_at_all(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(storing, "_insert", crash)
+        patched.setattr(store_articles, "_insert", crash)
         with pytest.raises(KeyboardInterrupt), either.begin() as session:
             store(session, reading, LIMITS)
     assert feed(either, "https://news.example/feed").etag is None
@@ -310,7 +310,7 @@ def test_a_feed_that_keeps_failing_is_asked_less_and_less_often_until_it_recover
 
 
 def test_a_rest_has_a_bound() -> None:
-    assert storing._rest(10_000, LIMITS) == LIMITS.retry_at_most
+    assert store_articles._rest(10_000, LIMITS) == LIMITS.retry_at_most
 
 
 def test_a_feed_that_is_removed_is_not_read_and_not_written_even_while_it_is_read(
@@ -322,7 +322,7 @@ def test_a_feed_that_is_removed_is_not_read_and_not_written_even_while_it_is_rea
     assert read(writers).feeds == 1
     reading = brought(known(writers, server.url("good", 0)), "https://news.example/late")
     with writers.begin() as session:
-        assert store(session, reading, LIMITS) == storing.Stored()
+        assert store(session, reading, LIMITS) == store_articles.Stored()
         assert session.scalar(select(func.count()).where(RawArticle.feed_id == 1)) == 0
     assert feed(writers, server.url("good", 0)).last_fetch_at is None
 
@@ -335,7 +335,7 @@ def test_what_is_older_than_articles_are_kept_is_not_taken_in_again(writers: Ses
         published_at=now() - LIMITS.retain_articles - timedelta(days=1),
     )
     with writers.begin() as session:
-        assert store(session, old, LIMITS) == storing.Stored(outdated=1)
+        assert store(session, old, LIMITS) == store_articles.Stored(outdated=1)
     assert stored(writers) == []
 
 
@@ -344,7 +344,7 @@ def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(e
     address, article = "https://news.example/feed", "https://news.example/1"
     add(either, address)
     began, later = now(), now() + 3 * LIMITS.retain_articles
-    for at, expected in ((began, storing.Stored(new=1)), (later, storing.Stored(duplicates=1))):
+    for at, expected in ((began, store_articles.Stored(new=1)), (later, store_articles.Stored(duplicates=1))):
         with either.begin() as session:
             found = brought(known(either, address), article, published_at=at)
             assert store(session, replace(found, at=at), LIMITS) == expected
@@ -354,8 +354,10 @@ def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(e
     dated = brought(known(either, address), article, published_at=later - timedelta(hours=1))
     undated = brought(known(either, address), article, published_at=later)
     with either.begin() as session:
-        assert store(session, replace(undated, at=later), LIMITS) == storing.Stored(outdated=1)
-        assert store(session, replace(dated, at=later), LIMITS) == storing.Stored(new=1), "the feed says when now"
+        assert store(session, replace(undated, at=later), LIMITS) == store_articles.Stored(outdated=1)
+        assert store(session, replace(dated, at=later), LIMITS) == store_articles.Stored(new=1), (
+            "the feed says when now"
+        )
 
 
 def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
@@ -370,8 +372,8 @@ def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
                 articles = [replace(article, title="a\x00b") for article in articles]
             return insert(session, reading, articles)
 
-        insert: Callable[..., int] = storing._insert
-        monkeypatch.setattr(storing, "_insert", spoil)
+        insert: Callable[..., int] = store_articles._insert
+        monkeypatch.setattr(store_articles, "_insert", spoil)
         done = read(writers)
         assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "not_storable")]
         assert (done.failed, done.fetched, done.new) == (1, 1, OWN + 1)

@@ -13,9 +13,9 @@ from functools import partial
 
 import pytest
 from apps.dailybrief.feeds.decoding import decode
-from apps.dailybrief.feeds.markup import harmless, plain
+from apps.dailybrief.feeds.html import harmless, plain
 from apps.dailybrief.feeds.parse import Article, BadFeed, Parsed, parse
-from apps.dailybrief.feeds.reading import Readers
+from apps.dailybrief.feeds.parser_processes import Readers
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from tests.apps.dailybrief.feed_server import ENCODINGS, rss
@@ -445,7 +445,7 @@ def test_a_document_that_would_keep_a_parser_busy_for_minutes_is_given_up_and_th
 def test_a_reader_ends_when_who_started_it_is_killed() -> None:
     program = f"""
 import signal
-from apps.dailybrief.feeds.reading import Readers
+from apps.dailybrief.feeds.parser_processes import Readers
 from datetime import datetime, UTC
 readers = Readers(1, seconds=5)
 readers.parse({RSS_091.encode()!r}, url={URL!r}, content_type="", at=datetime.now(UTC), at_most=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from apps.dailybrief.feeds import feed_address
-from apps.dailybrief.feeds.adding import BadAddress
+from apps.dailybrief.feeds.check_url import BadAddress
 from apps.dailybrief.feeds.limits import Limits
 from apps.dailybrief.feeds.urls import LONGEST, BadUrl, canonical
 from hypothesis import example, given, settings

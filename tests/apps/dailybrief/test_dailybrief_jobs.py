@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apps.dailybrief import catalogue, database, editions, retention, stories, tables
+from apps.dailybrief import brief_events, database, editions, feed_list, retention, tables
 from apps.dailybrief.database import Sessions
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
@@ -39,7 +39,7 @@ def group(writers: Sessions) -> Any:
 
 
 def publish(writers: Sessions) -> Any:
-    yesterday = stories.day_of(datetime.now(UTC), SETTINGS.zone) - timedelta(days=1)
+    yesterday = brief_events.day_of(datetime.now(UTC), SETTINGS.zone) - timedelta(days=1)
     for day in (yesterday, yesterday + timedelta(days=1)):
         editions.publish(writers, SETTINGS, day=day)
 
@@ -125,7 +125,7 @@ def test_jobs_that_are_killed_between_any_two_statements_and_run_again_double_no
     with FeedServer().running() as feeds:
         with database.writers(store).begin() as session:
             for number in range(FEEDS):
-                catalogue.add(session, feeds.url("good", number), SETTINGS, now=datetime.now(UTC))
+                feed_list.add(session, feeds.url("good", number), SETTINGS, now=datetime.now(UTC))
         for job, step in KILLS:
             referred = set()
             kills = 0

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from apps.dailybrief import database, editions, stories, timetable
+from apps.dailybrief import brief_events, database, editions, schedules
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples.stories import PAPERS
@@ -22,7 +22,7 @@ from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
 from holdfast import Holdfast
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 pytestmark = pytest.mark.timeout(240)
 SETTINGS = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
@@ -47,8 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
 def register_worker(url: str) -> None:
     """A worker that is alive and does nothing, so that slots can be triggered."""
     with Holdfast(url) as hf:
-        jobs = list(timetable.PREFIXES)
-        Manual(hf).worker("host:1:k2dailybrief-worker:0", queues=[timetable.QUEUE], jobs=jobs).register()
+        jobs = list(schedules.PREFIXES)
+        Manual(hf).worker("host:1:k2dailybrief-worker:0", queues=[schedules.QUEUE], jobs=jobs).register()
 
 
 def work(store: Engine) -> None:
@@ -56,7 +56,7 @@ def work(store: Engine) -> None:
     writers = database.writers(store)
     ingest(writers, SETTINGS)
     cluster(writers, SETTINGS)
-    editions.publish(writers, SETTINGS, day=stories.day_of(datetime.now(UTC), SETTINGS.zone))
+    editions.publish(writers, SETTINGS, day=brief_events.day_of(datetime.now(UTC), SETTINGS.zone))
 
 
 @pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide", "phone"])

@@ -86,23 +86,23 @@ def test_a_worker_that_stood_still_over_five_slots_runs_the_latest_and_tells_of_
 
 @pytest.mark.contract("J1")
 def test_a_process_that_is_the_web_service_can_not_become_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    from apps.dailybrief import shift
+    from apps.dailybrief import worker_loop
 
     monkeypatch.setattr(services, "_this", services.WEB)
     stopped = threading.Event()
     stopped.set()
-    monkeypatch.setattr(shift, "asked_to_stop", lambda: stopped)  # if it begins all the same, it ends at once
+    monkeypatch.setattr(worker_loop, "stop_event", lambda: stopped)  # if it begins all the same, it ends at once
     with pytest.raises(services.WrongService, match="k2dailybrief-web"):
-        shift.begin()
+        worker_loop.begin()
 
 
 @pytest.mark.contract("J1")
 def test_only_a_worker_that_is_told_to_keeps_the_timetable() -> None:
-    from apps.dailybrief import engine
+    from apps.dailybrief import jobs
 
-    assert set(engine.hf.jobs.names()) & set(JOBS) == set(JOBS)
-    assert engine.hf.worker().schedules is False, "a plain `holdfast worker` or `holdfast serve --worker`"
-    assert engine.hf.worker(schedules=True).schedules is True
+    assert set(jobs.hf.jobs.names()) & set(JOBS) == set(JOBS)
+    assert jobs.hf.worker().schedules is False, "a plain `holdfast worker` or `holdfast serve --worker`"
+    assert jobs.hf.worker(schedules=True).schedules is True
 
 
 @pytest.mark.contract("J1", "J3")

@@ -16,17 +16,16 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
-from apps.dailybrief import database, job_runs, services, tables, timetable
+from apps.dailybrief import database, job_runs, schedules, services, tables
+from apps.dailybrief.cron_trigger import WallClock
 from apps.dailybrief.job_runs import JobRun
 from apps.dailybrief.settings import Settings, load
-from apps.dailybrief.wallclock import WallClock
 from sqlalchemy import Connection, Engine, text
 
 from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning
 from holdfast.runs import workers
 from holdfast.support.ids import Ids
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.manual import Manual
+from holdfast.testing import FakeClock, Manual
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -67,13 +66,13 @@ def newsroom(hf: Holdfast, manual: Manual, store: Engine) -> Holdfast:
     """The four schedules with the settings' defaults, around functions that only say when they are due."""
     put_all(hf, Settings())
     assert manual.schedule() == 0
-    manual.worker(NAMED, queues=[timetable.QUEUE]).register()
+    manual.worker(NAMED, queues=[schedules.QUEUE]).register()
     return hf
 
 
 def put_all(hf: Holdfast, settings: Settings) -> None:
-    for planned in timetable.plan(settings):
-        timetable.put(hf, planned, settings.zone, _function())
+    for planned in schedules.plan(settings):
+        schedules.put(hf, planned, settings.zone, _function())
 
 
 def _function() -> Any:
@@ -106,15 +105,15 @@ def test_every_job_says_how_many_instances_whether_late_slots_merge_and_how_late
 
 
 @pytest.mark.contract("J10")
-@pytest.mark.parametrize("job", range(4), ids=timetable.PREFIXES.values())
+@pytest.mark.parametrize("job", range(4), ids=schedules.PREFIXES.values())
 def test_each_job_has_terms_of_its_own(job: int) -> None:
-    prefix = list(timetable.PREFIXES.values())[job].upper()
+    prefix = list(schedules.PREFIXES.values())[job].upper()
     given = {
         f"DAILYBRIEF_{prefix}_COALESCE": "false",
         f"DAILYBRIEF_{prefix}_MISFIRE_GRACE_TIME": "900",
         f"DAILYBRIEF_{prefix}_MAX_INSTANCES": "1",
     }
-    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in timetable.plan(load(given))]
+    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in schedules.plan(load(given))]
     expected: list[Any] = [(1, True, 5 * MINUTE)] * 4
     expected[job] = (1, False, 15 * MINUTE)
     assert terms == expected
@@ -266,7 +265,7 @@ def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_i
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
     clock.step(midnight - MINUTE - clock.now())
     times: dict[str, Any] = {"ingestion_at": "0 * * * *", "clustering_at": "5 4 * * *", "retention_at": "30 2 * * *"}
-    times |= {f"{job}_misfire_grace_time": HOUR for job in timetable.PREFIXES.values()}
+    times |= {f"{job}_misfire_grace_time": HOUR for job in schedules.PREFIXES.values()}
     put_all(hf, Settings(timezone=zone.key, **times))
     manual.schedule()
     clock.advance(MINUTE)
@@ -293,7 +292,7 @@ def test_job_runs_tells_every_status_with_its_times(
     [running] = rows(store)
     assert (running.status, running.finished_at, running.worker_instance) == ("running", None, "manual")
     assert (running.scheduled_for, running.started_at) == (START + 10 * MINUTE, clock.now()), "claimed, not yet begun"
-    worker = manual.worker("host:2:k2dailybrief-worker:0", queues=[timetable.QUEUE])
+    worker = manual.worker("host:2:k2dailybrief-worker:0", queues=[schedules.QUEUE])
     [claim] = worker.claim()
     clock.advance(MINUTE)
     worker.renew(claim)
@@ -311,7 +310,7 @@ def test_job_runs_has_the_error_of_a_job_that_failed(
     def broken(scheduled_for: datetime) -> None:
         raise OSError("the disk is full")
 
-    timetable.put(hf, timetable.plan(Settings())[0], ZoneInfo("UTC"), broken)
+    schedules.put(hf, schedules.plan(Settings())[0], ZoneInfo("UTC"), broken)
     manual.schedule()
     clock.advance(10 * MINUTE)
     manual.run_all()
@@ -326,7 +325,7 @@ def test_a_run_over_its_time_whose_worker_is_silent_is_skipped_timeout_and_the_n
 ) -> None:
     clock.advance(10 * MINUTE)
     manual.orchestrate()
-    worker = manual.worker("silent", queues=[timetable.QUEUE])
+    worker = manual.worker("silent", queues=[schedules.QUEUE])
     [claim] = worker.claim()
     while clock.now() < START + 19 * MINUTE:  # it is heard, and then not any more
         clock.advance(timedelta(seconds=5))
@@ -345,18 +344,18 @@ def test_a_run_over_its_time_whose_worker_is_silent_is_skipped_timeout_and_the_n
 def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(url: str, begun: bool) -> None:
     """Both could be said of it: that it ran too long is a guess, that its worker was gone is known. A slot that the
     worker had claimed and not begun is recovered, too."""
-    planned = replace(timetable.plan(Settings())[0], expected=timedelta(milliseconds=1))
+    planned = replace(schedules.plan(Settings())[0], expected=timedelta(milliseconds=1))
     with Holdfast(url, tick=0.1, lease=1) as hf:
         engine = database.connect(url)
         job_runs.create(engine)
-        timetable.put(hf, planned, ZoneInfo("UTC"), _function())
+        schedules.put(hf, planned, ZoneInfo("UTC"), _function())
         Manual(hf).schedule()
-        dead = Manual(hf).worker(NAMED, queues=[timetable.QUEUE])
+        dead = Manual(hf).worker(NAMED, queues=[schedules.QUEUE])
         dead.register()
         hf.schedules.trigger(planned.name, scheduled_for=START)
         assert len(dead.claim() if begun else []) == int(begun)
         hf.do(lambda tx: workers.remove(tx, NAMED))
-        with hf.worker(queues=[timetable.QUEUE], exclusive=services.WORKER, unknown="fail"):
+        with hf.worker(queues=[schedules.QUEUE], exclusive=services.WORKER, unknown="fail"):
             [row] = rows(engine)
             assert (row.status, row.error_message, row.worker_instance) == ("failed", job_runs.RECOVERED, NAMED)
             assert row.finished_at is not None
@@ -367,29 +366,29 @@ def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(u
 def test_a_run_does_something_only_with_a_slot_in_time_and_by_the_one_worker(
     newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from apps.dailybrief import engine
+    from apps.dailybrief import jobs
 
-    monkeypatch.setattr(engine, "readers", database.readers(store))
-    monkeypatch.setattr(engine, "hf", newsroom)
+    monkeypatch.setattr(jobs, "readers", database.readers(store))
+    monkeypatch.setattr(jobs, "hf", newsroom)
 
     def refused(run_id: str) -> str | None:
         ctx: Any = SimpleNamespace(run=SimpleNamespace(id=run_id))
         try:
-            engine._require_slot(ctx)
+            jobs._require_slot(ctx)
         except GiveUp as error:
             return error.failure_type
         return None
 
     run_id = newsroom.schedules.trigger("rss_ingestion", scheduled_for=START - HOUR).id
     assert refused("of no slot") == "NO_SLOT"
-    manual.worker(NAMED, queues=[timetable.QUEUE]).claim()
+    manual.worker(NAMED, queues=[schedules.QUEUE]).claim()
     clock.advance(5 * MINUTE)
     assert refused(run_id) is None, "by hand the past is allowed; its grace counts from the claim"
     clock.advance(timedelta(seconds=1))
     assert refused(run_id) == "MISFIRED", "it was claimed, and nobody began it"
 
     other = newsroom.schedules.trigger("event_clustering", scheduled_for=START).id
-    manual.worker("host:2:worker:1", queues=[timetable.QUEUE]).claim()
+    manual.worker("host:2:worker:1", queues=[schedules.QUEUE]).claim()
     assert refused(other) == "WRONG_WORKER"
 
 

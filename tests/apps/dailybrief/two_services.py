@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import psycopg
-from apps.dailybrief.samples.serving import serving
+from apps.dailybrief.samples.http_handler import serving
 from apps.dailybrief.samples.stories import PAPERS
 from psycopg.rows import dict_row
 
@@ -115,7 +115,10 @@ class TwoServices:
             command = ("gunicorn", "-c", "python:apps.dailybrief.gunicorn_config", "--bind", f"fd://{fd}")
             web = self.start(*command, "--workers", str(workers), files=[fd])
         self.url = f"http://127.0.0.1:{port}"
-        self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20)
+        # Gunicorn closes an idle connection after two seconds: a request that uses it again at that moment would fail.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=20, limits=limits)
         wait_for(lambda: self._answers(), f"the web service answers; {web.log.read_text()}")
         return web
 

@@ -47,7 +47,7 @@ class Extraction:
 
     def another(self) -> Child:
         """Another worker of the same database."""
-        arguments = ("holdfast", "worker", "apps.extraction.engine:hf", "-q", "extraction", "-c", "4")
+        arguments = ("holdfast", "worker", "apps.extraction.jobs:hf", "-q", "extraction", "-c", "4")
         return Child(self.folder, *arguments, url=self.url, ready=" serves ", settings=self._quick)
 
     def start(self) -> None:

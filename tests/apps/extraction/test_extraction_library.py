@@ -12,24 +12,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from apps.database import Database
 from apps.extraction import search, vectors
 from apps.extraction.analysis import Analysis, Page, Unreadable
-from apps.extraction.breaker import LONGEST, Away, Breaker
 from apps.extraction.chunks import Chunk
+from apps.extraction.circuit_breaker import LONGEST, Away, CircuitBreaker
+from apps.extraction.document_store import CANDIDATES, LOOK_AROUND, Deleted, DocumentStore, analysis_blob, vectors_blob
 from apps.extraction.fields import Field
-from apps.extraction.library import CANDIDATES, LOOK_AROUND, Deleted, Library, analysis_blob, vectors_blob
 from apps.extraction.providers import Trouble
+from apps.extraction.sql_views import INDEX, complete
 from apps.extraction.tables import Base, DocumentChunk, Upload
-from apps.extraction.views import INDEX, complete
-from apps.model import Model
+from apps.shared.database import Database
+from apps.shared.embedding_model import Model
 from sqlalchemy import insert, select, text
 from tests.apps.extraction.conftest import postgres_database
 from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents
 from tests.apps.serving import until
 
 from holdfast import Holdfast, InvalidSetting
-from holdfast.testing.clock import FakeClock
+from holdfast.testing import FakeClock
 from holdfast.testing.postgres import PostgresServer, postgres_server
 
 STORES = ["sqlite", "postgres 18", "postgres 16"]
@@ -37,7 +37,9 @@ DIMENSIONS = 256
 
 
 @contextlib.contextmanager
-def library_at(url: str, *, dimensions: int = DIMENSIONS, model: str = "local") -> Iterator[tuple[Library, Database]]:
+def library_at(
+    url: str, *, dimensions: int = DIMENSIONS, model: str = "local"
+) -> Iterator[tuple[DocumentStore, Database]]:
     with Holdfast(url, sqlite_module=vectors.SQLITE) as hf:
         made = complete(dimensions=dimensions, model=model, prefix="holdfast_")
         database = Database(
@@ -49,7 +51,7 @@ def library_at(url: str, *, dimensions: int = DIMENSIONS, model: str = "local") 
             sqlite_module=vectors.SQLITE,
         )
         try:
-            yield Library(database), database
+            yield DocumentStore(database), database
         finally:
             database.close()
 
@@ -61,23 +63,23 @@ def older() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module", params=STORES)
-def store(request: pytest.FixtureRequest) -> str:
+def kind(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
 
 
 @pytest.fixture(scope="module")
-def url(store: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if store == "sqlite":
+def url(kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if kind == "sqlite":
         yield f"sqlite:///{tmp_path_factory.mktemp('library') / 'library.db'}"
         return
-    server = request.getfixturevalue("postgres" if store.endswith("18") else "older")
+    server = request.getfixturevalue("postgres" if kind.endswith("18") else "older")
     with postgres_database(server) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def opened(url: str) -> Iterator[tuple[Library, Database]]:
+def opened(url: str) -> Iterator[tuple[DocumentStore, Database]]:
     with library_at(url) as found:
         yield found
 
@@ -86,7 +88,7 @@ def opened(url: str) -> Iterator[tuple[Library, Database]]:
 class Planted:
     """A library with planted documents, and what their vectors and those of the questions are."""
 
-    library: Library
+    store: DocumentStore
     database: Database
     passages: np.ndarray
     questions: dict[Question, np.ndarray]
@@ -94,11 +96,11 @@ class Planted:
     def finds(self, question: Question, *, within: int = 5) -> bool:
         vector = self.questions[question].tolist()
         return question.passage in [
-            one.passage.text for one in search.answer(self.library, question.text, vector, limit=within)
+            one.passage.text for one in search.answer(self.store, question.text, vector, limit=within)
         ]
 
 
-def plant(library: Library, database: Database, *, most: int = 1000) -> Planted:
+def plant(store: DocumentStore, database: Database, *, most: int = 1000) -> Planted:
     """Put them in directly: no PDF is read for it."""
     model = Model()
     written = list(islice(documents(), most))
@@ -120,11 +122,11 @@ def plant(library: Library, database: Database, *, most: int = 1000) -> Planted:
         session.execute(text("analyze"))
     asked = [*QUESTIONS, *PLAIN]
     questions = dict(zip(asked, model.embed([one.text for one in asked]), strict=True))
-    return Planted(library, database, vectors_of, questions)
+    return Planted(store, database, vectors_of, questions)
 
 
 @contextlib.contextmanager
-def fresh(server: PostgresServer | Path) -> Iterator[tuple[Library, Database]]:
+def fresh(server: PostgresServer | Path) -> Iterator[tuple[DocumentStore, Database]]:
     """A library of its own, in a folder or on a server, where so few passages would be looked through without need."""
     with contextlib.ExitStack() as open_:
         if isinstance(server, Path):
@@ -158,7 +160,7 @@ def recall_of_the_index(planted: Planted, asked: Sequence[Question]) -> float:
     for question in asked:
         vector = planted.questions[question]
         exact = np.sort(planted.passages @ vector)[::-1][:CANDIDATES]
-        near = [one.nearness for one in planted.library.nearest(vector.tolist())]
+        near = [one.nearness for one in planted.store.nearest(vector.tolist())]
         assert len(near) == CANDIDATES
         assert near == sorted(near, reverse=True)
         shares.append(np.mean([one >= exact[-1] - 1e-5 for one in near]))
@@ -227,13 +229,13 @@ def is_indexed(planted: Planted) -> bool:
 
 
 def test_an_empty_library_finds_nothing(tmp_path: Path) -> None:
-    with library_at(f"sqlite:///{tmp_path / 'empty.db'}") as (library, _):
-        assert library.nearest([1.0] + [0.0] * 255) == []
-        assert search.answer(library, "anything?", [1.0] + [0.0] * 255) == []
+    with library_at(f"sqlite:///{tmp_path / 'empty.db'}") as (store, _):
+        assert store.nearest([1.0] + [0.0] * 255) == []
+        assert search.answer(store, "anything?", [1.0] + [0.0] * 255) == []
 
 
-def test_what_was_read_comes_back_and_replaces_what_was_there(opened: tuple[Library, Database]) -> None:
-    library, database = opened
+def test_what_was_read_comes_back_and_replaces_what_was_there(opened: tuple[DocumentStore, Database]) -> None:
+    store, database = opened
     document_id = "f" * 32
     with database.write() as session:
         session.add(_upload(document_id))
@@ -243,39 +245,39 @@ def test_what_was_read_comes_back_and_replaces_what_was_there(opened: tuple[Libr
         stated = [Field(name="Name", value=words, page=1, source="pair", confidence=1.0)]
         with database.write() as session:
             numbers = np.eye(1, DIMENSIONS, dtype=np.float32)
-            library.keep(session, document_id, analysis, stated, found, numbers, embedded_by="local")
-    assert [page.text for page in library.pages(document_id, first=1, limit=9)] == ["second reading"]
-    assert [field.value for field in library.fields(document_id)] == ["second"]
-    assert [chunk.text for chunk in library.chunks(document_id, first=0, limit=9)] == ["second"]
+            store.keep(session, document_id, analysis, stated, found, numbers, embedded_by="local")
+    assert [page.text for page in store.pages(document_id, first=1, limit=9)] == ["second reading"]
+    assert [field.value for field in store.fields(document_id)] == ["second"]
+    assert [chunk.text for chunk in store.chunks(document_id, first=0, limit=9)] == ["second"]
     with database.read() as session:
         kept = session.execute(select(Upload.pages, Upload.embedding).where(Upload.id == document_id)).one()
     assert (kept.pages, kept.embedding[:2]) == (1, [1.0, 0.0])
     left = [analysis_blob(document_id), vectors_blob(document_id, ["second"]), "e" * 32, "part00000000000000000000"]
-    assert list(library.unneeded([document_id, *left])) == left
+    assert list(store.unneeded([document_id, *left])) == left
     with pytest.raises(Deleted), database.write() as session:
-        library.keep(session, "0" * 31 + "x", analysis, [], [], numbers[:0], embedded_by="local")
+        store.keep(session, "0" * 31 + "x", analysis, [], [], numbers[:0], embedded_by="local")
 
 
-def test_vectors_of_another_model_are_refused_at_the_start(url: str, opened: tuple[Library, Database]) -> None:
+def test_vectors_of_another_model_are_refused_at_the_start(url: str, opened: tuple[DocumentStore, Database]) -> None:
     with opened[1].write() as session:
         session.merge(_upload("d" * 32)).embedded_by = "local"
-    with pytest.raises(InvalidSetting, match="another model"), library_at(url, model="openai large") as (library, _):
-        library.count()
+    with pytest.raises(InvalidSetting, match="another model"), library_at(url, model="openai large") as (store, _):
+        store.count()
 
 
 def trouble(*, alive: bool = False) -> None:
     raise Trouble("documents", "it fell over", alive=alive)
 
 
-def fails(breaker: Breaker, *, alive: bool = False) -> None:
+def fails(breaker: CircuitBreaker, *, alive: bool = False) -> None:
     with pytest.raises(Trouble):
         breaker.ask("documents", lambda: trouble(alive=alive))
 
 
-def test_a_service_that_keeps_failing_is_left_alone_and_tried_by_one(opened: tuple[Library, Database]) -> None:
+def test_a_service_that_keeps_failing_is_left_alone_and_tried_by_one(opened: tuple[DocumentStore, Database]) -> None:
     clock = FakeClock()
     pause = timedelta(seconds=10)
-    breaker, other = (Breaker(opened[1], failures=3, pause=pause, now=clock.now) for _ in range(2))
+    breaker, other = (CircuitBreaker(opened[1], failures=3, pause=pause, now=clock.now) for _ in range(2))
     for _ in range(2):
         fails(breaker)
     fails(breaker, alive=True)  # it answers, so it is there
@@ -302,9 +304,9 @@ def test_a_service_that_keeps_failing_is_left_alone_and_tried_by_one(opened: tup
     assert other.ask("documents", lambda: 8) == 8
 
 
-def test_many_that_were_under_way_open_it_once(opened: tuple[Library, Database]) -> None:
+def test_many_that_were_under_way_open_it_once(opened: tuple[DocumentStore, Database]) -> None:
     clock = FakeClock()
-    breaker = Breaker(opened[1], failures=3, pause=timedelta(seconds=10), now=clock.now)
+    breaker = CircuitBreaker(opened[1], failures=3, pause=timedelta(seconds=10), now=clock.now)
     ready = threading.Barrier(6)
 
     def question() -> None:
@@ -329,9 +331,9 @@ def test_many_that_were_under_way_open_it_once(opened: tuple[Library, Database])
     assert breaker.ask("embeddings", lambda: 1) == 1
 
 
-def test_of_many_who_ask_when_the_pause_is_over_one_tries(opened: tuple[Library, Database]) -> None:
+def test_of_many_who_ask_when_the_pause_is_over_one_tries(opened: tuple[DocumentStore, Database]) -> None:
     clock = FakeClock()
-    breaker = Breaker(opened[1], failures=1, pause=timedelta(seconds=10), now=clock.now)
+    breaker = CircuitBreaker(opened[1], failures=1, pause=timedelta(seconds=10), now=clock.now)
     with pytest.raises(Trouble):
         breaker.ask("reader", trouble)
     clock.advance(timedelta(seconds=10))

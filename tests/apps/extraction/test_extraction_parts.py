@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from apps.extraction import application, measure, settings, vectors
+from apps.extraction import accuracy, application, settings, vectors
 from apps.extraction.analysis import Analysis, Page, Pair, Table
 from apps.extraction.chunks import LONGEST, chunks
+from apps.extraction.clean_text import clean, first_line, plain
+from apps.extraction.document_store import Passage
 from apps.extraction.fields import fields
-from apps.extraction.library import Passage
-from apps.extraction.marking import marked
+from apps.extraction.highlights import marked
 from apps.extraction.providers import BlobMissing, Trouble
 from apps.extraction.providers.blobs import LocalBlobs, open_blobs
-from apps.extraction.providers.waiting import retry_after
-from apps.extraction.reader import read
+from apps.extraction.providers.retry_after import retry_after
+from apps.extraction.read_pdf import read
 from apps.extraction.search import Found, marks, rank, together, words
 from apps.extraction.tables import DocumentField
-from apps.extraction.texts import clean, first_line, plain
 
 from holdfast import InvalidSetting
 
@@ -176,7 +176,7 @@ def test_a_connection_string_that_is_none_is_told_without_itself() -> None:
 
 def test_the_readme_and_the_pages_tell_how_much_the_sample_reader_finds() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "apps.extraction.measure"],
+        [sys.executable, "-m", "apps.extraction.accuracy"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -184,14 +184,14 @@ def test_the_readme_and_the_pages_tell_how_much_the_sample_reader_finds() -> Non
         timeout=120,
     )
     assert done.stdout in README
-    scored = measure.scores()
-    assert scored["all"].recall == pytest.approx(measure.RECALL, abs=0.005)
-    assert scored["all"].precision == pytest.approx(measure.PRECISION, abs=0.005)
+    scored = accuracy.scores()
+    assert scored["all"].recall == pytest.approx(accuracy.RECALL, abs=0.005)
+    assert scored["all"].precision == pytest.approx(accuracy.PRECISION, abs=0.005)
 
 
 def test_fields_are_found_behind_the_numbers_of_clauses() -> None:
     """Nothing was found in a contract whose clauses have numbers."""
-    analysis = read((measure.SAMPLES / "contract.pdf").read_bytes(), most_pages=9, most_characters=99_999)
+    analysis = read((accuracy.SAMPLES / "contract.pdf").read_bytes(), most_pages=9, most_characters=99_999)
     assert {field.name: field.value for field in fields(analysis)} == {
         "Client": "Lighthouse Trust of Skarholm",
         "Contractor": "Vik Marine Works AS",

@@ -17,8 +17,8 @@ from apps.extraction import samples
 from apps.extraction.analysis import Analysis, Unreadable, bounded
 from apps.extraction.fields import fields
 from apps.extraction.providers import Trouble
-from apps.extraction.providers.reading import LocalDocuments
-from apps.extraction.reader import read
+from apps.extraction.providers.local_documents import LocalDocuments
+from apps.extraction.read_pdf import read
 from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.conftest import pdf
 

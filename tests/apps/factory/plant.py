@@ -19,7 +19,7 @@ from sqlalchemy import text
 from tests.apps.serving import until
 
 from holdfast import Holdfast, Run
-from holdfast.testing.manual import Manual
+from holdfast.testing import Manual
 
 SHAPE: dict[str, Any] = {"width": 320, "height": 180, "fps": 10, "voice": "en-us", "pace": 240}
 TINY: dict[str, Any] = {"width": 160, "height": 90, "fps": 5, "voice": "en-us", "pace": 380}
@@ -81,10 +81,10 @@ class Plant:
         self._before = {name: os.environ.get(name) for name in self.environment}
         os.environ.update(self.environment)
         forget()
-        self.engine = importlib.import_module("apps.factory.engine")
+        self.jobs = importlib.import_module("apps.factory.jobs")
         self.videos = importlib.import_module("apps.factory.videos")
         self.formats = importlib.import_module("apps.factory.formats")
-        self.hf: Holdfast = self.engine.hf
+        self.hf: Holdfast = self.jobs.hf
         self.tables = importlib.import_module("apps.factory.tables")
         self.tables.prepare()
 
@@ -123,11 +123,11 @@ class Plant:
     # Work in processes
 
     def worker(self, *options: str) -> subprocess.Popen[bytes]:
-        command = ("worker", "apps.factory.engine:hf", "-q", "factory", "-c", "1", *options)
+        command = ("worker", "apps.factory.jobs:hf", "-q", "factory", "-c", "1", *options)
         return self.start("holdfast", *command)
 
     def orchestrator(self) -> subprocess.Popen[bytes]:
-        return self.start("holdfast", "orchestrator", "apps.factory.engine:hf")
+        return self.start("holdfast", "orchestrator", "apps.factory.jobs:hf")
 
     def start(self, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         with open(self.folder / f"process-{len(self.processes)}.log", "ab") as log:

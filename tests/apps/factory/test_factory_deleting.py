@@ -116,7 +116,11 @@ def test_a_deletion_that_was_cut_off_breaks_nothing_and_can_be_finished(
     edition, other = own.create(**TINY), own.create("# Other\n\n## Scene\n\nWords.\n", **TINY)
     own.make(edition)
     own.make(own.edit(edition, EDITED))
-    publishing, hf, showing = own.videos.publishing, own.hf, __import__("apps.factory.showing", fromlist=["listed"])
+    publishing, hf, video_status = (
+        own.videos.publishing,
+        own.hf,
+        __import__("apps.factory.video_status", fromlist=["listed"]),
+    )
     deleted: list[str] = []
 
     def run_deleted(run: Any, **given: Any) -> Any:
@@ -142,10 +146,10 @@ def test_a_deletion_that_was_cut_off_breaks_nothing_and_can_be_finished(
 
     assert hf.verify(artifacts=True) == []
     with own.tables.database().read() as session:
-        assert [one["video_id"] for one in showing.listed(session, limit=9)] == [other.video_id]
+        assert [one["video_id"] for one in video_status.listed(session, limit=9)] == [other.video_id]
         assert [one["video_id"] for one in own.videos.deleting(session)] == [edition.video_id]
         with pytest.raises(own.videos.VideoNotFound):
-            showing.standing(session, edition.video_id)
+            video_status.status_of(session, edition.video_id)
     with pytest.raises(own.videos.VideoNotFound):
         own.videos.edit(edition.video_id, EDITED)
     if step != "unpublish":

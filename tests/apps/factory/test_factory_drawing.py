@@ -6,13 +6,13 @@ import io
 from pathlib import Path
 
 import pytest
-from apps.factory import captions, motion, slides
+from apps.factory import animation, captions, slides
 from apps.factory.captions import Word
 from apps.factory.formats import Format
-from apps.factory.lettering import Box, fit
 from apps.factory.scenes import Scene
 from apps.factory.scripts import CODE_COLUMNS, CODE_LINES
-from apps.factory.workshop import Piece, Told, Whole
+from apps.factory.stage_work import Piece, Told, Whole
+from apps.factory.text_fitting import Box, fit
 from PIL import Image
 
 SHAPES = [Format(width=320, height=180, fps=10), Format(width=160, height=90, fps=10)]
@@ -54,9 +54,9 @@ def test_nothing_stands_outside_the_slide_or_on_the_captions(
 @pytest.mark.parametrize("text", ["word", LONG * 5, WIDE, "a " * 300])
 @pytest.mark.parametrize("into", [(300, 60), (60, 20), (20, 200)])
 def test_lettering_fits_into_its_box_whatever_it_says(text: str, into: tuple[int, int]) -> None:
-    lettered = fit(text, into=into, largest=40, smallest=9)
-    assert lettered.width <= into[0]
-    assert lettered.height <= max(into[1], lettered.line_height)
+    fitted = fit(text, into=into, largest=40, smallest=9)
+    assert fitted.width <= into[0]
+    assert fitted.height <= max(into[1], fitted.line_height)
 
 
 def test_a_title_card_has_its_title() -> None:
@@ -129,8 +129,8 @@ def test_a_caption_is_never_taken_for_a_line_of_times() -> None:
 def test_frames_are_what_they_must_be_and_the_same_again() -> None:
     shape, scene = SHAPES[1], Scene(title="T", narration="x", points=("a", "b"))
     slide, lines = slides.compose(scene, shape), captions.cues(WORDS)
-    frames = list(motion.frames(slide, lines, shape, 20))
-    assert frames == list(motion.frames(slides.compose(scene, shape), lines, shape, 20))
+    frames = list(animation.frames(slide, lines, shape, 20))
+    assert frames == list(animation.frames(slides.compose(scene, shape), lines, shape, 20))
     assert {len(frame) for frame in frames} == {160 * 90 * 3}
     assert frames[0] != frames[5]
     assert frames[5] != frames[10], "another word, and another point"

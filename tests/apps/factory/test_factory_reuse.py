@@ -135,13 +135,13 @@ def test_an_edit_makes_its_own_segment_and_the_render_anew_and_nothing_else(own:
 def test_another_version_of_a_stage_makes_anew_what_depends_on_it(own: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     edition = own.create(**TINY)
     before = own.make(edition)
-    monkeypatch.setattr(own.engine.video.stages["visuals"], "version", "2")
+    monkeypatch.setattr(own.jobs.video.stages["visuals"], "version", "2")
     again = own.create(**TINY)
     assert own.make(again)["files"] == before["files"], "this version makes the same"
     # As what it made is the same to the byte, what comes after it is not made again.
     assert own.made(again) == {**NOTHING, "visuals": [True] * SCENES}
     assert film(own, again, 0).parts[-3] == "visuals@2"
-    monkeypatch.setattr(own.engine.video.stages["render"], "version", "2")
+    monkeypatch.setattr(own.jobs.video.stages["render"], "version", "2")
     third = own.create(**TINY)
     own.make(third)
     assert own.made(third) == {**NOTHING, "render": True}

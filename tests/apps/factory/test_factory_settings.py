@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from tests.apps.factory.plant import forget, plant
 
 from holdfast import InvalidSetting
-from holdfast.web.asgi import create_app
+from holdfast.web import create_app
 
 
 def test_settings_come_from_the_environment_and_what_is_wrong_is_told_by_name(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_no_process_starts_with_artifacts_that_ffmpeg_could_not_read(monkeypatch
     monkeypatch.setenv("HOLDFAST_ARTIFACTS", "s3://bucket/videos")
     forget()
     with pytest.raises(InvalidSetting, match="HOLDFAST_ARTIFACTS"):
-        importlib.import_module("apps.factory.engine")
+        importlib.import_module("apps.factory.jobs")
 
 
 def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apps.records.classify import classify
-from apps.records.finding import interpret
-from apps.records.finding.found import Found
+from apps.records.extractors import interpret
+from apps.records.extractors.fields import FoundField
 
 HERE = Path(__file__).parent / "labelled"
 LABEL = re.compile(r"\[\[(?P<kind>[a-z]+)(?:\.(?P<name>[a-z_]+))?(?:=(?P<value>[^|\]]+))?\|(?P<text>[^\]]+)\]\]")
@@ -91,7 +91,7 @@ class Score:
         )
 
 
-def value_of(found: Found) -> str:
+def value_of(found: FoundField) -> str:
     return f"{found.value} {found.unit}" if found.unit else found.value
 
 
@@ -121,7 +121,7 @@ def compare(documents: list[Labelled], told: list[str] | None = None) -> dict[st
     return scores
 
 
-def _fits(found: Found, expected: Expected) -> bool:
+def _fits(found: FoundField, expected: Expected) -> bool:
     same = (found.kind, value_of(found), found.page) == (expected.kind, expected.value, expected.page)
     return same and found.start < expected.end and expected.start < found.end
 

@@ -20,76 +20,76 @@ from sqlalchemy import select, text
 from tests.apps.records.serving import SAMPLES, serving
 from tests.apps.serving import ROOT
 
-ROOMS = ("engine", "archive", "intake", "views")
+MODULES = ("jobs", "queries", "documents", "views")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def rooms(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def records(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The archive in this process, without a worker, on a database of its own."""
     url = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
     monkeypatch.setenv("HOLDFAST_URL", url)
     monkeypatch.setenv("APP_FOLDER", str(tmp_path))
-    known = [name for name in sys.modules if name.startswith("apps.records.") and name.split(".")[2] in ROOMS]
+    known = [name for name in sys.modules if name.startswith("apps.records.") and name.split(".")[2] in MODULES]
     before = {name: sys.modules.pop(name) for name in known}
-    found = SimpleNamespace(**{name: importlib.import_module(f"apps.records.{name}") for name in ROOMS})
-    with found.engine.hf:
+    found = SimpleNamespace(**{name: importlib.import_module(f"apps.records.{name}") for name in MODULES})
+    with found.jobs.hf:
         yield found
-        found.archive.database.close()
-    for name in ROOMS:
+        found.queries.database.close()
+    for name in MODULES:
         sys.modules.pop(f"apps.records.{name}", None)
     sys.modules.update(before)
 
 
-def handed_in(rooms: Any, content: bytes = b"Dear Ann, see you on 3 May 2024.") -> Any:
+def handed_in(records: Any, content: bytes = b"Dear Ann, see you on 3 May 2024.") -> Any:
     digest = hashlib.sha256(content).hexdigest()
-    source = rooms.engine.given.folder / "source"
+    source = records.jobs.given.folder / "source"
     source.write_bytes(content)
-    return rooms.intake.take(source, name="a.txt", sha256=digest, by="ann")
+    return records.documents.take(source, name="a.txt", sha256=digest, by="ann")
 
 
 @pytest.mark.contract("S2")
-def test_a_document_and_its_run_are_there_together_or_not_at_all(rooms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = handed_in(rooms)
-    assert rooms.engine.hf.snapshot(taken.run_id).args["document_id"] == taken.document_id
+def test_a_document_and_its_run_are_there_together_or_not_at_all(records: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = handed_in(records)
+    assert records.jobs.hf.snapshot(taken.run_id).args["document_id"] == taken.document_id
 
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(rooms.intake, "Taken", fails)  # after the run was submitted
+    monkeypatch.setattr(records.documents, "Taken", fails)  # after the run was submitted
     with pytest.raises(RuntimeError, match="no more"):
-        handed_in(rooms, b"another one")
+        handed_in(records, b"another one")
     monkeypatch.undo()
-    with rooms.archive.database.read() as session:
-        assert [one.id for one in session.scalars(select(rooms.intake.Document))] == [taken.document_id]
-    assert [run.id for run in rooms.engine.hf.list_runs(job="records.process")] == [taken.run_id]
+    with records.queries.database.read() as session:
+        assert [one.id for one in session.scalars(select(records.documents.Document))] == [taken.document_id]
+    assert [run.id for run in records.jobs.hf.list_runs(job="records.process")] == [taken.run_id]
 
 
-def test_a_file_whose_rows_failed_is_collected_and_no_other(rooms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = rooms.engine
-    taken = handed_in(rooms)
+def test_a_file_whose_rows_failed_is_collected_and_no_other(records: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = records.jobs
+    taken = handed_in(records)
     left = b"its rows were not written"
     digest = hashlib.sha256(left).hexdigest()
-    source = engine.given.folder / "left"
+    source = jobs.given.folder / "left"
     source.write_bytes(left)
-    path = engine.blobs.put(source, digest)
-    with rooms.archive.database.read() as session:
-        kept = engine.blobs.path(session.get_one(rooms.intake.Document, taken.document_id).sha256)
+    path = jobs.blobs.put(source, digest)
+    with records.queries.database.read() as session:
+        kept = jobs.blobs.path(session.get_one(records.documents.Document, taken.document_id).sha256)
 
-    assert engine.collect() == 0  # it may be on its way
+    assert jobs.collect() == 0  # it may be on its way
     for old in (path, kept):
         os.utime(old, (1, 1))
-    assert engine.collect() == 1
+    assert jobs.collect() == 1
     assert (path.exists(), kept.exists()) == (False, True)
 
 
 @pytest.mark.contract("P2", "P3", "P4")
-def test_numbers_follow_one_another_however_many_ask(rooms: Any) -> None:
-    taken = handed_in(rooms)
+def test_numbers_follow_one_another_however_many_ask(records: Any) -> None:
+    taken = handed_in(records)
     with ThreadPoolExecutor(8) as pool:
-        runs = list(pool.map(lambda _: rooms.intake.again(taken.document_id, by="bob"), range(24)))
+        runs = list(pool.map(lambda _: records.documents.again(taken.document_id, by="bob"), range(24)))
     assert sorted(run.number for run in runs) == list(range(2, 26))
-    assert rooms.intake.again("nothing", by="bob") is None
-    snapshots = rooms.engine.hf.list_runs(job="records.process", limit=100)
+    assert records.documents.again("nothing", by="bob") is None
+    snapshots = records.jobs.hf.list_runs(job="records.process", limit=100)
     assert len(snapshots) == 25
     assert {run.key for run in snapshots} == {f"document_id:{taken.document_id}"}
     policy = snapshots[0].policy
@@ -141,16 +141,16 @@ def test_the_whole_archive_on_postgres(postgres_url: str, tmp_path: Path) -> Non
         assert served.ended(second["id"])["state"] == "SUCCEEDED"
 
 
-def test_the_tables_are_where_the_engines_are(rooms: Any) -> None:
-    handed_in(rooms)
-    with rooms.archive.database.read() as session:
+def test_the_tables_are_where_the_engines_are(records: Any) -> None:
+    handed_in(records)
+    with records.queries.database.read() as session:
         assert session.scalar(text("select count(*) from holdfast_runs where job = 'records.process'")) == 1
         assert session.scalar(text("select count(*) from processing_runs")) == 1
 
 
 def test_a_runs_own_process_loads_neither_the_web_nor_sqlalchemy(tmp_path: Path) -> None:
     """Every run starts one: what it loads is paid for each time."""
-    asked = "import sys, apps.records.engine; print(sorted({'sqlalchemy', 'fastapi', 'starlette'} & set(sys.modules)))"
+    asked = "import sys, apps.records.jobs; print(sorted({'sqlalchemy', 'fastapi', 'starlette'} & set(sys.modules)))"
     environment = {"PATH": os.environ["PATH"], "HOLDFAST_URL": f"sqlite:///{tmp_path / 'a.db'}"}
     done = subprocess.run(
         [sys.executable, "-c", asked], cwd=ROOT, env=environment, capture_output=True, text=True, check=True

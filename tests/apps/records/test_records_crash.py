@@ -88,7 +88,7 @@ def test_a_step_that_never_returns_is_stopped_when_its_time_is_over(hasty: Serve
 @pytest.mark.contract("P5")
 def test_a_second_process_on_the_same_database_is_refused(hasty: Served) -> None:
     second = subprocess.run(
-        [sys.executable, "-m", "holdfast", "worker", "apps.records.engine:hf"],
+        [sys.executable, "-m", "holdfast", "worker", "apps.records.jobs:hf"],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "HOLDFAST_URL": hasty.url, "APP_FOLDER": str(hasty.folder)},
         capture_output=True,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from apps.records.classify import classify
-from apps.records.finding import dates, interpret
-from apps.records.finding.amounts import decimal_of
-from apps.records.finding.checksums import (
+from apps.records.extractors import dates, interpret
+from apps.records.extractors.amounts import decimal_of
+from apps.records.extractors.checksums import (
     iban_is_right,
     insurance_number_is_right,
     nhs_number_is_right,
@@ -210,13 +210,16 @@ def test_checksums_tell_a_slip_of_one_figure() -> None:
         (iban_is_right, "GB29NWBK60161331926819"),
         (vat_id_is_right, "DE136695976"),
         (vat_id_is_right, "GB980780684"),
+        (vat_id_is_right, "ATU13585627"),
+        (vat_id_is_right, "CHE112233445"),
+        (vat_id_is_right, "FR40303265045"),
         (insurance_number_is_right, "A123456780"),
         (nhs_number_is_right, "9434765919"),
     ):
         assert right(number)
         last = str((int(number[-1]) + 1) % 10)
         assert not right(number[:-1] + last)
-    assert vat_id_is_right("ATU12345678") is None
+    assert vat_id_is_right("XX12345678") is None
 
 
 TEXT = st.text(alphabet="aAzZäß09 .,:/-+()§€$\n\t@|IBANDEHerrnFrauRechnungTotal", max_size=300)

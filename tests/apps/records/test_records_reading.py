@@ -12,9 +12,9 @@ from pathlib import Path
 
 import docx
 import pytest
-from apps.records.kinds import kind_of, likely
-from apps.records.reading import read, tidy
-from apps.records.reading.limits import Limits
+from apps.records.file_types import kind_of, likely
+from apps.records.readers import read, tidy
+from apps.records.readers.limits import Limits
 from apps.records.unreadable import Unreadable
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls

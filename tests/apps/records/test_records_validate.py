@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from apps.records.finding import interpret
+from apps.records.extractors import interpret
 from apps.records.validate import validate
 from tests.apps.records import labels
 
