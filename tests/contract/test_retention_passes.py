@@ -101,8 +101,8 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
 
         def ticks(count: int) -> None:
             for _ in range(count):
-                retainer.tick()
-                retainer.tick()  # a ring in between is no tick
+                retainer.task.tick()
+                retainer.task.tick()  # a ring in between is no tick
                 left.append(len(hf.list_runs(limit=1000)))
                 clock.advance(hf.settings.tick)
 
@@ -155,12 +155,12 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     clock.advance(timedelta(hours=1))
     with caplog.at_level(logging.INFO):
         for _ in range(10):
-            retainer.tick()
+            retainer.task.tick()
             clock.advance(hf.settings.tick)
         assert "retention: a fault: the database can't be reached" in caplog.text
         clock.advance(timedelta(hours=1))
         for _ in range(10):
-            retainer.tick()
+            retainer.task.tick()
             clock.advance(hf.settings.tick)
     assert hf.list_runs() == []
     assert "removed 1 run" in caplog.text
@@ -175,7 +175,7 @@ def test_a_depot_that_can_not_be_opened_is_told_once_an_hour(
     retainer = Pruner(hf.store, hf.settings, clock, depot=depot, seed="a")
     clock.advance(timedelta(hours=1))
     for _ in range(10):
-        retainer.tick()
+        retainer.task.tick()
         clock.advance(hf.settings.tick)
     assert caplog.text.count("nowhere names no object storage") == 1
 

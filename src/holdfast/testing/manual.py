@@ -28,7 +28,7 @@ from holdfast.artifacts import artifacts
 from holdfast.jobs import children
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
-from holdfast.orchestrator.rollup import RollupTask
+from holdfast.orchestrator.rollup import Rollup
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.pipelines import stages
 from holdfast.pipelines.plan import renumber
@@ -105,8 +105,8 @@ class Manual:
 
     def tally(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
-        tallier = RollupTask(self.hf.store, self.hf.clock)
-        while tallier.piece():
+        rollup = Rollup(self.hf.store, self.hf.clock)
+        while rollup.count_slice():
             pass
 
     def run_all(self, *, limit: int = 10_000) -> int:
