@@ -8,20 +8,6 @@ from holdfast.store.store import Store
 from holdfast.store.transaction import Row
 from holdfast.values.runs import Finding
 
-_ORDER = {
-    "RUN_QUEUED": 0,
-    "RUN_STARTED": 1,
-    "STEP_STARTED": 2,
-    "STEP_RETRIED": 2,
-    "STEP_FORGOTTEN": 2,
-    "STEP_FINISHED": 2,  # as they come: a step may begin in the instant in which the one before it ends
-    "RUN_RETRIED": 6,
-    "RUN_PUT_OFF": 6,
-    "RUN_HANDED_BACK": 6,
-    "RUN_WAITS": 6,
-}
-_ORDER |= dict.fromkeys(("RUN_SUCCEEDED", "RUN_FAILED", "RUN_TIMED_OUT", "RUN_CANCELLED"), 7)
-
 
 def verify(store: Store, *, lease: timedelta) -> list[Finding]:
     """What must never be, found on the live database in one snapshot, and still there at a second look."""
