@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast, Retry, StoreBusy
 from holdfast.orchestrator.rollup import LAG, NET, SPACING, Rollup
@@ -144,7 +145,7 @@ def test_what_is_committed_after_its_slice_was_read_is_not_passed_by(
         work.submit_many([{"n": n} for n in range(2)])
         [claim] = manual.worker().claim(limit=1)
         manual.worker().finish(claim, Succeeded("1"))
-        late = hf.list_runs(state="queued")[0].id
+        late = runs_of(hf, state="queued")[0].id
         clock.advance(LATER)
         hf.do(rollups.begin)
         since = hf.read(rollups.mark)
@@ -197,7 +198,7 @@ def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: p
                 manual.worker().finish(claim)
             clock.advance(0.5)
         clock.advance(LATER)
-        ended = len(hf.list_runs(state="succeeded", limit=500))
+        ended = len(runs_of(hf, state="succeeded"))
         together = threading.Barrier(4)
         failed: list[BaseException] = []
 
