@@ -15,7 +15,7 @@ from apps import registry
 from apps.application import Application
 from apps.system import board
 from apps.system.board import Standing
-from holdfast import Holdfast
+from holdfast import Holdfast, RunFilter
 from holdfast.web.auth.authentication import Who
 from holdfast.web.problems import Problem
 from holdfast.web.site import Site
@@ -67,7 +67,7 @@ def _shown(standing: Standing) -> dict[str, Any]:
 def _works(standing: Standing, application: Application) -> bool:
     """Whether something of it runs, waits or was submitted lately."""
     hf = _opened(standing.database)
-    newest = [run for queue in application.queues for run in hf.list_runs(queue=queue, limit=1)]
+    newest = [run for queue in application.queues for run in hf.search(RunFilter(queue=queue), limit=1).runs]
     return any(not run.ended or hf.clock.now() - run.created_at < LATELY for run in newest)
 
 
