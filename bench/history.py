@@ -27,7 +27,7 @@ FILL = (
         "insert into holdfast_outcomes "
         "select {id}, case when g % 5 = 0 then 'failed' when g % 50 = 1 then 'timed_out' else 'succeeded' end, "
         "case when g % 5 = 0 then 'ERROR' end, case when g % 5 = 0 then 'ValueError: no document ' || g end, "
-        "'null', 1, 1, 0, 'w1', {then}, {then}, 's'",
+        "'null', 1, 1, 0, 'w1', {then}, {then}",
     ),
     (
         READY,

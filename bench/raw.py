@@ -40,8 +40,8 @@ FINISH = {
         with gone as (
             delete from holdfast_leases where run_id = any(%(ids)s) and holder = 'raw' returning run_id
         )
-        insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at, seal)
-        select run_id, 'succeeded', 'null', 1, 1, 0, now(), '' from gone""",
+        insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at)
+        select run_id, 'succeeded', 'null', 1, 1, 0, now() from gone""",
 }
 
 
@@ -107,8 +107,8 @@ def _sqlite(url: str) -> float:
             "delete from holdfast_leases where run_id in (select value from json_each(?)) and holder = 'raw'", (given,)
         )
         connection.execute(
-            "insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at, seal) "
-            "select value, 'succeeded', 'null', 1, 1, 0, ?, '' from json_each(?)",
+            "insert into holdfast_outcomes (run_id, state, result, attempt, tries, takeovers, finished_at) "
+            "select value, 'succeeded', 'null', 1, 1, 0, ? from json_each(?)",
             (NOW, given),
         )
         connection.execute("commit")

@@ -938,7 +938,7 @@ export interface Api {
     query: {
       /** Go on after this cursor. */
       after?: string | null;
-      kinds?: Array<"CANCEL_REQUESTED" | "CLAIM_CONFLICT" | "LOG" | "LOOP_BLOCKED" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_PUT_OFF" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
+      kinds?: Array<"CANCEL_REQUESTED" | "LOG" | "LOOP_BLOCKED" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_PUT_OFF" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
       /** At most so many. */
       limit?: number;
       /** Wait so many seconds for news, if there are none yet. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import Context, Holdfast, RunFailed
+from holdfast import Context, Holdfast, RunFailed, RunFilter
 
 hf = Holdfast("sqlite:///children.db", tick=0.1)
 
@@ -31,5 +31,7 @@ if __name__ == "__main__":
     for event in run.story():
         if event.kind.startswith("RUN_"):
             print(event.kind, "" if event.attempt is None else f"attempt {event.attempt}")
-    print("children:", sorted((one.segment, one.state) for one in hf.list_runs(job="children.count_words")))
+    print(
+        "children:", sorted((one.segment, one.state) for one in hf.search(RunFilter(job="children.count_words")).runs)
+    )
     hf.close()

@@ -17,7 +17,7 @@ import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from scripts.sample import application, fill
 
-from holdfast import Holdfast
+from holdfast import Holdfast, RunFilter
 from holdfast.web import Site, create_app
 
 CHROMIUM = "/usr/bin/chromium-headless-shell"
@@ -50,14 +50,14 @@ def pages_of(hf: Holdfast) -> dict[str, str]:
     }
     pages |= {"runs-parts": "/runs?parts=1", "runs-wrong": "/runs?arg=nonsense"}
     seen: set[str] = set()
-    for run in hf.list_runs(limit=500):
+    for run in hf.search(limit=500).runs:
         name = f"{run.kind or run.job.replace('.', '-')}-{run.state}"
         if name not in seen:
             seen.add(name)
             pages[f"run-{name}"] = f"/runs/{run.id}"
     pipelines = hf.pipelines.list(limit=5)
     pages |= {f"pipeline-{number}": f"/pipelines/{run.id}" for number, run in enumerate(pipelines)}
-    for run in hf.list_runs(job="hostile.text", limit=5):
+    for run in hf.search(RunFilter(job="hostile.text"), limit=5).runs:
         if len(str(run.args)) > 10_000:
             pages["run-long"] = f"/runs/{run.id}"
     return pages
@@ -108,7 +108,7 @@ def main() -> int:
         with application(Path(place)) as hf, hf.worker(queues=QUEUES), served(hf) as address:
             fill(hf)
             complaints += take(browser, address, folder, {n: p for n, p in pages_of(hf).items() if _is(n, wanted)})
-            for run in hf.list_runs(state="running"):
+            for run in hf.search(RunFilter(state="running")).runs:
                 hf.cancel(run.id)
         browser.close()
     for complaint in dict.fromkeys(complaints):

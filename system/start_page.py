@@ -12,7 +12,7 @@ from apps.shared.definition import Application
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast import Holdfast
+from holdfast import Holdfast, RunFilter
 from holdfast.web import Problem, Site, Who
 from system import registry, status
 from system.status import ApplicationStatus
@@ -64,7 +64,7 @@ def _shown(status: ApplicationStatus) -> dict[str, Any]:
 def _works(status: ApplicationStatus, application: Application) -> bool:
     """Whether something of it runs, waits or was submitted lately."""
     hf = _opened(status.database)
-    newest = [run for queue in application.queues for run in hf.list_runs(queue=queue, limit=1)]
+    newest = [run for queue in application.queues for run in hf.search(RunFilter(queue=queue), limit=1).runs]
     return any(not run.ended or hf.clock.now() - run.created_at < LATELY for run in newest)
 
 

@@ -25,7 +25,7 @@ from apps.ade.execution import WORKBOOK, Execution, RunFailed
 from apps.ade.process import Limits
 from apps.ade.tables import Document, Version
 from apps.shared.database import Database
-from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast
+from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast, RunFilter
 
 RUNS, BUILDS = "ade", "ade.builds"
 ARCHIVE = "environment.tar.gz"
@@ -191,8 +191,8 @@ def cancel_build(build_id: str, configuration_id: str, version: int, fingerprint
 
 def _asked_for(build_id: str, ended: Build) -> bool:
     """Whether a queued run is about to have a build made once more that has ended."""
-    queued = hf.list_runs(job=normalise, state="queued", tag=("build", build_id), limit=LOOKED_AT)
-    return any(ended.run_id not in run.needed for run in queued)
+    queued = hf.search(RunFilter(job=normalise.name, state="queued", tag=("build", build_id)), limit=LOOKED_AT)
+    return any(ended.run_id not in run.needed for run in queued.runs)
 
 
 def _lose(making: str, why: str) -> None:
@@ -224,8 +224,14 @@ def collect() -> list[str]:
 
 def _needed() -> set[str]:
     """The environments of runs that have not ended."""
-    waiting = [run for state in ("queued", "running") for run in hf.list_runs(job=normalise, state=state, limit=10_000)]
-    return {making for run in waiting for making in run.needed}
+    needed: set[str] = set()
+    for state in ("queued", "running"):
+        after, more = None, True
+        while more:
+            page = hf.search(RunFilter(job=normalise.name, state=state), limit=10_000, after=after)
+            needed.update(making for run in page.runs for making in run.needed)
+            after, more = page.next, page.next is not None
+    return needed
 
 
 def _engine_prefix() -> str:

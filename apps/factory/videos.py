@@ -22,7 +22,7 @@ from apps.factory import jobs, publishing, scripts, slides, speech
 from apps.factory.formats import Format
 from apps.factory.scenes import Scene
 from apps.factory.tables import Copy, Edition, Made, Picture, Video, database
-from holdfast import RunInUse, RunNotFound, Snapshot
+from holdfast import RunFilter, RunInUse, RunNotFound, Snapshot
 
 LARGEST_PICTURE = 3_000_000
 PAGE = 500
@@ -137,7 +137,7 @@ def _begun_to_delete(session: Session, video_id: str, *, now: datetime) -> list[
     video = _locked(session, video_id)
     found = _pipelines(video_id)
     for run in found:
-        if run.state in ACTIVE or any(jobs.hf.list_runs(parent=run.id, state=state, limit=1) for state in ACTIVE):
+        if run.state in ACTIVE or any(jobs.hf.count(RunFilter(parent=run.id, state=state)).number for state in ACTIVE):
             raise VideoBusy(f"{video_id} is being made by run {run.id}: cancel that, and delete it when it has stopped")
     runs = [run.id for run in found]
     for run_id in runs[:1]:  # an older one may be in use by a newer rerun, which goes first
@@ -172,11 +172,12 @@ def _locked(session: Session, video_id: str) -> Video:
 
 def _pipelines(video_id: str) -> list[Snapshot]:
     """Every pipeline that makes or made an edition of a video, the newest first."""
-    found: list[Snapshot] = []
-    while page := jobs.hf.list_runs(
-        job=jobs.video, tag=("video", video_id), limit=PAGE, before=found[-1].id if found else None
-    ):
-        found += page
+    wanted = RunFilter(job=jobs.video.name, tag=("video", video_id))
+    page = jobs.hf.search(wanted, limit=PAGE)
+    found = list(page.runs)
+    while page.next is not None:
+        page = jobs.hf.search(wanted, limit=PAGE, after=page.next)
+        found += page.runs
     return found
 
 

@@ -472,30 +472,6 @@ class Holdfast(Runtime):
 
         return self.read(lambda tx: get_snapshot(tx, id_of(run)))
 
-    def list_runs(
-        self,
-        *,
-        state: str | None = None,
-        job: Job[..., Any] | str | None = None,
-        queue: str | None = None,
-        tag: tuple[str, str] | None = None,
-        parent: RunLike | None = None,
-        parts: bool = True,
-        limit: int = 50,
-        before: RunLike | None = None,
-    ) -> list[Snapshot]:
-        """The newest runs first; `before` continues after the last id of the page before.
-
-        `parent` is the pipeline whose stages and segments are wanted, or the run whose children are; without `parts`
-        no pipeline's stages and segments are listed.
-        """
-        from holdfast.operate.search import list_runs
-
-        check_limit(limit)
-        chosen: dict[str, Any] = {"state": state, "job": None if job is None else job_name(job), "queue": queue}
-        chosen |= {name: None if run is None else id_of(run) for name, run in (("before", before), ("parent", parent))}
-        return self.read(lambda tx: list_runs(tx, **chosen, tag=tag, parts=parts, limit=limit))
-
     def story(self, run: RunLike) -> list[Event]:
         """Everything that happened to a run, in order."""
         from holdfast.operate.timeline import story

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract.alive import register
+from tests.listing import runs_of
 from tests.web.conftest import Server, serving
 
 from holdfast import Context, Holdfast, Run
@@ -165,5 +166,5 @@ def inhabited(folder: Path, *, furnished: bool = True) -> Iterator[House]:
         finally:
             for name in ("busy", "publish", *house._gates):
                 house.open(name)
-            for run in house.hf.list_runs(state="running"):
+            for run in runs_of(house.hf, state="running"):
                 house.hf.cancel(run.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.cli.conftest import Invoke, told
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.testing import FakeClock
@@ -42,7 +43,7 @@ def test_the_beginning_of_several_ids_is_refused_with_some_of_them(
     refused = holdfast("runs", "cancel", url, beginning[:10])
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert f"is the beginning of several runs: {run_ids[1]}, {more[0]}, {more[1]} …; write more" in refused.stderr
-    assert {run.state for run in hf.list_runs()} == {"queued"}
+    assert {run.state for run in runs_of(hf)} == {"queued"}
 
 
 @pytest.mark.parametrize("given", ["0", "zzzz", "%%%%", "____", "01m2…"])

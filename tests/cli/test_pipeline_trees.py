@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 from tests.cli.conftest import Invoke, told
+from tests.listing import runs_of
 
 from holdfast import Holdfast, Pipeline, Retry, Run, StageInfo
 from holdfast.cli import pipeline_tree
@@ -46,7 +47,7 @@ def ended(pipeline: Pipeline, manual: Manual) -> Run[str]:
 
 
 def segment_of(hf: Holdfast, run: Run[str], name: str) -> str:
-    return next(part.id for part in hf.list_runs(parent=run.id) if part.segment == name)
+    return next(part.id for part in runs_of(hf, parent=run.id) if part.segment == name)
 
 
 def test_a_pipeline_is_shown_as_a_tree_with_counts(holdfast: Invoke, url: str, hf: Holdfast, ended: Run[str]) -> None:
@@ -263,8 +264,8 @@ def test_a_list_of_runs_hides_the_parts_of_pipelines(holdfast: Invoke, url: str,
     assert sorted(jobs("--parent", ended.id)) == parts
     assert sorted(jobs("--all")) == ["film", *parts]
     assert sorted(jobs("--job", "film.audio")) == parts[:4]
-    assert len(hf.list_runs(parts=False)) == 1
-    assert len(hf.list_runs(parent=ended.id)) == 8
+    assert len(runs_of(hf, parts=False)) == 1
+    assert len(runs_of(hf, parent=ended.id)) == 8
     result = holdfast("runs", "list", url, "--parent", "nothing")
     assert (result.exit_code, result.stderr) == (3, "holdfast: run_not_found: there is no run nothing\n")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Invoke, told
 from tests.contract.alive import register
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.testing import Manual
@@ -98,7 +99,7 @@ def test_where_there_is_nothing_it_says_so(holdfast: Invoke, tmp_path: Path) -> 
 def test_a_full_queue_is_one_line_with_its_code(holdfast: Invoke, url: str, tmp_path: Path) -> None:
     holdfast("queues", "limit", url, "runs", "--max-queued", "3")
     with Holdfast(url) as hf:
-        first = hf.list_runs()[-1].id
+        first = runs_of(hf)[-1].id
     refused = holdfast("runs", "again", url, first)
     assert refused.exit_code == 1
     assert refused.stderr.startswith(

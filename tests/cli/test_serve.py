@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from tests.cli.conftest import Invoke, Shell, eventually, told, without_warnings
+from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidSetting
 
@@ -77,7 +78,7 @@ def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once_and_hands_wor
     assert "runs what is queued" in first
     assert last == "stopped; unfinished work was handed back, no attempt was used up"
     with Holdfast(sqlite_url) as hf:
-        assert [run.state for run in hf.list_runs()] == ["queued"]
+        assert [run.state for run in runs_of(hf)] == ["queued"]
 
 
 def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(shell: Shell, sqlite_url: str) -> None:
@@ -131,7 +132,7 @@ def test_a_site_with_pages_of_its_own_is_served_with_its_worker(shell: Shell, sq
     assert served.client.get("/papers").json() == ["a paper"]
     served.client.post("/holdfast/api/runs", json={"job": "app.greet", "args": {"name": "Ada"}}).raise_for_status()
     with Holdfast(sqlite_url) as hf:
-        eventually(lambda: [run.state for run in hf.list_runs()] == ["succeeded"])
+        eventually(lambda: [run.state for run in runs_of(hf)] == ["succeeded"])
     code, said = served.stop()
     assert code == 0, said
 

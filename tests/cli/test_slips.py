@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Invoke, told
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast
 
@@ -68,7 +69,7 @@ def test_a_command_refuses_an_application_that_acts_when_it_is_imported(
         assert said.stderr.startswith(f"holdfast: not_guarded: {tmp_path}/unguarded.py line 10 ")
         assert said.stderr.endswith('; put this below: if __name__ == "__main__":\n')
     with Holdfast() as hf:
-        assert hf.list_runs() == []
+        assert runs_of(hf) == []
 
 
 @pytest.mark.contract("S4")

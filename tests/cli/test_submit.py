@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell
+from tests.listing import runs_of
 
 from holdfast import Holdfast, Snapshot
 from holdfast.testing import Manual
@@ -14,7 +15,7 @@ from holdfast.testing import Manual
 
 def runs(shell: Shell) -> list[Snapshot]:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        return hf.list_runs()
+        return runs_of(hf)
 
 
 def test_it_prints_the_id_alone(shell: Shell) -> None:

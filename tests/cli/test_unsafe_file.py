@@ -12,6 +12,7 @@ import httpx
 import pytest
 from tests.cli.conftest import Invoke, Shell, eventually
 from tests.databases import locked_by, sqlite
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 
@@ -66,7 +67,7 @@ def test_backup_copies_a_database_that_a_worker_uses(shell: Shell) -> None:
     assert done.stdout.endswith("rows, checked\n")
     assert (again.returncode, again.stderr) == (1, "holdfast: backup_failed: a copy.db exists; name a new file\n")
     with Holdfast(f"sqlite:///{shell.folder / 'a copy.db'}") as copy:
-        assert copy.list_runs()[0].state == "succeeded", run
+        assert runs_of(copy)[0].state == "succeeded", run
 
 
 def test_backup_says_in_json_what_it_made(inside: Invoke, tmp_path: Path) -> None:

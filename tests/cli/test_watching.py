@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from tests.cli import hostile
 from tests.cli.conftest import Invoke, Shell
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast
 
@@ -127,7 +128,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(shell: Shell, terminal: type[T
     assert shown.ends() == 130
     assert "goes on" in shown.written
     with Holdfast(sqlite_url) as hf:
-        assert [run.state for run in hf.list_runs()] == ["queued"]
+        assert [run.state for run in runs_of(hf)] == ["queued"]
 
 
 def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell) -> None:
@@ -164,7 +165,7 @@ def test_arguments_come_from_a_file_or_from_stdin(shell: Shell, inside: Invoke, 
     )
     assert done.returncode == 0, done.stderr
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        assert [run.args["name"] for run in hf.list_runs()] == ["Bob", "Ada"]
+        assert [run.args["name"] for run in runs_of(hf)] == ["Bob", "Ada"]
 
 
 @pytest.mark.parametrize("given", ["@nothing.json", "@.", "@app.py"])

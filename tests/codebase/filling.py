@@ -69,8 +69,7 @@ FILL: list[tuple[int, int, str]] = [
     (
         201_201,
         301_200,
-        "insert into holdfast_outcomes "
-        "select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {then}, 'seal'",
+        "insert into holdfast_outcomes select {id}, 'succeeded', null, null, 'null', 1, 1, 0, 'w1', {now}, {then}",
     ),
     (0, 9_999, "insert into holdfast_holds select 'k' || {n}, 1, 'held' || {n}"),
     (1, 50, "insert into holdfast_holds select 'open' || {n}, 1, null"),

@@ -45,8 +45,6 @@ HOT = [
     "find_idempotent",
     "find_holds",
     "count_waiting_before",
-    "list_runs",
-    "read_outcomes",
     "find_events",
     "find_steps",
     "find_artifact",
@@ -202,8 +200,6 @@ def values(query: Query) -> dict[str, object]:
         "count": 3,
         "spare": None,
     }
-    if query.name == "list_runs":
-        given |= {"parent_id": None, "parts": 0}
     if query.name in ("find_all_events", "find_told_steps", "count_states"):
         given |= {"tx": 0, "kinds": ["PROGRESS"], "budget": 10_000, "number": 0, "most": 10_001}
     if query.name in ("find_operations", "find_last_events"):

@@ -194,7 +194,6 @@ column holdfast_outcomes.takeovers integer not null
 column holdfast_outcomes.holder text collate "C"
 column holdfast_outcomes.started_at timestamp with time zone
 column holdfast_outcomes.finished_at timestamp with time zone not null
-column holdfast_outcomes.seal text not null
 constraint holdfast_outcomes_pkey PRIMARY KEY (run_id)
 constraint holdfast_outcomes_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])))
 CREATE INDEX holdfast_ix_outcomes_finished ON public.holdfast_outcomes USING btree (state, finished_at)

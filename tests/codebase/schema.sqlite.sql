@@ -174,8 +174,7 @@ CREATE TABLE holdfast_outcomes (
     takeovers integer not null,
     holder text,
     started_at text,
-    finished_at text not null,
-    seal text not null
+    finished_at text not null
 ) without rowid;
 
 CREATE INDEX holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at);

@@ -31,7 +31,7 @@ FILL = (
         FINISHED,
         "insert into holdfast_outcomes "
         "select {id}, case when g % 5 = 0 then 'failed' when g % 50 = 1 then 'timed_out' else 'succeeded' end, "
-        "'ERROR', 'Traceback' || {long} || 'ValueError: no document ' || g, 'null', 1, 1, 0, 'w1', {then}, {then}, 's'",
+        "'ERROR', 'Traceback' || {long} || 'ValueError: no document ' || g, 'null', 1, 1, 0, 'w1', {then}, {then}",
     ),
     (
         READY,

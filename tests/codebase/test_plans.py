@@ -28,7 +28,7 @@ FIRST_ROW |= {"find_signs": {"runs", "events"}}  # the last one of an index
 SHORT_INDEXES = {"ix_waits_look", "ix_waits_due", "ix_waits_errand", "ix_holds_open", "ix_runs_pipelines"}
 SHORT_INDEXES |= {"ix_runs_needed", "ix_events_operated", "ix_waits_slots"}
 # Whoever sorts these has read more than it was asked for.
-UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns", "list_runs", "read_outcomes")
+UNSORTED = ("take_ready", "find_due", "find_looks", "find_open_holds", "find_turns")
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +103,7 @@ def judge(name: str, plan: dict[str, Any]) -> list[str]:
             wrong.append(f"a sequential scan of {table}")
         if node["Node Type"] in ("Index Scan", "Index Only Scan") and table in LARGE and "Index Cond" not in node:
             index = str(node["Index Name"]).removeprefix("holdfast_")
-            if (
-                index not in SHORT_INDEXES
-                and table not in FIRST_ROW.get(name, set())
-                and name not in ("list_runs", "find_needs_after")
-            ):
+            if index not in SHORT_INDEXES and table not in FIRST_ROW.get(name, set()) and name != "find_needs_after":
                 wrong.append(f"all of index {index}")
         if node["Node Type"] in ("Sort", "Incremental Sort") and name in UNSORTED and node["Plan Rows"] > 1000:
             wrong.append(f"a sort of {node['Plan Rows']} rows")
@@ -159,7 +155,7 @@ def judge_steps(name: str, text: str, steps: list[str]) -> list[str]:
             table = by_alias.get(scan[1], scan[1].removeprefix("holdfast_"))
             if table in LARGE - FIRST_ROW.get(name, set()) and scan[2] not in SHORT_INDEXES:
                 wrong.append(step)
-    if name in ("list_runs", "find_needs_after"):  # a page in the order of the primary key, with a limit
+    if name == "find_needs_after":  # a page in the order of the primary key, with a limit
         wrong = [step for step in wrong if "USING" in step]
     return wrong
 

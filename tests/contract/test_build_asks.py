@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, Wish
 from holdfast.orchestrator import build_requests, promote
@@ -321,6 +322,6 @@ def test_who_cancels_while_an_orchestrator_settles_leaves_no_need_behind(url: st
             assert hf.verify() == []
         assert database.count("asks") == 0
         Manual(hf).run_all()
-        assert [run.state for run in hf.list_runs(job="process", limit=100)].count("succeeded") == 30
+        assert [run.state for run in runs_of(hf, job="process")].count("succeeded") == 30
         assert len(hf.builds.list()) == 15
         assert hf.verify() == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from tests.contract.building import App
+from tests.listing import runs_of
 
 from holdfast import Holdfast, IdempotencyConflict
 from holdfast.orchestrator import build_requests
@@ -61,7 +62,7 @@ def test_who_loses_an_idempotency_key_to_an_open_transaction_leaves_no_build(
         connection.commit()
     loser.join(timeout=60)
     assert [type(error) for error in raised] == ([] if document_id == "a" else [IdempotencyConflict])
-    assert [run.id for run in app.hf.list_runs()] == [winner.id]
+    assert [run.id for run in runs_of(app.hf)] == [winner.id]
     assert database.count("builds") == 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.contract.building import App
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed
 from holdfast.testing import Manual
@@ -76,8 +77,8 @@ def test_a_run_that_waits_for_its_build_blocks_no_younger_one(hf: Holdfast, manu
 @pytest.mark.contract("Q8")
 def test_builds_have_a_queue_of_their_own(hf: Holdfast, app: App) -> None:
     app.ask()
-    assert [run.queue for run in hf.list_runs(job="environment")] == ["builds"]
-    assert [run.kind for run in hf.list_runs(job="environment")] == ["build"]
+    assert [run.queue for run in runs_of(hf, job="environment")] == ["builds"]
+    assert [run.kind for run in runs_of(hf, job="environment")] == ["build"]
 
 
 def test_wishes_stand_beside_runs_and_keep_their_order(hf: Holdfast, manual: Manual, app: App) -> None:
@@ -216,7 +217,7 @@ def test_a_full_queue_makes_neither_run_nor_build_and_builds_take_no_seat(
         app.ask(fingerprint="f3")
     with pytest.raises(QueueFull):
         app.process.using(after=[app.of(fingerprint="f3")]).submit_many([{"document_id": "a"}])
-    assert (database.count("builds"), len(hf.list_runs(job="process"))) == (2, 1)
+    assert (database.count("builds"), len(runs_of(hf, job="process"))) == (2, 1)
     manual.run_all()
     assert first.refresh().state == "succeeded"
     assert database.count("seats") == 0

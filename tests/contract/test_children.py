@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Child, Context, Holdfast, RunFailed
 from holdfast.testing import Manual
@@ -38,7 +39,7 @@ def test_a_run_goes_on_with_the_results_of_its_children(
     waiting = run.refresh().snapshot
     assert (waiting.place, waiting.attempt, waiting.tries) == ("waits", 1, 0), "no worker is held, no try used up"
     assert database.count("leases") == 0
-    children = hf.list_runs(job="double")
+    children = runs_of(hf, job="double")
     assert [(child.parent_id, child.stage, child.segment, child.kind) for child in reversed(children)] == [
         (run.id, "child", str(number), "child") for number in (1, 2, 3)
     ]
@@ -51,7 +52,7 @@ def test_a_run_goes_on_with_the_results_of_its_children(
     manual.run_all()
     assert run.result(timeout=1) == 1012
     assert run.snapshot.tries == 1
-    assert len(hf.list_runs(job="double")) == 3, "the second attempt got the same children"
+    assert len(runs_of(hf, job="double")) == 3, "the second attempt got the same children"
     assert kinds(hf, run.id) == [
         "RUN_QUEUED",
         "RUN_STARTED",

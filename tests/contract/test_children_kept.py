@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, InvalidArguments, InvalidPolicy, LeaseLost, Retry
 from holdfast.testing import FakeClock, Manual
@@ -66,7 +67,7 @@ def test_a_child_is_its_parents_own_though_its_job_is_unique(hf: Holdfast, manua
     other = only.submit(7)
     manual.run_all()
     assert run.result(timeout=1) == [14, 14]
-    found = [(one.id == other.id, one.parent_id) for one in hf.list_runs() if one.job == "double"]
+    found = [(one.id == other.id, one.parent_id) for one in runs_of(hf) if one.job == "double"]
     assert sorted(found, key=str) == [(False, run.id), (False, run.id), (True, None)]
 
 
@@ -134,4 +135,4 @@ def test_bad_children_are_refused_and_nothing_is_written(hf: Holdfast, double: A
     manual.run_all()
     assert run.result(timeout=1) is None
     assert len(told) == 4
-    assert len(hf.list_runs()) == 1
+    assert len(runs_of(hf)) == 1

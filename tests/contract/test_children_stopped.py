@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast
 from holdfast.testing import Manual
@@ -41,12 +42,12 @@ def test_cancelling_a_run_stops_its_children_and_theirs(
         worker.work(running)
     manual.orchestrate()
     manual.run_all()
-    states = {(one.job, one.state) for one in hf.list_runs() if one.id != run.id}
+    states = {(one.job, one.state) for one in runs_of(hf) if one.id != run.id}
     assert run.refresh().state == "cancelled"
     assert states <= {("middle", "cancelled"), ("double", "cancelled"), ("double", "succeeded")}
     assert ("middle", "cancelled") in states
     assert database.count("stops") == database.count("needs") == 0
-    assert any("enough" in str(one.error) for one in hf.list_runs(job="double"))
+    assert any("enough" in str(one.error) for one in runs_of(hf, job="double"))
     assert hf.verify() == []
 
 
@@ -58,13 +59,13 @@ def test_a_run_that_fails_takes_its_open_children_along(hf: Holdfast, manual: Ma
 
     broken.submit()
     manual.run_all()
-    assert [one.state for one in hf.list_runs(job="double")] == ["cancelled"]
+    assert [one.state for one in runs_of(hf, job="double")] == ["cancelled"]
 
 
 def test_a_run_that_succeeds_leaves_its_children_alone(hf: Holdfast, manual: Manual, double: Any) -> None:
     hf.job(name="careless")(_careless(double)).submit()
     manual.run_all()
-    assert [one.state for one in hf.list_runs(job="double")] == ["succeeded"]
+    assert [one.state for one in runs_of(hf, job="double")] == ["succeeded"]
 
 
 def _careless(double: Any) -> Any:
@@ -122,4 +123,4 @@ def test_a_run_that_keeps_its_key_does_not_wait_for_a_child_of_the_same_key(hf: 
     manual.run_all()
     assert fine.result(timeout=1) == ["d"]
     assert "child 2 can't start before this run lets key a go" in str(stuck.refresh().snapshot.error)
-    assert {one.state for one in hf.list_runs() if one.parent_id == stuck.id} == {"cancelled"}
+    assert {one.state for one in runs_of(hf) if one.parent_id == stuck.id} == {"cancelled"}

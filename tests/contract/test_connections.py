@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from tests.conftest import Database
 from tests.databases import locked_by
+from tests.listing import runs_of
 from tests.process.support import wait_for
 
 from holdfast import Holdfast, StoreBusy, StoreUnsafe
@@ -49,7 +50,7 @@ def burst(hf: Holdfast, database: Database) -> int:
     def read(number: int) -> int:
         together.wait(60)
         for _ in range(10):
-            assert hf.list_runs() == []
+            assert runs_of(hf) == []
         return number
 
     def count() -> None:
@@ -79,7 +80,7 @@ def test_connections_that_nobody_needs_are_closed(
     monkeypatch.setattr(pool, "IDLE_FOR", 0.1)
     burst(few, database)
     wait_for(lambda: connections(few, database) == pool.WARM, what="the idle ones are closed")
-    assert few.list_runs() == []
+    assert runs_of(few) == []
     assert connections(few, database) == pool.WARM, "the one that stayed is used again"
     if database.kind == "sqlite":
         file = Path(database.url.removeprefix("sqlite:///"))
@@ -109,8 +110,8 @@ def test_who_waits_too_long_for_a_connection_is_told_why(url: str) -> None:
         hf.start()
         with hf.store.reading(), ThreadPoolExecutor(1) as other:
             with pytest.raises(StoreBusy, match=r"within 0.2 s: all 1 of max_connections are in use; nothing was"):
-                other.submit(hf.list_runs).result(60)
-        assert hf.list_runs() == []
+                other.submit(runs_of, hf).result(60)
+        assert runs_of(hf) == []
 
 
 @pytest.mark.contract("S3")
@@ -120,7 +121,7 @@ def test_threads_that_need_a_second_connection_never_wait_for_each_other(few: Ho
     def read_twice(_: int) -> bool:
         with few.store.reading():
             together.wait(60)  # every connection is in use
-            return few.list_runs() == []
+            return runs_of(few) == []
 
     with ThreadPoolExecutor(LIMIT) as threads:
         assert list(threads.map(read_twice, range(LIMIT))) == [True] * LIMIT
@@ -164,6 +165,6 @@ def test_a_forked_child_does_not_wait_for_connections_of_its_parents_threads(url
             pid = os.fork()
         if pid == 0:
             with contextlib.suppress(BaseException):
-                os._exit(0 if hf.list_runs() == [] else 1)
+                os._exit(0 if runs_of(hf) == [] else 1)
             os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -12,7 +12,6 @@ from tests.contract.patience import until
 
 from holdfast import Holdfast, QueueFull, StoreBusy
 from holdfast.orchestrator import recover
-from holdfast.runs.outcomes import Succeeded
 from holdfast.store import counters
 from holdfast.testing import FakeClock, Manual
 
@@ -163,20 +162,3 @@ def test_a_worker_that_loses_a_lease_counts_it_and_writes_it_with_its_tick(live:
     with live.worker():
         work.submit()
         until(lambda: live.read(counters.read) == {("lease_lost", ""): 1})
-
-
-def test_a_claim_that_meets_a_lease_on_its_key_is_counted(hf: Holdfast, manual: Manual, database: Database) -> None:
-    @hf.job(name="work", key="name")
-    def work(name: str) -> None: ...
-
-    first, _ = work.submit(name="a"), work.submit(name="a")
-    [claim] = manual.worker().claim()
-    # Someone gives the key away by hand while its lease stands.
-    database.run("delete from holdfast_holds")
-    manual.orchestrate()
-    database.run("update holdfast_waits set look = 1")
-    manual.orchestrate()
-    manual.worker("b").claim()
-    assert counted(hf).get(("claim_conflict", "")) == 1
-    manual.worker().finish(claim, Succeeded())
-    assert hf.get(first).state == "succeeded"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.segmenting import split
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, RunInUse, RunNotFound
 from holdfast.artifacts import artifacts
@@ -63,7 +64,7 @@ def test_a_pipeline_is_deleted_with_its_stages_segments_artifacts_and_events(
     with pytest.raises(RunNotFound):
         hf.delete(gone)
     assert len(kept(hf)) == 3
-    assert {one.id for one in hf.list_runs(limit=100)} == {stays.id} | {one.id for one in hf.list_runs(parent=stays)}
+    assert {one.id for one in runs_of(hf)} == {stays.id} | {one.id for one in runs_of(hf, parent=stays.id)}
     assert [(one.by, one.action, one.what) for one in hf.operations()] == [("alice", "delete", {"run": gone.id})]
     assert hf.verify(artifacts=True) == []
     hf.delete(stays)

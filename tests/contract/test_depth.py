@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.nesting import nested
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, NotSerialisable
 from holdfast.support import json_text
@@ -34,7 +35,7 @@ def test_arguments_of_the_greatest_depth_come_back_and_deeper_ones_are_refused(
     run = echo.submit(value, levels=0)
     manual.run_all()
     assert run.result() == value
-    assert hf.list_runs()[0].args == {"value": value, "levels": 0}
+    assert runs_of(hf)[0].args == {"value": value, "levels": 0}
     assert [found.id for found in hf.search(RunFilter(args={"levels": 0})).runs] == [run.id]
     before = database.counts()
     for levels in (MAX_DEPTH, 150, 201, 254, 300, 5000):
@@ -53,7 +54,7 @@ def test_a_result_that_is_too_deep_fails_its_run(hf: Holdfast, manual: Manual, e
     assert sound.result() == nested(MAX_DEPTH)
     assert run.refresh().snapshot.failure_type == "RESULT_NOT_STORABLE"
     assert f"nested more than {MAX_DEPTH} levels deep" in str(run.snapshot.error)
-    assert {found.unreadable for found in hf.list_runs()} == {None}
+    assert {found.unreadable for found in runs_of(hf)} == {None}
 
 
 def test_a_step_that_is_too_deep_is_refused_and_remembers_nothing(hf: Holdfast, manual: Manual) -> None:

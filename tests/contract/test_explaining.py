@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.alive import register
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, Retry
 from holdfast.operate.explain import NOBODY
@@ -418,5 +419,5 @@ def test_runs_are_listed_by_tag_whatever_the_tag_says(hf: Holdfast) -> None:
     tagged.using(tags={"tenant": "50xx"}).submit()
     tagged.submit()
 
-    assert [run.id for run in hf.list_runs(tag=("tenant", hostile["tenant"]))] == [wanted.id]
-    assert hf.list_runs(tag=("tenant", "50")) == []
+    assert [run.id for run in runs_of(hf, tag=("tenant", hostile["tenant"]))] == [wanted.id]
+    assert runs_of(hf, tag=("tenant", "50")) == []

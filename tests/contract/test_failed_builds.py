@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.building import App
 from tests.contract.patience import hold_past_the_deadline
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
@@ -109,7 +110,7 @@ def test_many_who_find_a_failed_build_replace_it_by_one(url: str, database: Data
         assert len({run.refresh().snapshot.needed for run in runs}) == 1
         assert {run.state for run in runs} == {"succeeded"}
         assert len(app.made) == 2
-        assert (database.count("builds"), len(hf.list_runs(job="environment"))) == (1, 2)
+        assert (database.count("builds"), len(runs_of(hf, job="environment"))) == (1, 2)
         assert hf.verify() == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 from tests.conftest import Database
+from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidArguments, RunNotFound, WrongConnection
 from holdfast.testing import FakeClock, Manual
@@ -28,7 +29,7 @@ def test_a_run_is_named_by_its_handle_its_snapshot_or_its_id(hf: Holdfast, manua
         assert hf.story(named)[0].run_id == run.id
         assert hf.artifacts.of(named) == []
         assert hf.again(named).snapshot.again_of == run.id
-        assert [listed.id for listed in hf.list_runs(before=named)] == []
+        assert [listed.id for listed in hf.search(before=named).runs] == []
     assert job.using(after=[run.snapshot]).submit().snapshot.needed == (run.id,)
     assert hf.cancel(run) == "cancelled"
 
@@ -57,7 +58,7 @@ def test_a_pipeline_a_build_and_a_schedule_are_named_by_what_is_in_hand(
     assert hf.schedules.slots(tick)
     hf.schedules.pause(tick)
     hf.schedules.resume(tick)
-    assert [run.job for run in hf.list_runs(job=tick)] == ["tick"]
+    assert [run.job for run in runs_of(hf, job="tick")] == ["tick"]
     assert hf.submit(tick).snapshot.job == "tick"
 
 
@@ -95,7 +96,7 @@ def test_an_engine_is_no_connection(hf: Holdfast, job: Any) -> None:
     for wrong in (engine, "sqlite://", 7):
         with pytest.raises(WrongConnection, match="connection or a session"):
             job.using(connection=wrong).submit()
-    assert hf.list_runs() == []
+    assert runs_of(hf) == []
 
 
 @pytest.mark.contract("S4")

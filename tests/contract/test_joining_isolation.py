@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from tests.callers import caller
 from tests.databases import Schemas
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
 from holdfast.jobs.job import Job
@@ -108,7 +109,7 @@ def test_an_idempotency_key_taken_since_the_snapshot_undoes_the_transaction_and_
             await tx.commit()
 
     asyncio.run(scene())
-    assert len(hf.list_runs()) == 1
+    assert len(runs_of(hf)) == 1
     assert hf.verify() == []
 
 
@@ -138,8 +139,8 @@ def test_what_must_see_others_rows_is_refused_and_leaves_the_transaction_usable(
 
     asyncio.run(scene())
     Manual(hf).run_all()
-    assert sorted(run.args["name"] for run in hf.list_runs(limit=10))[0] == "plain"
-    assert len(hf.list_runs(limit=10)) == 3
+    assert sorted(run.args["name"] for run in runs_of(hf))[0] == "plain"
+    assert len(runs_of(hf)) == 3
     assert hf.verify() == []
 
 
@@ -184,7 +185,7 @@ def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_
 
     asyncio.run(scene())
     Manual(hf).run_all()
-    assert {run.args["name"] for run in hf.list_runs()} == {"first", "second", "ä €"}
+    assert {run.args["name"] for run in runs_of(hf)} == {"first", "second", "ä €"}
     assert hf.verify() == []
 
 
@@ -201,7 +202,7 @@ def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_t
             await tx.commit()
 
     asyncio.run(scene())
-    assert [run.args["name"] for run in hf.list_runs()] == ["ä"]
+    assert [run.args["name"] for run in runs_of(hf)] == ["ä"]
 
 
 @pytest.mark.contract("S2")
@@ -230,4 +231,4 @@ def test_a_submission_may_be_the_first_thing_in_a_sqlalchemy_transaction(
 
     for way in WAYS:
         asyncio.run(scene(way))
-    assert {run.args["name"] for run in hf.list_runs()} == set(WAYS)
+    assert {run.args["name"] for run in runs_of(hf)} == set(WAYS)

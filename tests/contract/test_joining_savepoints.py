@@ -17,6 +17,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session
 from tests.callers import SQLITE_WAYS, WAYS, caller, count, joined
 from tests.databases import sqlite
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.jobs.job import Job
@@ -112,7 +113,7 @@ def test_a_savepoint_that_is_undone_takes_its_run_with_it_and_nothing_else(
 
     asyncio.run(scene())
     assert counts(hf) == (1, 1)
-    assert [run.args for run in hf.list_runs()] == [{"name": "a"}]
+    assert [run.args for run in runs_of(hf)] == [{"name": "a"}]
 
 
 @pytest.mark.contract("S2")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
@@ -260,5 +261,5 @@ def test_whatever_happens_limits_hold_and_everything_ends(
         clock.advance(hf.settings.tick)
         manual.orchestrate()
         manual.run_all()
-    assert hf.list_runs(state="queued") == hf.list_runs(state="running") == []
+    assert runs_of(hf, state="queued") == runs_of(hf, state="running") == []
     assert hf.verify() == []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidSetting, SchemaMissing, SchemaTooNew
 from holdfast.store import migrate
@@ -155,7 +156,7 @@ def test_two_prefixes_live_side_by_side_beside_the_users_own_tables(url: str, da
         assert Manual(hf).run_all() == 2
         assert run.result(timeout=1) == hf.settings.prefix
         assert hf.verify() == []
-        assert len(hf.list_runs()) == 2
+        assert len(runs_of(hf)) == 2
         hf.close()
     assert database.all("select count(*) from one_runs") == [(2,)]
     assert database.all("select count(*) from runs") == [(0,)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, WrongConnection
 from holdfast.orchestrator import promote
@@ -132,7 +133,7 @@ def test_a_submit_that_meets_a_callers_open_transaction_holds_up_no_other(postgr
         caller.commit()
         waiting.join(60)
         assert len(blocked) == 1
-        assert len(hf.list_runs()) == 21
+        assert len(runs_of(hf)) == 21
 
 
 def test_a_task_that_ends_the_process_does_not_end_the_loop_of_the_others(live: Holdfast) -> None:
@@ -179,7 +180,7 @@ def test_a_connection_in_pipeline_mode_is_not_joined(postgres_url: str) -> None:
         with caller.pipeline(), pytest.raises(WrongConnection):
             work.using(connection=caller).submit()
         caller.commit()
-        assert hf.list_runs() == []
+        assert runs_of(hf) == []
 
 
 @pytest.mark.contract("S3", "S5")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Database
+from tests.listing import runs_of
 
 from holdfast import Context, Event, Holdfast, InvalidArguments, Job, RunNotFound, TryAgain
 from holdfast.runs import audit, events, steps
@@ -143,7 +144,7 @@ class Life:
 
     def operate(self) -> None:
         self.hf.again(self.run_id, by="ann")
-        for run in self.hf.list_runs(state="queued"):
+        for run in runs_of(self.hf, state="queued"):
             if run.id != self.run_id:
                 self.hf.cancel(run.id)
 
@@ -185,7 +186,7 @@ def test_what_is_told_from_any_cursor_joins_to_the_whole_story(
 
     whole = read(hf, run.id)
     story = hf.story(run.id)
-    assert same([event for _, event in whole], story)
+    assert [event for _, event in whole] == story
     assert same([event for _, event in told], story)
     for reading in (whole, told):
         check_order([event for _, event in reading])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidPolicy, OnlyFromCode, RunFilter
 from holdfast.operate import bulk as bulk_jobs
@@ -27,12 +28,12 @@ def test_its_code_submits_it_and_no_one_repeats_it(hf: Holdfast, manual: Manual,
     manual.run_all()
     assert [run.refresh().state for run in (first, second)] == ["succeeded", "succeeded"]
 
-    before = len(hf.list_runs())
+    before = len(runs_of(hf))
     for repeat in (lambda: hf.again(first, by="eve"), first.again, lambda: hf.bulk.again(RunFilter(job="process"))):
         with pytest.raises(OnlyFromCode, match="only the application itself starts runs of process") as refused:
             repeat()
         assert (refused.value.code, refused.value.start_at) == ("only_from_code", "/documents")
-    assert len(hf.list_runs()) == before
+    assert len(runs_of(hf)) == before
 
 
 @pytest.mark.contract("S4")
@@ -59,7 +60,7 @@ def test_a_bulk_leaves_its_runs_out_and_repeats_the_others(hf: Holdfast, manual:
     bulk = hf.bulk.again(RunFilter())
     manual.run_all()
     assert bulk.result(timeout=1) == {"matched": 4, "done": 2, "skipped": 2}
-    repeated = {run.again_of for run in hf.list_runs() if run.again_of and run.job != bulk_jobs.AGAIN}
+    repeated = {run.again_of for run in runs_of(hf) if run.again_of and run.job != bulk_jobs.AGAIN}
     assert repeated == {runs[1].id, runs[3].id}
 
 
@@ -78,7 +79,7 @@ def test_a_pipeline_is_not_rerun_and_a_build_not_rebuilt(hf: Holdfast, manual: M
     film, made = pipeline.submit(name="one"), environment.submit(fingerprint="f1")
     manual.run_all()
     assert (film.result(timeout=1), made.result(timeout=1)) == ("one", "f1")
-    before = len(hf.list_runs())
+    before = len(runs_of(hf))
     refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: hf.again(film), "/videos"),
         (lambda: hf.pipelines.rerun(film, from_stage="cut"), "/videos"),
@@ -88,7 +89,7 @@ def test_a_pipeline_is_not_rerun_and_a_build_not_rebuilt(hf: Holdfast, manual: M
     for repeat, where in refused:
         with pytest.raises(OnlyFromCode, match=f"start one at {where}"):
             repeat()
-    assert len(hf.list_runs()) == before
+    assert len(runs_of(hf)) == before
 
 
 @pytest.mark.contract("Q11")

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 from tests.databases import sqlite
+from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidSetting, StoreRefused, StoreUnavailable
 from holdfast.store import store
@@ -137,7 +138,7 @@ def test_submitting_is_safe_after_a_fork(url: str, database: Database) -> None:
                     for index in range(4):
                         work.submit(f"child {number} {index}")
                     asyncio.run(work.asubmit(f"child {number} async"))
-                    assert len(hf.list_runs(limit=100)) >= 6
+                    assert len(runs_of(hf)) >= 6
             children.append(pid)
             work.submit(f"parent {number}")
         assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0]
@@ -209,7 +210,7 @@ def test_a_lock_that_was_held_at_a_fork_is_free_in_the_child(url: str) -> None:
                     hf.store.counters.add("lease_lost")
                     clock.follow(clock.wall(), asked=clock.elapsed(), answered=clock.elapsed())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        assert len(hf.list_runs()) == 2
+        assert len(runs_of(hf)) == 2
 
 
 @pytest.mark.contract("S3")
@@ -298,7 +299,7 @@ def test_a_broken_connection_is_replaced_and_the_submission_is_made_once(
         work.submit_many([{}, {}])
         assert other.execute("select count(*) from holdfast_runs").fetchone() == (4,)
         cut_all()
-        assert len(hf.list_runs()) == 4, "whoever only asks notices nothing either"
+        assert len(runs_of(hf)) == 4, "whoever only asks notices nothing either"
         cut_all()
         hf.queues.pause("default")
         assert other.execute("select count(*) from holdfast_queues where paused_at is not null").fetchone() == (1,)

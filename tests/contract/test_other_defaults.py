@@ -19,6 +19,7 @@ from tests.contract.test_taking_over import (
 )
 from tests.contract.test_uniques import test_many_threads_replace_one_that_ended_by_one as test_uniques
 from tests.databases import ODD, Schemas, new_name
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, QueueFull, RunFilter
 from holdfast.store.transaction import Transaction
@@ -70,7 +71,7 @@ def test_what_is_stored_comes_back_as_it_was(url: str) -> None:
         text = "ä € 𝄞 \\ ' 0.1"
         with hf.worker():
             assert work.submit(text).result(timeout=20) == text
-        run = hf.list_runs()[0]
+        run = runs_of(hf)[0]
         assert abs((hf.clock.now() - run.created_at).total_seconds()) < 60
         assert hf.why(run.id) is not None
         assert hf.verify() == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.support.ids import Ids
@@ -80,4 +81,4 @@ def _one(work: Any, is_split: bool) -> Any:
 
 
 def _failures(hf: Holdfast) -> set[str | None]:
-    return {one.failure_type for one in hf.list_runs(limit=1000)}
+    return {one.failure_type for one in runs_of(hf)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast, Run, StageNotDone
 from holdfast.pipelines.rerun import rerun_pipeline
@@ -25,7 +26,7 @@ def run(hf: Holdfast, manual: Manual) -> Run[Any]:
 
 
 def segments(hf: Holdfast) -> list[str]:
-    return [one.id for one in hf.list_runs() if one.kind == "segment"]
+    return [one.id for one in runs_of(hf) if one.kind == "segment"]
 
 
 @pytest.mark.contract("P8")
@@ -52,7 +53,7 @@ def test_segments_are_not_removed_while_a_rerun_is_being_submitted(hf: Holdfast,
 @pytest.mark.contract("P8", "S4")
 def test_a_stage_of_which_segments_are_gone_is_not_used_again(hf: Holdfast, run: Run[Any]) -> None:
     hf.do(lambda tx: retention.remove(tx, segments(hf)[:1]))
-    before = len(hf.list_runs())
+    before = len(runs_of(hf))
     with pytest.raises(StageNotDone, match="gone"):
         hf.pipelines.rerun(run.id, from_stage="last")
-    assert len(hf.list_runs()) == before
+    assert len(runs_of(hf)) == before

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from tests.contract.retaining import DAY, NAMED, a_run
 from tests.contract.stage import Stage
+from tests.listing import runs_of
 from tests.mutants.statements import Mutant, Scenario, broken, each_mutant, each_scenario, on_both
 
 from holdfast import UnknownNeed
@@ -256,4 +257,4 @@ def test_who_begins_to_need_a_run_while_it_is_removed_is_told_that_it_is_gone(
         assert submitter.is_alive(), "it waits to see what becomes of it"
     submitter.join(timeout=60)
     assert len(told) == 1
-    assert on.hf.list_runs() == []
+    assert runs_of(on.hf) == []

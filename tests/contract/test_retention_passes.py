@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.depots import lying_in
 from tests.contract.retaining import DAY, rows
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, HoldfastError, InvalidSetting, Removed
 from holdfast.orchestrator import prune
@@ -99,9 +100,9 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
 
         def ticks(count: int) -> None:
             for _ in range(count):
-                retainer.tick()
-                retainer.tick()  # a ring in between is no tick
-                left.append(len(hf.list_runs(limit=1000)))
+                retainer.task.tick()
+                retainer.task.tick()  # a ring in between is no tick
+                left.append(len(runs_of(hf)))
                 clock.advance(hf.settings.tick)
 
         ticks(10)
@@ -135,10 +136,10 @@ def test_a_real_worker_retains_by_itself(url: str, monkeypatch: pytest.MonkeyPat
             run = work.submit()
             run.result(timeout=60)
             for _ in range(600):
-                if not hf.list_runs():
+                if not runs_of(hf):
                     break
                 pause.wait(0.05)
-        assert hf.list_runs() == []
+        assert runs_of(hf) == []
         assert lying_in(hf) == set()
 
 
@@ -153,14 +154,14 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     clock.advance(timedelta(hours=1))
     with caplog.at_level(logging.INFO):
         for _ in range(10):
-            retainer.tick()
+            retainer.task.tick()
             clock.advance(hf.settings.tick)
         assert "retention: a fault: the database can't be reached" in caplog.text
         clock.advance(timedelta(hours=1))
         for _ in range(10):
-            retainer.tick()
+            retainer.task.tick()
             clock.advance(hf.settings.tick)
-    assert hf.list_runs() == []
+    assert runs_of(hf) == []
     assert "removed 1 run" in caplog.text
 
 
@@ -173,7 +174,7 @@ def test_a_depot_that_can_not_be_opened_is_told_once_an_hour(
     retainer = Pruner(hf.store, hf.settings, clock, depot=depot, seed="a")
     clock.advance(timedelta(hours=1))
     for _ in range(10):
-        retainer.tick()
+        retainer.task.tick()
         clock.advance(hf.settings.tick)
     assert caplog.text.count("nowhere names no object storage") == 1
 
@@ -199,5 +200,5 @@ def test_two_passes_at_once_do_no_harm(url: str, tmp_path: Path, clock: FakeCloc
         assert len(removed) == 4
         assert sum(removed, start=Removed()) == Removed(runs=60, artifacts=6, bytes=42)
         hf.retain()
-        assert hf.list_runs() == []
+        assert runs_of(hf) == []
         assert hf.verify() == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.contract.building import App
+from tests.listing import runs_of
 
 from holdfast import Holdfast, RunFilter
 from holdfast.testing import Manual
@@ -85,7 +86,7 @@ def test_a_bulk_has_each_failed_build_built_once_for_all(hf: Holdfast, manual: M
     app.fails = False
     hf.bulk.again(RunFilter(job="process"))
     manual.run_all()
-    again = [run for run in hf.list_runs(job="process", limit=100) if run.again_of is not None]
+    again = [run for run in runs_of(hf, job="process") if run.again_of is not None]
     assert {run.again_of for run in again} == {run.id for run in first}
     assert ({run.state for run in again}, len(app.made)) == ({"succeeded"}, 2)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.databases import Template
+from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, QueueFull, Retry
 from holdfast.support.ids import Ids
@@ -28,7 +29,7 @@ def told(url: str, folder: Path) -> list[Any]:
         manual = Manual(hf)
 
         def look() -> None:
-            seen.append(hf.list_runs(limit=1000))
+            seen.append(runs_of(hf))
 
         submit_a_little_of_everything(hf, clock)
         look()
@@ -43,7 +44,7 @@ def told(url: str, folder: Path) -> list[Any]:
             manual.run_all()
             look()
             clock.advance(100)
-        seen.append([hf.story(run.id) for run in hf.list_runs(limit=1000)])
+        seen.append([hf.story(run.id) for run in runs_of(hf)])
         seen.append(hf.builds.list())
         assert hf.verify() == []
     return seen

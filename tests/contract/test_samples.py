@@ -8,21 +8,23 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Holdfast
-from holdfast.orchestrator.sample import EVERY, SETTLING, GaugeTask
-from holdfast.statistics.gauges import KEPT
+from holdfast.orchestrator.periodic import PeriodicTask
+from holdfast.orchestrator.sample import SETTLING, gauge_task
+from holdfast.statistics.gauges import KEPT, MINUTE
 from holdfast.testing import FakeClock, Manual
 
 DAY = timedelta(days=1)
+EVERY = MINUTE.total_seconds()
 
 
 @pytest.fixture
-def samplers(hf: Holdfast, clock: FakeClock) -> list[GaugeTask]:
+def samplers(hf: Holdfast, clock: FakeClock) -> list[PeriodicTask]:
     hf.start()
     hf.job(name="work")(lambda: None)
-    return [GaugeTask(hf.store, clock), GaugeTask(hf.store, clock)]
+    return [gauge_task(hf.store, clock), gauge_task(hf.store, clock)]
 
 
-def look(samplers: list[GaugeTask], clock: FakeClock, *, seconds: float) -> None:
+def look(samplers: list[PeriodicTask], clock: FakeClock, *, seconds: float) -> None:
     for _ in range(int(seconds)):
         clock.advance(1)
         for sampler in samplers:
@@ -30,7 +32,7 @@ def look(samplers: list[GaugeTask], clock: FakeClock, *, seconds: float) -> None
 
 
 def test_every_minute_has_one_sample_whoever_takes_it(
-    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[GaugeTask]
+    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[PeriodicTask]
 ) -> None:
     hf.submit("work")
     hf.jobs["work"].using(delay=3600).submit()
@@ -47,7 +49,7 @@ def test_every_minute_has_one_sample_whoever_takes_it(
 
 
 def test_a_quiet_database_is_sampled_once_and_then_no_more(
-    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[GaugeTask]
+    hf: Holdfast, clock: FakeClock, manual: Manual, samplers: list[PeriodicTask]
 ) -> None:
     look(samplers, clock, seconds=SETTLING + 2 * EVERY)
     assert hf.statistics.samples(DAY) == []
@@ -59,7 +61,7 @@ def test_a_quiet_database_is_sampled_once_and_then_no_more(
     assert [one.quiet for one in hf.statistics.samples(DAY)] == [False, True]
 
 
-def test_old_samples_go_with_retention(hf: Holdfast, clock: FakeClock, samplers: list[GaugeTask]) -> None:
+def test_old_samples_go_with_retention(hf: Holdfast, clock: FakeClock, samplers: list[PeriodicTask]) -> None:
     hf.submit("work")
     look(samplers, clock, seconds=SETTLING + EVERY)
     assert hf.statistics.samples(KEPT)

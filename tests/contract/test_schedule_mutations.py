@@ -9,6 +9,7 @@ import pytest
 from tests.contract.scheduling import QUARTER, START, one_of_eight_hands, scheduled
 from tests.contract.stage import Stage
 from tests.databases import sqlite
+from tests.listing import runs_of
 from tests.mutants.statements import Mutant, Scenario, each_mutant, each_scenario, on_both
 
 from holdfast import SlotTaken
@@ -27,10 +28,10 @@ def eight_hands_get_one_run_past_the_overlap_policy(on: Stage) -> None:
     scheduled(hf, manual)
     for _ in range(10):  # a race: without the lock it is lost within a few rounds
         assert one_of_eight_hands(hf) == 1
-        for run in hf.list_runs(state="queued"):
+        for run in runs_of(hf, state="queued"):
             hf.cancel(run.id)
         manual.orchestrate()
-        hf.do(lambda tx: tx.put("delete_slots_of", ids=[run.id for run in hf.list_runs(limit=1000)]))
+        hf.do(lambda tx: tx.put("delete_slots_of", ids=[run.id for run in runs_of(hf)]))
 
 
 def a_running_run_is_in_the_way(on: Stage) -> None:

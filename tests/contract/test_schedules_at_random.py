@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.listing import runs_of
 
 from holdfast import Holdfast, SlotTaken, StillRunning
 from holdfast.orchestrator.schedule import Scheduler
@@ -93,12 +94,12 @@ class World:
         self.tables[number].keep(self.clock.now())
 
     def check(self) -> None:
-        running = self.hf.list_runs(state="running", limit=100)
+        running = runs_of(self.hf, state="running")
         assert len(running) <= self.schedule.max_instances, "two runs of the job overlap"
         slots = self.hf.schedules.slots("ingest", last=5000, next=0)
         claimed = Counter(slot.run_id for slot in slots if slot.run_id is not None)
         assert set(claimed.values()) <= {1}
-        assert set(claimed) == {run.id for run in self.hf.list_runs(limit=1000)}
+        assert set(claimed) == {run.id for run in runs_of(self.hf)}
 
     def end(self) -> None:
         """Go on for a while, as the world does, and see that nothing was passed over."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.contract.segmenting import counts, split
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.orchestrator import promote
@@ -41,7 +42,7 @@ def test_a_stage_that_continues_goes_on_with_what_succeeded(hf: Holdfast, manual
     assert run.result(timeout=1) == [[2, 6], ["1→2", "3→6"]]
     assert counts(hf, run.id, "each") == {"DONE": 2, "ERROR": 2}
     assert counts(hf, run.id, "then") == {"DONE": 2, "NEW": 2}, "those that can't follow are skipped, not failed"
-    skipped = [one for one in hf.list_runs(limit=100) if one.failure_type == "SKIPPED"]
+    skipped = [one for one in runs_of(hf) if one.failure_type == "SKIPPED"]
     assert [(one.stage, one.segment, one.state) for one in reversed(skipped)] == [
         ("then", "1", "cancelled"),
         ("then", "3", "cancelled"),
@@ -96,7 +97,7 @@ def test_a_stage_does_not_go_on_after_one_that_failed_though_its_own_segments_ar
 
 
 def _skipped(hf: Holdfast) -> list[str]:
-    return [one.id for one in hf.list_runs(limit=1000) if one.failure_type == "SKIPPED"]
+    return [one.id for one in runs_of(hf) if one.failure_type == "SKIPPED"]
 
 
 @pytest.mark.parametrize(("values", "ended"), [([1, -1, 3], "succeeded"), ([1, -1, -3], "failed")])

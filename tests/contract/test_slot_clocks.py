@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.orchestrator.schedule import Scheduler
@@ -53,7 +54,7 @@ def test_a_clock_that_was_ahead_and_is_set_back_doubles_nothing_and_stops_nothin
     assert [f"{slot.scheduled_for:%H:%M}" for slot in slots if slot.scheduled_for not in before] == claimed
     assert [slot.outcome for slot in slots if slot.scheduled_for not in before] == ["ran"] * len(claimed)
     runs = [slot.run_id for slot in slots if slot.run_id is not None]
-    assert len(set(runs)) == len(runs) == len(hf.list_runs(limit=1000))
+    assert len(set(runs)) == len(runs) == len(runs_of(hf))
     assert hf.verify() == []
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 from tests.databases import locked_by, sqlite
+from tests.listing import runs_of
 
 from holdfast import BackupFailed, Holdfast, Job, StoreUnsafe, WorkerExists
 from holdfast.store import database_file
@@ -109,7 +110,7 @@ def test_two_sqlite_libraries_in_one_process_are_refused_and_lose_nothing(path: 
     refused = [rest for what, rest in told if what == "refused"]
 
     with Holdfast(f"sqlite:///{path}") as hf:
-        stored = {run.id for run in hf.list_runs()}
+        stored = {run.id for run in runs_of(hf)}
         assert hf.verify() == []
     assert done.returncode == -9, done.stderr
     assert acknowledged
@@ -234,7 +235,7 @@ def test_a_child_that_was_forked_keeps_the_parents_locks_and_log(hf: Holdfast, w
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
     work.submit()
-    assert len(hf.list_runs()) == 3
+    assert len(runs_of(hf)) == 3
     assert os.stat(f"{path}-wal").st_ino == before
 
 

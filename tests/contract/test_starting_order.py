@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, InvalidArguments
+from holdfast import Holdfast, InvalidArguments, RunFilter
 from holdfast.testing import FakeClock, Manual
 
 
@@ -101,11 +101,11 @@ def test_runs_can_be_listed_and_filtered_newest_first(hf: Holdfast, manual: Manu
     manual.run_all()
     waiting = work.submit(6)
 
-    assert [run.id for run in hf.list_runs()] == [waiting.id, failing.id, *(run.id for run in reversed(runs))]
-    assert [run.id for run in hf.list_runs(state="failed")] == [failing.id]
-    assert [run.id for run in hf.list_runs(state="queued")] == [waiting.id]
+    assert [run.id for run in hf.search().runs] == [waiting.id, failing.id, *(run.id for run in reversed(runs))]
+    assert [run.id for run in hf.search(RunFilter(state="failed")).runs] == [failing.id]
+    assert [run.id for run in hf.search(RunFilter(state="queued")).runs] == [waiting.id]
     with pytest.raises(InvalidArguments, match="there is no state 'done'; a run is queued, running"):
-        hf.list_runs(state="done")
-    assert [run.id for run in hf.list_runs(queue="other")] == [failing.id]
-    assert [run.id for run in hf.list_runs(job="work", limit=2)] == [waiting.id, runs[4].id]
-    assert [run.id for run in hf.list_runs(job="work", before=runs[2].id)] == [runs[1].id, runs[0].id]
+        RunFilter(state="done")
+    assert [run.id for run in hf.search(RunFilter(queue="other")).runs] == [failing.id]
+    assert [run.id for run in hf.search(RunFilter(job="work"), limit=2).runs] == [waiting.id, runs[4].id]
+    assert [run.id for run in hf.search(RunFilter(job="work"), before=runs[2].id).runs] == [runs[1].id, runs[0].id]

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
     rule,
 )
 from hypothesis.stateful import run_state_machine_as_test as run_machine
+from tests.listing import runs_of
 
 from holdfast import Holdfast, LeaseLost, Retry
 from holdfast.orchestrator import promote, recover
@@ -169,7 +170,7 @@ class Runs(RuleBasedStateMachine):
     def outcomes_never_change(self) -> None:
         if not hasattr(self, "hf"):
             return
-        for run in self.hf.list_runs(limit=1000):
+        for run in runs_of(self.hf):
             told = (run.state, run.failure_type, run.error, run.result, run.finished_at, run.attempt)
             if run.ended:
                 assert self.ended.setdefault(run.id, told) == told

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.statistics import overview, series
@@ -66,7 +67,7 @@ def test_the_pace_is_measured_on_what_ended_last_and_says_on_how_much(
     for wait in range(1, 11):
         work.submit(n=-1 if wait == 10 else 1)
         work.using(queue="other").submit()
-        hf.cancel(hf.list_runs(queue="other", limit=1)[0].id)
+        hf.cancel(runs_of(hf, queue="other")[0].id)
         clock.advance(wait)
         manual.run_all()
     pace = hf.statistics.overview().pace

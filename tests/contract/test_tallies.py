@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.listing import runs_of
 
 from holdfast import Holdfast, Retry, StoreBusy
-from holdfast.orchestrator.rollup import LAG, NET, SPACING, RollupTask
+from holdfast.orchestrator.rollup import LAG, NET, SPACING, Rollup
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.outcomes import Succeeded
 from holdfast.statistics import rollups
@@ -143,7 +144,7 @@ def test_what_is_committed_after_its_slice_was_read_is_not_passed_by(
         work.submit_many([{"n": n} for n in range(2)])
         [claim] = manual.worker().claim(limit=1)
         manual.worker().finish(claim, Succeeded("1"))
-        late = hf.list_runs(state="queued")[0].id
+        late = runs_of(hf, state="queued")[0].id
         clock.advance(LATER)
         hf.do(rollups.begin)
         since = hf.read(rollups.mark)
@@ -196,7 +197,7 @@ def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: p
                 manual.worker().finish(claim)
             clock.advance(0.5)
         clock.advance(LATER)
-        ended = len(hf.list_runs(state="succeeded", limit=500))
+        ended = len(runs_of(hf, state="succeeded"))
         together = threading.Barrier(4)
         failed: list[BaseException] = []
 
@@ -286,30 +287,30 @@ def asked(hf: Holdfast, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_an_idle_tallier_asks_once_a_minute_and_writes_nothing(
     hf: Holdfast, clock: FakeClock, asked: list[bool]
 ) -> None:
-    rollup_task = RollupTask(hf.store, clock)
+    rollup_task = Rollup(hf.store, clock)
     clock.advance(NET)
-    rollup_task.tick()  # the first look, which says where counting begins
+    rollup_task.task.tick()  # the first look, which says where counting begins
     asked.clear()
     for _ in range(600):
         clock.advance(1)
-        rollup_task.tick()
+        rollup_task.task.tick()
     assert True not in asked
-    assert len(asked) <= 2 * 600 / NET
+    assert len(asked) <= 2 * 600 / NET.total_seconds()
 
 
 def test_a_busy_tallier_writes_every_few_seconds_and_a_single_end_costs_one_look(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, asked: list[bool]
 ) -> None:
-    rollup_task = RollupTask(hf.store, clock)
+    rollup_task = Rollup(hf.store, clock)
     clock.advance(NET)
-    rollup_task.tick()
+    rollup_task.task.tick()
     work.submit(n=1)
     manual.run_all()
     rollup_task.ended()
     asked.clear()
     for _ in range(int(LAG + SPACING)):
         clock.advance(1)
-        rollup_task.tick()
+        rollup_task.task.tick()
     assert asked.count(True) == 1
     assert asked.count(False) == 2
     assert totals(hf) == {"succeeded": 1}
@@ -321,10 +322,10 @@ def test_a_busy_tallier_writes_every_few_seconds_and_a_single_end_costs_one_look
         rollup_task.ended()
         asked.clear()
         clock.advance(1)
-        rollup_task.tick()
+        rollup_task.task.tick()
     for _ in range(int(LAG + SPACING)):
         clock.advance(1)
-        rollup_task.tick()
+        rollup_task.task.tick()
     assert totals(hf) == {"succeeded": 61}
 
 
@@ -333,7 +334,7 @@ def test_a_database_that_is_away_is_tried_again_a_minute_later(
 ) -> None:
     work.submit(n=1)
     manual.run_all()
-    rollup_task = RollupTask(hf.store, clock)
+    rollup_task = Rollup(hf.store, clock)
     clock.advance(NET)
 
     def away(*_: object) -> Any:
@@ -341,12 +342,12 @@ def test_a_database_that_is_away_is_tried_again_a_minute_later(
 
     with monkeypatch.context() as broken:
         broken.setattr(hf.store, "read", away)
-        rollup_task.tick()
+        rollup_task.task.tick()
     clock.advance(1)
-    rollup_task.tick()
+    rollup_task.task.tick()
     assert totals(hf) == {}
     clock.advance(NET)
-    rollup_task.tick()
+    rollup_task.task.tick()
     assert totals(hf) == {"succeeded": 1}
 
 

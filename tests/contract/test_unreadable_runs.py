@@ -127,7 +127,7 @@ def test_a_stage_whose_plan_or_source_can_not_be_decoded_fails_and_no_other_wait
     assert counts(hf, sound.id, "each") == {"DONE": 2}
     for run in (plan, source):
         assert run.refresh().state == "failed", run.snapshot
-    assert {finding.problem for finding in hf.verify()} == {"outcome_changed"}
+    assert hf.verify() == []
 
 
 @pytest.mark.contract("J5")

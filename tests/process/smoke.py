@@ -6,7 +6,7 @@ import contextlib
 import sys
 from datetime import timedelta
 
-from holdfast import Context, Holdfast, Retry, RunFailed
+from holdfast import Context, Holdfast, Retry, RunFailed, RunFilter
 
 
 def main(url: str) -> None:
@@ -42,7 +42,7 @@ def main(url: str) -> None:
                 stopped.result(timeout=60)
             assert stopped.state == "timed_out"
         assert after.again().cancel() == "cancelled"
-        assert [found.id for found in hf.list_runs(tag=("kind", "last"), state="succeeded")] == [after.id]
+        assert [found.id for found in hf.search(RunFilter(tag=("kind", "last"), state="succeeded")).runs] == [after.id]
         assert hf.verify() == []
     print("all good")
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.listing import runs_of
 from tests.process.support import HERE, WorkerProcess, gone, wait_for
+
+from holdfast import RunFilter
 
 Start = Callable[..., WorkerProcess]
 
@@ -67,16 +70,13 @@ def test_a_thousand_submissions_from_four_processes_make_one_build(
     assert [said(process) for process in submitters] == ["done"] * 4
 
     def counted(state: str) -> int:
-        with app.hf.store.reading() as tx:
-            narrowed = {"state": state, "job": "process", "queue": None, "tag": None, "parent_id": None, "parts": 1}
-            rows = tx.all("list_runs", **narrowed, limit=2000, before="~")
-        return len(rows)
+        return int(app.hf.count(RunFilter(job="process", state=state)).number)
 
     wait_for(lambda: counted("succeeded") == 1000, at_most=60, what="a thousand runs have ended well")
     [build] = app.hf.builds.list()
     assert (build.state, build.result) == ("ready", '"/environments/c1"')
     assert [run_id for run_id, _ in built(tmp_path)] == [build.run_id], "it was made once, whoever asked"
-    assert [run.id for run in app.hf.list_runs(job="environment")] == [build.run_id]
+    assert [run.id for run in runs_of(app.hf, job="environment")] == [build.run_id]
     assert app.hf.verify() == []
 
 

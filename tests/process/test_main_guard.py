@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.pages import ROOT, script
+from tests.listing import runs_of
 
 from holdfast import Holdfast
 from holdfast.values.runs import Snapshot
@@ -23,7 +24,7 @@ def run(folder: Path, program: str) -> tuple[subprocess.CompletedProcess[str], l
         [sys.executable, "app.py"], cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
     with Holdfast(f"sqlite:///{folder}/work.db") as hf:
-        return done, hf.list_runs()
+        return done, runs_of(hf)
 
 
 def unguarded(program: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.listing import runs_of
 from tests.process.support import HERE, WorkerProcess, descendants, marks, outside_clients, overlaps
 
 from holdfast import Holdfast
@@ -81,7 +82,7 @@ def churn(start: Start, *, workers: int, life: float, until: Callable[[], bool])
 
 def all_succeeded(hf: Holdfast, acknowledged: list[str]) -> None:
     """Every run that was acknowledged, and whatever else was stored, has succeeded; all is where it must be."""
-    stored = {run.id: run.state for run in hf.list_runs(limit=1_000_000)}
+    stored = {run.id: run.state for run in runs_of(hf)}
     assert set(acknowledged) <= set(stored)
     assert set(stored.values()) == {"succeeded"}
     assert hf.verify() == []
@@ -127,7 +128,7 @@ def test_gunicorn_workers_that_are_killed_beside_old_clients_lose_nothing(
         finally:
             server.terminate()
             server.wait(timeout=30)
-    stored = {run.id for run in app.hf.list_runs(limit=1000)}
+    stored = {run.id for run in runs_of(app.hf)}
     assert {run_id for run_id in acknowledged if run_id is not None} <= stored
     assert sum(run_id is not None for run_id in acknowledged) > 150
     assert app.hf.verify() == []

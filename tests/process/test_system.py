@@ -16,6 +16,7 @@ import pytest
 from system import ports, registry
 from system.__main__ import main
 from system.folder import Folder
+from tests.listing import runs_of
 from tests.process.support import descendants, gone, outside_clients, wait_for
 
 from holdfast import Holdfast
@@ -127,7 +128,7 @@ def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_o
         assert token.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
 
     with Holdfast(Folder(running.folder).url) as hf:
-        wait_for(lambda: "succeeded" in {run.state for run in hf.list_runs()}, at_most=60, what="a run has succeeded")
+        wait_for(lambda: "succeeded" in {run.state for run in runs_of(hf)}, at_most=60, what="a run has succeeded")
     running.process.send_signal(signal.SIGINT)
     assert running.ends() == 0, running.printed
     assert "stopping; Ctrl-C again stops at once" in running.printed
@@ -136,7 +137,7 @@ def test_a_person_sees_the_start_page_signed_in_and_ctrl_c_stops_everything_in_o
     assert "stopped; nothing was left unfinished" in log or "handed back" in log
     with Holdfast(Folder(running.folder).url) as hf:
         assert hf.verify() == []
-        assert not [run for run in hf.list_runs() if run.state == "running"]
+        assert not [run for run in runs_of(hf) if run.state == "running"]
 
 
 def test_nothing_is_left_when_the_supervisor_is_killed(system: Callable[..., System]) -> None:

@@ -439,14 +439,16 @@ class Oracle:
             else:
                 unchanged = before.steps[run_id, step] == attempt
                 self._require(unchanged, f"{self.name(run_id)}: {step} was overwritten")
-        [told] = self._database.rows(
-            f"select id, run_id, kind, attempt from holdfast_events where id > {self._event} order by id"
+        beaten, told = self._database.rows(
+            f"select run_id from holdfast_waits where because in ({_AGAINST_ITS_TURN})",
+            f"select id, run_id, kind, attempt from holdfast_events where id > {self._event} order by id",
         )
+        for (run_id,) in beaten:
+            raise Violation(f"{self.name(run_id)}: claimed against its turn")
         for number, run_id, kind, attempt in told:
             self._event = number
             if attempt is not None:
                 self._fenced(before, run_id, attempt, kind)
-            self._require(kind != "CLAIM_CONFLICT", f"{self.name(run_id or '')}: claimed against its turn")
 
     def _fenced(self, before: Picture, run_id: str, attempt: int, what: str) -> None:
         place = before.places.get(run_id)
@@ -457,6 +459,8 @@ class Oracle:
         if not holds:
             raise Violation(problem)
 
+
+_AGAINST_ITS_TURN = "'another lease already holds its key', 'its row in ready had another key'"
 
 _PICTURE = [
     "select id, key, policy, job, queue, args, kind from holdfast_runs",

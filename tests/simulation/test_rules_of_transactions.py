@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.listing import runs_of
 from tests.mutants.statements import broken, use
 from tests.simulation.undoing import Patch
 
@@ -48,7 +49,7 @@ def test_rule_8_a_callers_open_transaction_blocks_no_other_submitter(on_postgres
     submit_twice(on_postgres, postgres_url)
     Manual(on_postgres).orchestrate()
     # The caller's run was not there yet when the other one took the key; it is next.
-    assert [run.place for run in on_postgres.list_runs()] == ["ready", "waits"]
+    assert [run.place for run in runs_of(on_postgres)] == ["ready", "waits"]
 
 
 def test_rule_8_undone_every_other_submitter_of_the_key_is_blocked(

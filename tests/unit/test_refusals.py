@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from apscheduler.triggers.interval import IntervalTrigger
+from tests.listing import runs_of
 
 from holdfast import (
     Context,
@@ -290,7 +291,7 @@ def test_what_does_make_sense_beside_it_is_taken(sample: Sample) -> None:
 def test_many_submissions_are_mappings(sample: Sample, arguments: Any, said: str) -> None:
     with pytest.raises(InvalidArguments, match=said):
         sample.keyed.submit_many(arguments)
-    assert sample.hf.list_runs() == []
+    assert runs_of(sample.hf) == []
 
 
 @pytest.mark.contract("S4")
@@ -342,7 +343,7 @@ def test_an_unknown_job_has_a_likely_one(hf: Holdfast) -> None:
 @pytest.mark.contract("S4")
 @pytest.mark.parametrize("limit", [0, -1, "many", True, None])
 def test_a_list_has_at_least_one(hf: Holdfast, limit: Any) -> None:
-    for listed in (hf.list_runs, hf.builds.list, hf.pipelines.list, hf.keys.list):
+    for listed in (hf.search, hf.builds.list, hf.pipelines.list, hf.keys.list):
         with pytest.raises(InvalidArguments, match="limit is a whole number of at least 1"):
             listed(limit=limit)
 

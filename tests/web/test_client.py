@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.listing import runs_of
 from tests.sample_app import sample_app
 from tests.web.conftest import TOKEN, Server, serving
 
@@ -145,20 +146,19 @@ def test_runs_are_searched_counted_and_listed(hf: Holdfast, client: Client) -> N
     assert client.count(wanted) == hf.count(wanted)
     assert client.counts(wanted) == hf.counts(wanted)
     assert client.search(RunFilter(tag=("n", "1"))).runs == hf.search(RunFilter(tag=("n", "1"))).runs
-    listed = client.list_runs(queue="asleep", limit=1000)
-    assert listed == hf.list_runs(queue="asleep", limit=1000)
-    assert client.list_runs(queue="asleep", before=listed[0], limit=1) == listed[1:2]
+    listed = runs_of(client, queue="asleep")
+    assert listed == runs_of(hf, queue="asleep")
+    assert client.search(RunFilter(queue="asleep"), before=listed[0], limit=1).runs == (listed[1],)
 
 
-def test_a_list_of_more_than_one_page_comes_whole(hf: Holdfast, client: Client) -> None:
+def test_a_search_of_more_than_one_page_comes_whole(hf: Holdfast, client: Client) -> None:
     hf.jobs["letters.echo"].using(queue="many").submit_many([{"value": n} for n in range(401)])
-    assert [run.args["value"] for run in client.list_runs(queue="many", limit=1000)] == list(range(400, -1, -1))
-    assert len(client.list_runs(queue="many", limit=250)) == 250
+    assert [run.args["value"] for run in runs_of(client, queue="many")] == list(range(400, -1, -1))
 
 
 def test_values_that_no_list_shows_are_fetched(hf: Holdfast, client: Client) -> None:
     hf.jobs["letters.echo"].using(queue="long").submit(value="x" * 50_000)
-    assert client.list_runs(queue="long") == hf.list_runs(queue="long")
+    assert runs_of(client, queue="long") == runs_of(hf, queue="long")
 
 
 def test_every_door_says_what_holdfast_says(hf: Holdfast, client: Client) -> None:

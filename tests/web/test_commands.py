@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.listing import runs_of
 from tests.sample_app import sample_app
 from tests.web.conftest import TOKEN, Server, serving
 
@@ -65,7 +66,7 @@ def invoke(*arguments: str) -> Result:
 
 
 def the(hf: Holdfast, job: str) -> str:
-    return hf.list_runs(job=job)[-1].id
+    return runs_of(hf, job=job)[-1].id
 
 
 QUESTIONS = [
@@ -104,7 +105,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)
 def test_a_question_has_the_same_answer(command: list[str], hf: Holdfast, here: Invoke, there: Invoke) -> None:
-    jobs = {run.job for run in hf.list_runs()}
+    jobs = {run.job for run in runs_of(hf)}
     words = [the(hf, word) if word in jobs and "--job" not in command else word for word in command[1:]]
     on_database, on_server = here(command[0], *words), there(command[0], *words)
     assert on_database.exit_code == on_server.exit_code

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from tests.contract.nesting import nested
+from tests.listing import runs_of
 from tests.web.conftest import Serve
 
 from holdfast import Context, Holdfast, InvalidArguments, NotSerialisable
@@ -48,13 +49,13 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
     result = [DEEPEST]
 
     assert app.get(run_id).result() == result
-    assert (app.list_runs()[0].args, app.list_runs()[0].unreadable) == ({"value": DEEPEST}, None)
+    assert (runs_of(app)[0].args, runs_of(app)[0].unreadable) == ({"value": DEEPEST}, None)
     assert web.get(f"/api/runs/{run_id}").json()["result"] == result
     assert web.get("/api/runs").json()["runs"][0]["args"] == {"value": DEEPEST}
     assert web.get(f"/api/runs/{run_id}/steps").json()["steps"][0]["result"] == result
     with Client(serve.url, token=serve.token) as client:
         assert client.get(run_id).result() == result
-        assert client.list_runs()[0].args == {"value": DEEPEST}
+        assert runs_of(client)[0].args == {"value": DEEPEST}
     for path in ("/runs", f"/runs/{run_id}"):
         page = web.get(path, headers={"Accept": "text/html"})
         assert page.status_code == 200

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.requests import ClientDisconnect
+from tests.listing import runs_of
 from tests.sample_app import sample_app
 from tests.web.conftest import Server, serving
 
@@ -116,10 +117,10 @@ def test_a_run_is_submitted_once_for_its_idempotency_key(admin: httpx.Client) ->
     ],
 )
 def test_what_can_not_be_submitted_changes_nothing(asked: Any, answer: Any, hf: Holdfast, admin: httpx.Client) -> None:
-    before = hf.list_runs(limit=1000)
+    before = runs_of(hf)
     headers = {"Content-Type": "application/json"}
     assert problem(admin.post("/api/runs", content=json.dumps(asked), headers=headers)) == answer
-    assert hf.list_runs(limit=1000) == before
+    assert runs_of(hf) == before
 
 
 def test_a_full_queue_says_when_to_come_again(admin: httpx.Client) -> None:
@@ -378,7 +379,7 @@ STEERING = [
 
 def test_a_viewer_may_look_and_nothing_else(done: str, hf: Holdfast, server: Server) -> None:
     viewer, stranger = server.client("viewer"), server.client()
-    before = hf.list_runs(limit=1000)
+    before = runs_of(hf)
     for noun in LOOKING:
         assert viewer.get(f"/api/{noun}").status_code == 200, noun
         assert problem(stranger.get(f"/api/{noun}")) == (401, "not_signed_in")
@@ -386,7 +387,7 @@ def test_a_viewer_may_look_and_nothing_else(done: str, hf: Holdfast, server: Ser
         path = f"/api/{path.replace('RUN', done)}"
         assert problem(viewer.post(path, json=body)) == (403, "not_allowed"), path
         assert problem(stranger.post(path, json=body)) == (401, "not_signed_in"), path
-    assert hf.list_runs(limit=1000) == before
+    assert runs_of(hf) == before
 
 
 def test_an_operator_steers_and_an_admin_sets_limits_and_passes(server: Server) -> None:

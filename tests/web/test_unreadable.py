@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from tests.listing import runs_of
 from tests.sample_app import declare
 from tests.web.conftest import Serve, Server
 
@@ -126,7 +127,7 @@ def worker(now: datetime) -> WorkerInfo:
 
 def lists(hf: Any, made: dict[str, str]) -> Iterator[object]:
     """Everything that can be listed from Python; the same for an engine and for a client."""
-    yield [hf.list_runs(), hf.search(RunFilter()), hf.search(RunFilter(args={"name": "Ada"})), hf.counts()]
+    yield [hf.search(RunFilter()), hf.search(RunFilter(args={"name": "Ada"})), hf.counts()]
     yield [hf.search(RunFilter(state=state)) for state in ("queued", "running", "succeeded")]
     yield [hf.builds.list(), hf.builds.uses(hf.builds.list()), hf.pipelines.list()]
     yield hf.pipelines.progress(hf.pipelines.list())
@@ -242,10 +243,10 @@ def test_a_damaged_run_says_what_is_wrong_with_it_everywhere(
     serve = server(hf)
     web = serve.client("operator")
 
-    [found] = [run for run in hf.list_runs() if run.id == run_id]
+    [found] = [run for run in runs_of(hf) if run.id == run_id]
     assert found.args.startswith("unreadable: not JSON")
     assert str(found.unreadable).startswith("args: not JSON")
-    assert {run.unreadable for run in hf.list_runs() if run.id != run_id} == {None}
+    assert {run.unreadable for run in runs_of(hf) if run.id != run_id} == {None}
     assert hf.why(run_id).reasons[0].startswith("unreadable: args: not JSON")
     with Client(serve.url, token=serve.token) as client:
         assert client.snapshot(run_id) == found

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.listing import runs_of
 from tests.web.conftest import Server, serving
 from tests.web.pages import parse
 
@@ -62,12 +63,12 @@ def test_the_api_refuses_with_one_code_and_the_address(
     house: tuple[Server, dict[str, str]], path: str, body: dict[str, Any] | None, start_at: str | None
 ) -> None:
     server, runs = house
-    before = len(server.hf.list_runs(limit=100))
+    before = len(runs_of(server.hf))
     answer = server.client("operator").post(_at(path, runs), json=body)
     problem = answer.json()
     assert (answer.status_code, problem["code"], problem["start_at"]) == (422, "only_from_code", start_at)
     assert "only the application itself starts runs of" in problem["detail"]
-    assert len(server.hf.list_runs(limit=100)) == before
+    assert len(runs_of(server.hf)) == before
 
 
 @pytest.mark.contract("S4")
@@ -98,11 +99,11 @@ def test_the_client_raises_what_the_engine_would(house: tuple[Server, dict[str, 
 )
 def test_no_form_of_a_page_starts_one(house: tuple[Server, dict[str, str]], path: str, form: dict[str, str]) -> None:
     server, runs = house
-    before = len(server.hf.list_runs(limit=100))
+    before = len(runs_of(server.hf))
     browser = server.client("operator", cookie=True, headers={"Accept": "text/html"})
     page = browser.post(_at(path, runs), data=form, follow_redirects=True)
     assert "only the application itself starts runs of" in parse(page.text).text
-    assert len(server.hf.list_runs(limit=100)) == before
+    assert len(runs_of(server.hf)) == before
 
 
 @pytest.mark.contract("S4")

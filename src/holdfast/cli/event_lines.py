@@ -18,7 +18,6 @@ _KINDS = {
     "RUN_TAKEN_OVER": "red",
     "RUN_STARTED": "cyan",
     "CANCEL_REQUESTED": "magenta",
-    "CLAIM_CONFLICT": "red",
     "LOOP_BLOCKED": "red",
     "STEP_STARTED": "blue",
     "STEP_FINISHED": "blue",

@@ -25,7 +25,7 @@ from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
 from holdfast.support.validation import did_you_mean
 from holdfast.values.events import Event
-from holdfast.values.filters import STATES
+from holdfast.values.filters import STATES, RunFilter
 from holdfast.values.runs import Snapshot, Why
 
 
@@ -91,9 +91,8 @@ def list_(
         jobs = set() if job is None else targets.job_names(hf)
         job = None if job is None else targets.job_of(job, jobs)
         parts = all_ or parent is not None or job is not None
-        found = hf.list_runs(
-            state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts, limit=limit, before=before
-        )
+        wanted = RunFilter(state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts)
+        found = targets.find_runs(hf, wanted, limit=limit, before=before)
         more = found[-1].id if len(found) == limit else None
         likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
         narrowed = state or job or queue or tag or parent or before

@@ -21,6 +21,8 @@ from holdfast.store import connect
 from holdfast.support import django_bridge, ids
 from holdfast.support.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
 from holdfast.support.redaction import is_ours
+from holdfast.values.filters import RunFilter
+from holdfast.values.runs import Snapshot
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
@@ -107,7 +109,17 @@ def run_of(hf: Holdfast, given: str) -> str:
 
 def job_names(hf: Holdfast) -> set[str]:
     """The jobs that are known here: those of the code, and those of recent runs."""
-    return {*hf.jobs, *(run.job for run in hf.list_runs(limit=RECENT))}
+    return {*hf.jobs, *(run.job for run in find_runs(hf, RunFilter(), limit=RECENT))}
+
+
+def find_runs(hf: Holdfast, wanted: RunFilter, *, limit: int, before: str | None = None) -> list[Snapshot]:
+    """The runs that a filter matches, the last submitted first: as many as asked for, however far back they are."""
+    page = hf.search(wanted, limit=limit, order="submitted", before=before)
+    found = list(page.runs)
+    while page.next is not None and len(found) < limit:
+        page = hf.search(wanted, limit=limit - len(found), order="submitted", before=before, after=page.next)
+        found += page.runs
+    return found
 
 
 def job_of(given: str, known: Iterable[str]) -> str:

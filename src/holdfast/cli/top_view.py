@@ -13,6 +13,7 @@ from holdfast.app import Holdfast
 from holdfast.cli import screen
 from holdfast.cli.workers import ending
 from holdfast.runs.workers import by_worker
+from holdfast.values.filters import RunFilter
 from holdfast.values.runs import Snapshot, last_line
 from holdfast.values.statistics import Depth, Overview, QueueFigures, Times
 from holdfast.values.workers import Task, WorkerInfo
@@ -37,7 +38,7 @@ class Moment:
 
 def look(hf: Holdfast) -> Moment:
     """Ask how it stands now."""
-    failed = [run for state in ("failed", "timed_out") for run in hf.list_runs(state=state, limit=NEWEST)]
+    failed = [run for state in ("failed", "timed_out") for run in hf.search(RunFilter(state=state), limit=NEWEST).runs]
     return Moment(
         overview=hf.statistics.overview(),
         queues=hf.statistics.queues(),

@@ -10,7 +10,7 @@ from typing import Any, Self
 from holdfast.client import decoding, streams
 from holdfast.client.jobs import Jobs
 from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
-from holdfast.client.pagination import MOST, pages
+from holdfast.client.pagination import MOST
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.transport import Wire
 from holdfast.jobs.job import Job
@@ -65,27 +65,6 @@ class Client:
 
     def snapshot(self, run: RunLike) -> Snapshot:
         return decoding.snapshot(self._wire.get("runs", id_of(run)))
-
-    def list_runs(
-        self,
-        *,
-        state: str | None = None,
-        job: Job[..., Any] | str | None = None,
-        queue: str | None = None,
-        tag: tuple[str, str] | None = None,
-        parent: RunLike | None = None,
-        parts: bool = True,
-        limit: int = 50,
-        before: RunLike | None = None,
-    ) -> list[Snapshot]:
-        """The newest runs first; `before` continues after the last id of the page before."""
-        chosen: dict[str, Any] = {"state": state, "queue": queue, "parts": parts, "order": "submitted"}
-        chosen |= {"job": None if job is None else job_name(job), "tag": None if tag is None else "=".join(tag)}
-        chosen |= {name: None if run is None else id_of(run) for name, run in (("parent", parent), ("before", before))}
-        found = pages(
-            lambda last, most: self._wire.get("runs", **chosen, after=last, limit=most), "runs", limit=limit, first=None
-        )
-        return [self._whole(run) for run in found]
 
     def search(
         self,

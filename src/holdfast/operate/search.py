@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from holdfast.runs.snapshot import find_snapshots, snapshot_of
+from holdfast.runs.snapshot import find_snapshots
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import cursors
 from holdfast.support.errors import InvalidArguments
 from holdfast.support.ids import Ids
-from holdfast.values.filters import ENDED, STATES, Count, Order, Page, RunFilter, like
-from holdfast.values.runs import Snapshot
+from holdfast.values.filters import ENDED, STATES, Count, Order, Page, RunFilter
 
 BUDGET = 10_000
 
@@ -174,31 +173,3 @@ def _read(after: str, place: str) -> _Position:
     if not isinstance(run_id, str):
         raise InvalidArguments("this is no cursor of such a list")
     return _Position(datetime.fromisoformat(at) if isinstance(at, str) else None, run_id)
-
-
-def list_runs(
-    tx: Transaction,
-    *,
-    state: str | None,
-    job: str | None,
-    queue: str | None,
-    tag: tuple[str, str] | None,
-    parent: str | None,
-    parts: bool,
-    limit: int,
-    before: str | None,
-) -> list[Snapshot]:
-    if state is not None and state not in STATES:
-        raise InvalidArguments(f"there is no state {state!r}; a run is {', '.join(STATES)}")
-    rows = tx.all(
-        "list_runs",
-        state=state,
-        job=job,
-        queue=queue,
-        tag=None if tag is None else like(tag),
-        parent_id=parent,
-        parts=int(parts),
-        limit=limit,
-        before=before or "~",
-    )
-    return [snapshot_of(row) for row in rows]

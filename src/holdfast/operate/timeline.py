@@ -1,4 +1,4 @@
-"""News: all events of one run, each with a cursor that stands for exactly what has been told up to it.
+"""Timeline: all events of one run, at once (`story`) or a page at a time with cursors (`news`).
 
     queued     the run's row
     starts     by attempt: from the lease, the outcome, or the record that ended the attempt
@@ -6,8 +6,8 @@
     recorded   by number: whoever writes one holds the run, so numbers are in the order of commits
     the end    when all else has been told
 
-They are merged by time, but never out of order within one of these, so who goes on from any cursor misses nothing and
-hears nothing twice.
+They are merged by time, but never out of order within one of these. A cursor holds how far each of them has been told,
+so a reader who continues from any cursor misses no event and gets none twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TypeAlias
 
-from holdfast.operate.verify import _ORDER
 from holdfast.runs import events, steps
 from holdfast.runs.snapshot import get_snapshot
 from holdfast.store.transaction import Transaction
@@ -27,6 +26,9 @@ from holdfast.support import cursors, json_text
 from holdfast.support.errors import InvalidArguments
 from holdfast.values.events import ENDS_AN_ATTEMPT, Event, News, Signs
 from holdfast.values.runs import Snapshot, StepTimes
+
+ALL = 2**31 - 1
+
 
 Recorded: TypeAlias = deque[tuple[int, Event]]
 
@@ -51,13 +53,24 @@ def news(tx: Transaction, run_id: str, *, after: str | None, limit: int) -> News
     told = None if after is None else _read(after, run_id)
     # The run first: what was written before it came to stand like that is seen by what is read later.
     run = get_snapshot(tx, run_id)
-    story = _Story(tx, run, told or Told(), limit=limit)
+    story = _Story.read(tx, run, told or Told(), limit=limit)
     found: list[tuple[str, Event]] = []
     for position, event in story.tell(queued=told is None):
         if len(found) == limit:
             return News(events=tuple(found), run=run, ended=False)
         found.append((_write(position, run_id), event))
     return News(events=tuple(found), run=run, ended=run.ended and not story.more)
+
+
+def story(tx: Transaction, run_id: str) -> list[Event]:
+    """Everything that happened to a run, in order: what was recorded, and what the rows themselves prove."""
+    run = get_snapshot(tx, run_id)
+    return merge_events(run, events.of(tx, run_id, limit=ALL), steps.done(tx, run_id, limit=ALL))
+
+
+def merge_events(run: Snapshot, recorded: Sequence[tuple[int, Event]], finished: Sequence[StepTimes]) -> list[Event]:
+    """The events that a run, its recorded events and its steps prove, in the order of `story`."""
+    return [event for _, event in _Story(run, recorded, finished).tell(queued=True)]
 
 
 def marks(tx: Transaction, run_ids: Sequence[str]) -> Mapping[str, str]:
@@ -75,18 +88,30 @@ def signs(tx: Transaction) -> Signs:
 
 
 class _Story:
-    """What is left to tell of a run."""
+    """What is left to tell of a run; `cut` says whether there is more recorded, and more steps, than is given."""
 
-    def __init__(self, tx: Transaction, run: Snapshot, told: Told, *, limit: int) -> None:
-        self._run, self._told = run, told
+    def __init__(
+        self,
+        run: Snapshot,
+        recorded: Sequence[tuple[int, Event]],
+        finished: Sequence[StepTimes],
+        *,
+        told: Told = Told(),
+        cut: tuple[bool, bool] = (False, False),
+    ) -> None:
+        self._run, self._told, self._cut = run, told, cut
+        self.more = any(cut)
+        # An attempt that began after we read the run is for the next look, which tells its start first.
+        self._recorded = list(takewhile(lambda pair: (pair[1].attempt or 0) <= run.attempt, recorded))
+        self._steps = list(takewhile(lambda step: step.attempt <= run.attempt, finished))
+        self._starts = self._known_starts()
+
+    @classmethod
+    def read(cls, tx: Transaction, run: Snapshot, told: Told, *, limit: int) -> _Story:
         recorded = events.of(tx, run.id, after=told.recorded, limit=limit + 1)
         finished = steps.done(tx, run.id, after=(told.attempt, told.step - told.begun), limit=limit + 1)
-        self._cut = len(recorded) > limit, len(finished) > limit
-        self.more = any(self._cut)
-        # An attempt that began after we read the run is for the next look, which tells its start first.
-        self._recorded = list(takewhile(lambda pair: (pair[1].attempt or 0) <= run.attempt, recorded[:limit]))
-        self._steps = list(takewhile(lambda step: step.attempt <= run.attempt, finished[:limit]))
-        self._starts = self._known_starts()
+        cut = len(recorded) > limit, len(finished) > limit
+        return cls(run, recorded[:limit], finished[:limit], told=told, cut=cut)
 
     def _known_starts(self) -> dict[int, Event]:
         starts: dict[int, Event] = {}
@@ -127,13 +152,14 @@ class _Story:
 
     @staticmethod
     def _first(recorded: Recorded, halves: Halves) -> Event | None:
-        """Of what was recorded and of the steps, what comes first: the earlier attempt, then the earlier time."""
+        """Of what was recorded and of the steps, what comes first: the earlier attempt, then the earlier time. In one
+        instant a step comes before what was recorded, unless that is about a step too."""
         if not recorded or not halves:
             return recorded[0][1] if recorded else halves[0][1] if halves else None
         note, half = recorded[0][1], halves[0][1]
         if note.attempt is not None and half.attempt is not None and note.attempt != half.attempt:
             return note if note.attempt < half.attempt else half
-        return note if _at(note) <= _at(half) else half
+        return note if (_at(note), not note.kind.startswith("STEP_")) <= (_at(half), False) else half
 
     def _start_before(self, first: Event | None, recorded: Recorded) -> Event | None:
         """The start that is to be told before this: it is earlier, or this is of its attempt."""
@@ -212,33 +238,3 @@ def _read(after: str, run_id: str) -> Told:
     if len(numbers) != len(Told.__slots__):
         raise InvalidArguments("this is no cursor of this run's events")
     return Told(*numbers)
-
-
-def story(tx: Transaction, run_id: str) -> list[Event]:
-    """Everything that happened to a run, in order: what was recorded, and what the rows themselves prove."""
-    run = get_snapshot(tx, run_id)
-    told = [event for _, event in events.of(tx, run_id, limit=100_000)]
-    told += _proved(run, told, steps.done(tx, run_id, limit=100_000))
-    return sorted(told, key=lambda event: _moment(run, event))
-
-
-def _moment(run: Snapshot, event: Event) -> tuple[datetime, int, int]:
-    """By time; in one instant, attempt by attempt. Nothing comes before the submission: a claim that began to look
-    before it and found it all the same bears the earlier time."""
-    order = _ORDER.get(event.kind, 5)
-    attempt = run.attempt if event.attempt is None else event.attempt
-    return max(event.happened_at or run.created_at, run.created_at), attempt if order else 0, order
-
-
-def _proved(run: Snapshot, told: list[Event], finished: list[StepTimes]) -> Iterator[Event]:
-    yield Event(run_id=run.id, kind="RUN_QUEUED", data={"queue": run.queue}, happened_at=run.created_at)
-    for event in told:
-        if event.kind in ENDS_AN_ATTEMPT and (start := start_of(event)) is not None:
-            yield start
-    ended_by_recovery = any(event.kind == "RUN_TAKEN_OVER" and event.attempt == run.attempt for event in told)
-    if run.started_at is not None and not ended_by_recovery:
-        yield started(run.id, run.attempt, run.holder, run.started_at)
-    for step in finished:
-        yield from halves(run.id, step)
-    if run.ended:
-        yield ending(run)

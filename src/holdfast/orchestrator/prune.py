@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from holdfast import tokens
 from holdfast.artifacts import artifacts
 from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.orchestrator.periodic import PeriodicTask
 from holdfast.runs import audit, retention
 from holdfast.runs.limits import rates
 from holdfast.runs.retention import Cursor, Removed
@@ -41,26 +42,27 @@ class Pruner:
         self, store: Store, settings: Settings, clock: Clock, *, depot: Callable[[], ArtifactStore], seed: str
     ) -> None:
         self._store, self._settings, self._clock, self._depot = store, settings, clock, depot
-        self._next = clock.elapsed() + EVERY.total_seconds() * int(json_text.digest(seed)[:4], 16) / 0x10000
         self._round_ends = clock.elapsed()
         self._cursors: dict[State, Cursor] = {}
         self._pass: Iterator[Removed] | None = None
         self._removed = Removed()
+        # The first moment differs from worker to worker.
+        first = EVERY.total_seconds() * int(json_text.digest(seed)[:4], 16) / 0x10000
+        self.task = PeriodicTask("retention", EVERY, self._step, clock=clock, first_after=first)
 
-    def tick(self) -> None:
-        """The next step, if it is time for one."""
-        if self._clock.elapsed() < self._next:
-            return
-        self._next = self._clock.elapsed() + self._settings.tick.total_seconds()
+    def _step(self) -> float | None:
+        """The next step; the one after it follows at the next tick, until the pass has ended."""
         try:
             self._pass = self._pass or self._begin()
             self._removed += next(self._pass)
         except StopIteration:
             self._end()
-        except HoldfastError as error:
-            log.warning("retention: %s; trying again in %s", error, EVERY)
+            return None
+        except HoldfastError:
             self._cursors.clear()
             self._end()
+            raise
+        return self._settings.tick.total_seconds()
 
     def _begin(self) -> Iterator[Removed]:
         if self._clock.elapsed() >= self._round_ends:
@@ -72,7 +74,6 @@ class Pruner:
 
     def _end(self) -> None:
         self._pass = None
-        self._next = self._clock.elapsed() + EVERY.total_seconds()
         if self._removed != Removed():
             log.info("retention: removed %s", self._removed)
 

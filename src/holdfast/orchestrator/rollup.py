@@ -6,56 +6,43 @@ cancels). An idle worker therefore asks nothing more than its tick does, but for
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 
+from holdfast.orchestrator.periodic import PeriodicTask
 from holdfast.statistics import rollups
 from holdfast.store.store import Store
 from holdfast.support.clock import Clock
-from holdfast.support.errors import HoldfastError
-
-log = logging.getLogger("holdfast.orchestrator")
 
 LAG = rollups.LAG.total_seconds()
-NET = timedelta(minutes=1).total_seconds()
+NET = timedelta(minutes=1)
 SPACING = 5.0
 """Seconds between two looks of a busy process, so that its minute is not written anew at every tick."""
 HASTE = 0.2
 """Seconds of one tick that a backlog may take."""
 
 
-class RollupTask:
+class Rollup:
     """One process's share of the counting."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._ended = clock.elapsed() - LAG
-        self._next = clock.elapsed() + SPACING
+        self.task = PeriodicTask("statistics", NET, self._count, clock=clock, first_after=SPACING)
 
     def ended(self) -> None:
         """Something has ended in this process."""
         self._ended = self._clock.elapsed()
-        self._next = min(self._next, self._ended + LAG + SPACING)
+        self.task.hasten(LAG + SPACING)
 
-    def tick(self) -> None:
-        """Count what can be counted, if it is time for it."""
+    def _count(self) -> float:
+        """Count what can be counted, for a short while; go on at once if there is more, soon if more will come."""
         began = self._clock.elapsed()
-        if began < self._next:
-            return
-        self._next = began + NET
-        try:
-            while more := self.piece():
-                if self._clock.elapsed() - began > HASTE:
-                    break
-        except HoldfastError as error:
-            log.warning("statistics: %s; trying again in a minute", error)
-            return
-        if more:
-            self._next = began
-        elif self._ended > began - LAG:
-            self._next = began + SPACING
+        while self.count_slice():
+            if self._clock.elapsed() - began > HASTE:
+                return 0
+        return SPACING if self._ended > began - LAG else NET.total_seconds()
 
-    def piece(self) -> bool:
+    def count_slice(self) -> bool:
         """Count one slice; whether there is more at once."""
         since = self._store.read(rollups.mark)
         if since is None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from holdfast.runs import events, ready
+from holdfast.runs import ready
 from holdfast.runs.lease import Lease, lease_expiry
 from holdfast.runs.limits import rates
 from holdfast.runs.limits.concurrency import number_permits
@@ -21,7 +21,6 @@ from holdfast.runs.submission import needed_of, tags_of
 from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
-from holdfast.values.events import Event
 from holdfast.values.policies import UNREADABLE_POLICY, Policy, load_policy
 
 
@@ -126,7 +125,7 @@ def _rightful(tx: Transaction, taken: list[Taken], submitted: Mapping[str, Row],
     ]
     if not strange:
         return taken
-    _conflict(tx, strange, pause=pause, because="its row in ready had another key")
+    _wait_for_turn(tx, strange, pause=pause, because="its row in ready had another key")
     waiting = {ticket.run_id for ticket in strange}
     return [one for one in taken if one.ticket.run_id not in waiting]
 
@@ -199,23 +198,17 @@ def _start_later(
 def _wait_again(
     tx: Transaction, tickets: Sequence[QueueEntry], placed: Mapping[str, int], *, pause: timedelta
 ) -> list[QueueEntry]:
-    """A lease stands against these runs: one on their key, which someone wrote by hand, until it may be gone. Those who
-    only lost the race for a place in their queue are given back."""
+    """Let runs whose key has another lease, which someone inserted by hand, wait until that may be gone. Return those
+    that only lost the race for a permit of their queue."""
     rows = [{"key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
     keyed = {(row["key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
     late = [one for one in tickets if one.run_id in placed and (one.key, one.number) not in keyed]
     because = "another lease already holds its key"
-    _conflict(tx, [one for one in tickets if one not in late], pause=pause, because=because)
+    _wait_for_turn(tx, [one for one in tickets if one not in late], pause=pause, because=because)
     return late
 
 
-def _conflict(tx: Transaction, tickets: Sequence[QueueEntry], *, pause: timedelta, because: str) -> None:
-    """Let these runs wait for their turn once more, and record why."""
-    events.record(
-        tx,
-        [Event(run_id=ticket.run_id, kind="CLAIM_CONFLICT", data={"key": ticket.key}) for ticket in tickets],
-    )
-    for _ in tickets:
-        tx.count("claim_conflict")
+def _wait_for_turn(tx: Transaction, tickets: Sequence[QueueEntry], *, pause: timedelta, because: str) -> None:
+    """Let these runs wait for their turn once more."""
     open_key_locks(tx, tickets)
     add_waiting(tx, [Wait(ticket=ticket, due_at=tx.now + pause, because=because) for ticket in tickets])

@@ -25,7 +25,6 @@ from holdfast.runs.outcomes import (
 )
 from holdfast.runs.retry import release, retry_later, wait_for_children
 from holdfast.store.transaction import Row, Transaction
-from holdfast.support import json_text
 from holdfast.values.runs import State, last_line
 
 
@@ -67,19 +66,6 @@ def end_runs(tx: Transaction, endings: Iterable[Ending]) -> None:
     _take_children_along(tx, [ending for ending in endings if not isinstance(ending.outcome, Succeeded)])
 
 
-def seal_outcome(row: Row) -> str:
-    """A digest of an outcome: `verify` sees by it that the row is as it was written."""
-    return json_text.digest(
-        row["run_id"],
-        row["state"],
-        row["failure_type"],
-        row["error"],
-        row["result"],
-        str(row["attempt"]),
-        json_text.instant_text(row["finished_at"]),
-    )
-
-
 def _heeding_cancel(lease: Lease, outcome: Outcome) -> Outcome:
     """A run that was asked to stop is never tried again."""
     if lease.cancel_requested_at is not None and isinstance(outcome, RetryLater | WaitForChildren | Release):
@@ -107,7 +93,7 @@ def _because(ending: Ending) -> str:
 
 def _row(ending: Ending, now: datetime) -> Row:
     state, failure_type, error, result = _columns(ending.outcome)
-    row: Row = {
+    return {
         "run_id": ending.ticket.run_id,
         "state": state,
         "failure_type": failure_type,
@@ -120,7 +106,6 @@ def _row(ending: Ending, now: datetime) -> Row:
         "started_at": ending.started_at,
         "finished_at": now,
     }
-    return row | {"seal": seal_outcome(row)}
 
 
 def _columns(outcome: Final) -> tuple[State, str | None, str | None, str | None]:

@@ -5,7 +5,6 @@ taken_over                 a run was taken from a worker that was lost
 worker_startup_recovery    of those, by a worker that cleared up after its predecessor when it started
 queue_rejected             a submission was refused because its queue (the label) was full
 slot_missed                a slot of a schedule (the label) came due and nobody was there in time
-claim_conflict             a claim met a lease on its key that no one should have had
 
 What a process has not written when it is killed is lost, and a write whose reply was lost is counted twice: these are
 for rates and alarms, not for books.
@@ -30,7 +29,6 @@ NAMES = (
     "worker_startup_recovery",
     "queue_rejected",
     "slot_missed",
-    "claim_conflict",
 )
 EVERY = 1.0  # seconds between two writes of one process
 MOST = 10_000  # rows that are read; names times labels

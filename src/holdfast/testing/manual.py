@@ -24,7 +24,7 @@ from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
-from holdfast.orchestrator.rollup import RollupTask
+from holdfast.orchestrator.rollup import Rollup
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
@@ -98,8 +98,8 @@ class Manual:
 
     def tally(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
-        rollup_task = RollupTask(self.hf.store, self.hf.clock)
-        while rollup_task.piece():
+        rollup = Rollup(self.hf.store, self.hf.clock)
+        while rollup.count_slice():
             pass
 
     def run_all(self, *, limit: int = 10_000) -> int:

@@ -33,7 +33,6 @@ KINDS = {
     "RUN_HANDED_BACK": "its worker shut down, or another run blocked its event loop; no attempt was used up",
     "RUN_TAKEN_OVER": "the run's worker went silent; the run was taken from it",
     "CANCEL_REQUESTED": "someone asked the running run to stop",
-    "CLAIM_CONFLICT": "another lease holds the run's key, or its row in ready had another key; the run waits again",
     "LOOP_BLOCKED": "the run's code blocked the event loop that async runs share; `where` and `stack` say where",
     "STEP_STARTED": "a step began",
     "STEP_RETRIED": "a step failed and is tried again",

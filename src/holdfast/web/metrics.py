@@ -49,7 +49,6 @@ METRICS = {
         Described("holdfast_startup_recoveries_total", "counter", (), "Of those, by a worker when it started."),
         Described("holdfast_slots_missed_total", "counter", ("schedule",), "Slots that came due with nobody there."),
         Described("holdfast_queue_rejections_total", "counter", ("queue",), "Submissions that a full queue refused."),
-        Described("holdfast_claim_conflicts_total", "counter", (), "Claims that met a lease on their key."),
     )
 }
 
@@ -59,7 +58,6 @@ COUNTERS = {
     "holdfast_startup_recoveries_total": "worker_startup_recovery",
     "holdfast_slots_missed_total": "slot_missed",
     "holdfast_queue_rejections_total": "queue_rejected",
-    "holdfast_claim_conflicts_total": "claim_conflict",
 }
 
 

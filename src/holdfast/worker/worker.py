@@ -22,8 +22,8 @@ from holdfast.jobs.importing import refuse_import
 from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator.loop import Orchestrator
 from holdfast.orchestrator.prune import Pruner
-from holdfast.orchestrator.rollup import RollupTask
-from holdfast.orchestrator.sample import GaugeTask
+from holdfast.orchestrator.rollup import Rollup
+from holdfast.orchestrator.sample import gauge_task
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.runs import workers
 from holdfast.runs.poll import Pulse
@@ -148,12 +148,9 @@ class Worker:
         self._scheduler = Scheduler(
             store, declared.schedules if self.schedules else {}, holder=self.id, guard=self._guard
         )
-        # At a moment of the hour that differs from worker to worker.
-        self._pruner = Pruner(
-            runtime.store, runtime.settings, runtime.clock, depot=declared.artifact_store, seed=self.id
-        )
-        self._rollup_task = RollupTask(store, runtime.clock)
-        self._gauge_task = GaugeTask(store, runtime.clock)
+        self._rollup = Rollup(store, runtime.clock)
+        pruner = Pruner(store, runtime.settings, runtime.clock, depot=declared.artifact_store, seed=self.id)
+        self._tasks = (pruner.task, self._rollup.task, gauge_task(store, runtime.clock))
         self._orchestrator = Orchestrator(
             store,
             runtime.settings,
@@ -274,7 +271,7 @@ class Worker:
             self._orchestrator.signal.set()
         self._orchestrator.heard(rung, ended)
         if ended and self.orchestrates:
-            self._rollup_task.ended()
+            self._rollup.ended()
 
     def _chore(self) -> None:
         """Maintenance between two ticks."""
@@ -282,9 +279,8 @@ class Worker:
         self.runtime.store.counters.flush()
         if not self.orchestrates:
             return
-        self._pruner.tick()
-        self._rollup_task.tick()
-        self._gauge_task.tick()
+        for task in self._tasks:
+            task.tick()
 
     def _follow_declarations(self) -> None:
         """Serve jobs, builds and schedules that were declared after the start, as in a notebook."""

@@ -474,9 +474,9 @@ def a_long_log(store: Engine) -> Engine:
         for statement in (
             "insert into holdfast_slots (job, slot_at, state, run_id, manual, claimed_at, claimed_by) "
             f"select 'rss_ingestion', {at}, 'claimed', {number}, 0, {at}, 'w' from {each}",
-            "insert into holdfast_outcomes (run_id, state, attempt, tries, takeovers, holder, finished_at, seal) "
-            f"select {number}, case when g / 1000 * 1000 = g then 'failed' else 'succeeded' end, 1, 1, 0, 'w', {at}, "
-            f"'s' from {each} where g <= {MANY - 2}",
+            "insert into holdfast_outcomes (run_id, state, attempt, tries, takeovers, holder, finished_at) "
+            f"select {number}, case when g / 1000 * 1000 = g then 'failed' else 'succeeded' end, 1, 1, 0, 'w', {at} "
+            f"from {each} where g <= {MANY - 2}",
             f"insert into holdfast_holds (key, number, run_id) select 'k' || g, 1, 'held' || g from {each}",
             "insert into holdfast_holds (key, number, run_id) "
             f"select 'schedule:rss_ingestion', g, {number} from {each} where g > {MANY - 2}",

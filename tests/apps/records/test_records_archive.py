@@ -19,6 +19,7 @@ from apps.records.blobs import Blobs
 from sqlalchemy import select, text
 from tests.apps.records.serving import SAMPLES, serving
 from tests.apps.serving import ROOT
+from tests.listing import runs_of
 
 MODULES = ("jobs", "queries", "documents", "views")
 
@@ -61,7 +62,7 @@ def test_a_document_and_its_run_are_there_together_or_not_at_all(records: Any, m
     monkeypatch.undo()
     with records.queries.database.read() as session:
         assert [one.id for one in session.scalars(select(records.documents.Document))] == [taken.document_id]
-    assert [run.id for run in records.jobs.hf.list_runs(job="records.process")] == [taken.run_id]
+    assert [run.id for run in runs_of(records.jobs.hf, job="records.process")] == [taken.run_id]
 
 
 def test_a_file_whose_rows_failed_is_collected_and_no_other(records: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,7 @@ def test_numbers_follow_one_another_however_many_ask(records: Any) -> None:
         runs = list(pool.map(lambda _: records.documents.again(taken.document_id, by="bob"), range(24)))
     assert sorted(run.number for run in runs) == list(range(2, 26))
     assert records.documents.again("nothing", by="bob") is None
-    snapshots = records.jobs.hf.list_runs(job="records.process", limit=100)
+    snapshots = runs_of(records.jobs.hf, job="records.process")
     assert len(snapshots) == 25
     assert {run.key for run in snapshots} == {f"document_id:{taken.document_id}"}
     policy = snapshots[0].policy

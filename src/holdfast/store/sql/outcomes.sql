@@ -13,8 +13,7 @@ insert into holdfast_outcomes (
     takeovers,
     holder,
     started_at,
-    finished_at,
-    seal
+    finished_at
 )
 select
     value ->> 'run_id',
@@ -27,8 +26,7 @@ select
     value ->> 'takeovers',
     value ->> 'holder',
     value ->> 'started_at',
-    :now,
-    value ->> 'seal'
+    :now
 from json_each(:rows)
 where true
 
@@ -44,8 +42,7 @@ insert into holdfast_outcomes (
     takeovers,
     holder,
     started_at,
-    finished_at,
-    seal
+    finished_at
 )
 select
     run_id,
@@ -58,9 +55,8 @@ select
     takeovers,
     holder,
     started_at,
-    :now,
-    seal
-from json_to_recordset(cast(:rows as json)) as r (run_id text, state text, failure_type text, error text, result text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz, seal text)
+    :now
+from json_to_recordset(cast(:rows as json)) as r (run_id text, state text, failure_type text, error text, result text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz)
 
 -- name: insert_outcomes (sqlserver)
 insert into holdfast_outcomes (
@@ -74,8 +70,7 @@ insert into holdfast_outcomes (
     takeovers,
     holder,
     started_at,
-    finished_at,
-    seal
+    finished_at
 )
 select
     r.run_id,
@@ -88,8 +83,7 @@ select
     r.takeovers,
     r.holder,
     r.started_at,
-    :now,
-    r.seal
+    :now
 from openjson(:rows) with (
     run_id varchar(100),
     state nvarchar(1000),
@@ -100,8 +94,7 @@ from openjson(:rows) with (
     tries int,
     takeovers int,
     holder nvarchar(1000),
-    started_at datetime2(6),
-    seal nvarchar(1000)
+    started_at datetime2(6)
 ) as r
 
 -- name: find_outcomes (sqlite)
@@ -162,36 +155,6 @@ select
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_outcomes as o on o.run_id = k.id collate latin1_general_100_bin2
 left join holdfast_runs as r on r.id = o.run_id
-
--- name: read_outcomes
--- A page of outcomes, to check their seals.
-select
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    finished_at,
-    seal
-from holdfast_outcomes
-where run_id > :after
-order by run_id
-limit :limit
-
--- name: read_outcomes (sqlserver)
-select top (:limit)
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    finished_at,
-    seal
-from holdfast_outcomes
-where run_id > :after
-order by run_id
 
 -- name: find_latest (sqlite)
 -- Runs that ended last, since then; no more of any state are read than asked for.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.operate.run_details import Dossier, Kin
-from holdfast.operate.timeline import start_of
+from holdfast.operate.timeline import merge_events
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot, StepTimes
 
@@ -74,7 +74,7 @@ class Timeline:
 
 def of(dossier: Dossier, *, now: datetime) -> Timeline:
     run = dossier.run
-    attempts = list(_attempts(run, [event for _, event in dossier.recorded], now))
+    attempts = list(_attempts(run, merge_events(run, dossier.recorded, ()), now))
     rows = [Row(label="waiting", bars=tuple(_waits(run, attempts, now)))]
     by_attempt: dict[int, list[StepTimes]] = {}
     for step in dossier.steps:
@@ -91,18 +91,18 @@ def of(dossier: Dossier, *, now: datetime) -> Timeline:
 
 
 def _attempts(run: Snapshot, told: Sequence[Event], now: datetime) -> Iterator[tuple[int, Bar]]:
-    """Those that ended are told by the record of their end, the last one by the run itself."""
-    last = None
+    """Each start with the first end of its attempt; an attempt without an end goes on."""
+    started: dict[int | None, datetime] = {}
     for event in told:
-        began = start_of(event) if event.kind in _ENDS else None
-        if began is not None and began.happened_at is not None and event.happened_at is not None:
-            start = began.happened_at
+        at = event.happened_at or now
+        if event.kind == "RUN_STARTED":
+            started[event.attempt] = at
+        elif event.kind in _ENDS and event.attempt in started:
             look = "attempt" if event.kind in ("RUN_WAITS", "RUN_HANDED_BACK", "RUN_PUT_OFF") else "failed"
-            last = event.attempt
-            yield event.attempt or 0, Bar(look=look, start=start, end=event.happened_at, says=_ENDS[event.kind])
-    if run.started_at is not None and run.attempt != last:
+            yield event.attempt or 0, Bar(look=look, start=started.pop(event.attempt), end=at, says=_ENDS[event.kind])
+    if (start := started.get(run.attempt)) is not None:
         end, is_open = run.finished_at or now, run.finished_at is None
-        yield run.attempt, Bar(look=run.state, start=run.started_at, end=end, open=is_open, says=run.state)
+        yield run.attempt, Bar(look=run.state, start=start, end=end, open=is_open, says=run.state)
 
 
 def _waits(run: Snapshot, attempts: Sequence[tuple[int, Bar]], now: datetime) -> Iterator[Bar]:

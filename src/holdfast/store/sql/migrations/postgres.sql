@@ -179,8 +179,7 @@ create table holdfast_outcomes (
     takeovers integer not null,
     holder text collate "C",
     started_at timestamptz,
-    finished_at timestamptz not null,
-    seal text not null
+    finished_at timestamptz not null
 )
 go
 create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)

@@ -166,8 +166,7 @@ create table holdfast_outcomes (
     takeovers integer not null,
     holder text,
     started_at text,
-    finished_at text not null,
-    seal text not null
+    finished_at text not null
 ) without rowid
 go
 create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)

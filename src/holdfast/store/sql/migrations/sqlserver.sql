@@ -168,8 +168,7 @@ create table holdfast_outcomes (
     takeovers int not null,
     holder nvarchar(200) collate latin1_general_100_bin2 null,
     started_at datetime2(6) null,
-    finished_at datetime2(6) not null,
-    seal varchar(40) collate latin1_general_100_bin2 not null
+    finished_at datetime2(6) not null
 )
 go
 create index holdfast_ix_outcomes_finished on holdfast_outcomes (state, finished_at)

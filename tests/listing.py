@@ -1,0 +1,19 @@
+"""Listing: all runs that match a filter, however many pages they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import Holdfast, RunFilter
+from holdfast.client import Client
+from holdfast.values.runs import Snapshot
+
+
+def runs_of(hf: Holdfast | Client, **filter: Any) -> list[Snapshot]:
+    """The runs that match, the last submitted first."""
+    page = hf.search(RunFilter(**filter), limit=200, order="submitted")
+    found = list(page.runs)
+    while page.next is not None:
+        page = hf.search(RunFilter(**filter), limit=200, order="submitted", after=page.next)
+        found += page.runs
+    return found
