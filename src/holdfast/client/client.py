@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client import decoding, streams
 from holdfast.client.jobs import Jobs
@@ -13,7 +13,6 @@ from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Qu
 from holdfast.client.pagination import MOST, pages
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.transport import Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.runs.result_waiter import Waiter
 from holdfast.support import settings
@@ -25,6 +24,9 @@ from holdfast.values.events import Event, Events, News
 from holdfast.values.filters import Count, Order, Page, RunFilter
 from holdfast.values.logs import LogRecord, Logs
 from holdfast.values.runs import Snapshot, Step, Why
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 EVERYTHING = RunFilter()
 

@@ -8,13 +8,12 @@ import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from holdfast.client import decoding
 from holdfast.client.jobs import Handle
 from holdfast.client.pagination import pages
 from holdfast.client.transport import BLOCK, Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound
 from holdfast.support.validation import as_duration, job_name
@@ -28,6 +27,9 @@ from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Sample, Series
 from holdfast.values.tokens import Pass, Role
 from holdfast.values.workers import Task, WorkerInfo
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 SMALL = 1 << 20  # bytes of a file that is kept in memory
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.client import decoding
 from holdfast.client.jobs import Handle
 from holdfast.client.pagination import pages
 from holdfast.client.transport import Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.validation import job_name
 from holdfast.values.pipelines import PipelineInfo, Progress, Segment, StageInfo, Trouble
 from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 
 class Pipelines:
