@@ -36,8 +36,9 @@ from holdfast.support.threads import Threads
 from holdfast.support.validation import as_duration, check_limit, is_number, job_name
 from holdfast.values.audit import Operation
 from holdfast.values.events import Event, Events, News, Signs
-from holdfast.values.filters import Count, Order, Page, RunFilter
+from holdfast.values.filters import Count, Order, RunFilter
 from holdfast.values.logs import Logs
+from holdfast.values.pages import SearchPage
 from holdfast.values.policies import Policy, Unique
 from holdfast.values.queues import Limits
 from holdfast.values.retries import Retry
@@ -512,7 +513,7 @@ class Holdfast(Runtime):
         after: str | None = None,
         order: Order = "newest",
         before: RunLike | None = None,
-    ) -> Page:
+    ) -> SearchPage[Snapshot]:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before.
 
         Of runs that have ended, who ended last is the newest; with `order="submitted"` who was submitted last is.

@@ -144,7 +144,7 @@ def test_runs_are_searched_counted_and_listed(hf: Holdfast, client: Client) -> N
     assert client.search(wanted, limit=2, after=page.next) == hf.search(wanted, limit=2, after=page.next)
     assert client.count(wanted) == hf.count(wanted)
     assert client.counts(wanted) == hf.counts(wanted)
-    assert client.search(RunFilter(tag=("n", "1"))).runs == hf.search(RunFilter(tag=("n", "1"))).runs
+    assert client.search(RunFilter(tag=("n", "1"))).items == hf.search(RunFilter(tag=("n", "1"))).items
     listed = client.list_runs(queue="asleep", limit=1000)
     assert listed == hf.list_runs(queue="asleep", limit=1000)
     assert client.list_runs(queue="asleep", before=listed[0], limit=1) == listed[1:2]

@@ -51,8 +51,8 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
     assert app.get(run_id).result() == result
     assert (app.list_runs()[0].args, app.list_runs()[0].unreadable) == ({"value": DEEPEST}, None)
     assert web.get(f"/api/runs/{run_id}").json()["result"] == result
-    assert web.get("/api/runs").json()["runs"][0]["args"] == {"value": DEEPEST}
-    assert web.get(f"/api/runs/{run_id}/steps").json()["steps"][0]["result"] == result
+    assert web.get("/api/runs").json()["items"][0]["args"] == {"value": DEEPEST}
+    assert web.get(f"/api/runs/{run_id}/steps").json()["items"][0]["result"] == result
     with Client(serve.url, token=serve.token) as client:
         assert client.get(run_id).result() == result
         assert client.list_runs()[0].args == {"value": DEEPEST}

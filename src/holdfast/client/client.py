@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client import decoding, streams
@@ -21,8 +21,9 @@ from holdfast.support.errors import RunNotFound
 from holdfast.support.validation import job_name
 from holdfast.values.audit import Operation
 from holdfast.values.events import Event, Events, News
-from holdfast.values.filters import Count, Order, Page, RunFilter
-from holdfast.values.logs import LogRecord, Logs
+from holdfast.values.filters import Count, Order, RunFilter
+from holdfast.values.logs import Logs
+from holdfast.values.pages import SearchPage
 from holdfast.values.runs import Snapshot, Step, Why
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class Client:
         chosen |= {"job": None if job is None else job_name(job), "tag": None if tag is None else "=".join(tag)}
         chosen |= {name: None if run is None else id_of(run) for name, run in (("parent", parent), ("before", before))}
         found = pages(
-            lambda last, most: self._wire.get("runs", **chosen, after=last, limit=most), "runs", limit=limit, first=None
+            lambda last, most: decoding.page(dict, self._wire.get("runs", **chosen, after=last, limit=most)),
+            limit=limit,
+            first=None,
         )
         return [self._whole(run) for run in found]
 
@@ -97,13 +100,13 @@ class Client:
         after: str | None = None,
         order: Order = "newest",
         before: RunLike | None = None,
-    ) -> Page:
+    ) -> SearchPage[Snapshot]:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before. At most 200."""
         query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
         said = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
-        until = None if said["until"] is None else datetime.fromisoformat(said["until"])
-        runs = tuple(self._whole(run) for run in said["runs"])
-        return Page(runs=runs, next=said["next"], searched=said["searched"], until=until)
+        page = decoding.value(SearchPage[dict[str, Any]], said)
+        runs = tuple(self._whole(run) for run in page.items)
+        return SearchPage(items=runs, next=page.next, searched=page.searched, until=page.until)
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
@@ -116,9 +119,9 @@ class Client:
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
-        if not text.isascii() or not text.isalnum():
+        if not text.isascii() or not text.isalnum() or not text.islower():
             return []
-        return list(self._wire.get("runs", "ids", beginning=text.lower(), limit=limit)["ids"]) if text.islower() else []
+        return list(self._wire.get("runs", "ids", beginning=text, limit=limit)["items"])
 
     def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
@@ -158,19 +161,18 @@ class Client:
     ) -> Logs:
         """A run's log: records of at least this level that contain this text; `after` is the `next` of a page."""
         query: dict[str, Any] = {"level": level, "text": text, "after": after, "limit": min(limit, MOST)}
-        said = self._wire.get("runs", id_of(run), "logs", **query)
-        return Logs(records=tuple(decoding.values(LogRecord, said["records"])), next=said["next"], more=said["more"])
+        return decoding.value(Logs, self._wire.get("runs", id_of(run), "logs", **query))
 
     def steps(self, run: RunLike) -> Sequence[Step]:
         """The steps that a run has done and remembers, in order; `result` is JSON text."""
-        said = self._wire.get("runs", id_of(run), "steps")["steps"]
+        said = self._wire.get("runs", id_of(run), "steps")["items"]
         whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in said]
         return [decoding.value(Step, one | {"result": decoding.as_json(one["result"])}) for one in whole]
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
         said = self._wire.get("operations", limit=min(limit, MOST), before=before)
-        return decoding.values(Operation, said["operations"])
+        return decoding.items(Operation, said)
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards."""
@@ -198,7 +200,7 @@ class Client:
 
     def _over(self, run_ids: Sequence[str]) -> set[str]:
         parts = (run_ids[start : start + MOST] for start in range(0, len(run_ids), MOST))
-        return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["ids"] for part in parts))
+        return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["items"] for part in parts))
 
     def _existing(self, run_ids: Sequence[str]) -> list[Snapshot]:
         found: list[Snapshot] = []

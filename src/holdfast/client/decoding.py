@@ -15,6 +15,7 @@ from holdfast.support import json_text
 from holdfast.support.errors import ServerUnavailable
 from holdfast.values.builds import Build
 from holdfast.values.events import Event
+from holdfast.values.pages import Page
 from holdfast.values.policies import policy_from_json
 from holdfast.values.runs import Snapshot
 
@@ -30,8 +31,13 @@ def value(kind: type[T], said: Any) -> T:
         raise ServerUnavailable(f"the server says what is no {kind.__name__}: {error.errors()[0]['msg']}") from error
 
 
-def values(kind: type[T], said: Any) -> list[T]:
-    return [value(kind, one) for one in said]
+def page(kind: type[T], said: Any) -> Page[T]:
+    return value(Page[kind], said)  # type: ignore[valid-type]
+
+
+def items(kind: type[T], said: Any) -> list[T]:
+    """All of a list that has one page."""
+    return list(page(kind, said).items)
 
 
 def snapshot(said: Mapping[str, Any]) -> Snapshot:
