@@ -40,7 +40,7 @@ class Outside:
 
     def runs(self, **query: Any) -> list[dict[str, Any]]:
         """The newest hundred runs that fit."""
-        found: list[dict[str, Any]] = self.get("/runs", **query, limit=100)["runs"]
+        found: list[dict[str, Any]] = self.get("/runs", **query, limit=100)["items"]
         return found
 
     def until(self, look: Callable[[], T | None], what: str) -> T:

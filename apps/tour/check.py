@@ -89,7 +89,7 @@ def _build(outside: Outside, found: Found) -> str | None:
 
 def _artifact(outside: Outside, found: Found) -> str | None:
     run = found["tour.print_poster"][0]
-    [kept] = outside.get(f"/runs/{run['id']}/artifacts")["artifacts"]
+    [kept] = outside.get(f"/runs/{run['id']}/artifacts")["items"]
     content = outside.system.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
     expected = poster(run["args"]["title"]).encode()
     return _same((content, kept["sha256"]), (expected, hashlib.sha256(expected).hexdigest()))
