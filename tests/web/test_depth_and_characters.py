@@ -64,7 +64,7 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
         said_by_command = CliRunner().invoke(main, ["runs", *words, "--json"])
         assert said_by_command.exit_code == 0
         told = json.loads(said_by_command.output)
-        assert (told["runs"][0] if "runs" in told else told)["result"] == result
+        assert (told["items"][0] if "items" in told else told)["result"] == result
 
 
 @pytest.mark.contract("S4")

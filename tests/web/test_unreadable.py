@@ -257,7 +257,7 @@ def test_a_damaged_run_says_what_is_wrong_with_it_everywhere(
         assert "unreadable: args" in CliRunner().invoke(main, words).output
     [listed] = [
         run
-        for run in json.loads(CliRunner().invoke(main, ["runs", "list", hf.settings.url, "--json"]).output)["runs"]
+        for run in json.loads(CliRunner().invoke(main, ["runs", "list", hf.settings.url, "--json"]).output)["items"]
         if run["id"] == run_id
     ]
     assert listed.keys() == Snapshot.__dataclass_fields__.keys()
