@@ -9,7 +9,6 @@ from typing import Any
 from holdfast.support import json_text
 from holdfast.values.artifacts import Artifact
 from holdfast.values.builds import Build
-from holdfast.values.events import Event
 from holdfast.values.pipelines import PipelineInfo
 from holdfast.values.runs import Finding, Snapshot, Why
 from holdfast.values.workers import Task, WorkerInfo
@@ -35,16 +34,6 @@ def pipeline(info: PipelineInfo) -> dict[str, Any]:
 def worker(found: WorkerInfo, tasks: Sequence[Task]) -> dict[str, Any]:
     """A worker, and what it does now."""
     return asdict(found) | {"tasks": tasks}
-
-
-def event(told: Event) -> dict[str, Any]:
-    return {
-        "run_id": told.run_id,
-        "kind": told.kind,
-        "attempt": told.attempt,
-        "happened_at": told.happened_at,
-        "data": told.data,
-    }
 
 
 def why(answer: Why) -> dict[str, Any]:

@@ -121,10 +121,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         answer, story = hf.why(run_id), hf.story(run_id)
         if as_json:
-            screen.document(
-                json_output.run(answer.run)
-                | {"reasons": list(answer.reasons), "story": [json_output.event(event) for event in story]}
-            )
+            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "story": story})
         else:
             _tell(hf, answer, story)
         return exit_codes.OK

@@ -134,7 +134,7 @@ class Client:
         after: str | None = None
         while True:
             said = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
-            told += [decoding.event(event) for event in said["events"]]
+            told += [decoding.value(Event, event) for event in said["events"]]
             after = said["next"]
             if said["ended"] or not said["events"]:
                 return told
@@ -143,7 +143,7 @@ class Client:
         """What has happened to a run since a cursor, at most 200 of it; with `wait` as soon as there is something, at
         most so many seconds."""
         said = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
-        told = tuple((event["cursor"], decoding.event(event)) for event in said["events"])
+        told = tuple((event["cursor"], decoding.value(Event, event)) for event in said["events"])
         return News(events=told, run=self.snapshot(run), ended=said["ended"])
 
     def follow(self, run: RunLike, *, after: str | None = None) -> Iterator[tuple[str, Event]]:
@@ -154,7 +154,9 @@ class Client:
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, at most 200 of it, and where to go on."""
         said = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
-        return Events(events=tuple((one["cursor"], decoding.event(one)) for one in said["events"]), next=said["next"])
+        return Events(
+            events=tuple((one["cursor"], decoding.value(Event, one)) for one in said["events"]), next=said["next"]
+        )
 
     def logs(
         self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
