@@ -59,7 +59,7 @@ def among_a_thousand(url: str) -> float:
 
 
 def _takeovers(hf: Holdfast) -> list[datetime]:
-    ids = [found.id for found in hf.search(limit=RUNS).runs if found.takeovers]
+    ids = [found.id for found in hf.search(limit=RUNS).items if found.takeovers]
     told = [event for run_id in ids for event in hf.story(run_id) if event.kind == "RUN_TAKEN_OVER"]
     return [event.happened_at for event in told if event.happened_at is not None]
 

@@ -7,10 +7,6 @@ export interface AllEvents {
   next: string;
 }
 
-export interface AllQueueFigures {
-  queues: Array<QueueFigures>;
-}
-
 /** A file that a run has made. */
 export interface Artifact {
   run_id: string;
@@ -22,12 +18,6 @@ export interface Artifact {
   made_at: string;
   /** Where it lies in the depot. */
   address: string;
-}
-
-export interface Artifacts {
-  artifacts: Array<Artifact>;
-  /** Go on by ?after=; null at the end. */
-  next: string | null;
 }
 
 /** A build as it stands. */
@@ -63,12 +53,6 @@ export interface BuildHistory {
   runs: Array<Run>;
 }
 
-export interface Builds {
-  builds: Array<Build>;
-  /** Go on by ?before=; null at the end. */
-  next: string | null;
-}
-
 export interface Cancel {
   /** Why; it stays with the run. */
   reason?: string;
@@ -97,23 +81,20 @@ export interface CancelMatching {
   reason?: string;
 }
 
-/** How many there are; with `more`, at least so many. */
+/** How many there are; with `more`, at least so many: not all were looked at. */
 export interface Count {
   number: number;
   more: boolean;
 }
 
+/** A counter's name, what it is about, and how far it has come. */
 export interface Counter {
   name: string;
   label: string;
   value: number;
 }
 
-export interface Counters {
-  counters: Array<Counter>;
-}
-
-/** How many runs of a queue stand in a place; `more` says that they were not all counted. */
+/** How many runs of a queue wait (`waits`, `ready`) or run (`leases`); `more`: they were not all counted. */
 export interface Depth {
   queue: string;
   place: string;
@@ -138,7 +119,7 @@ export interface Event {
   cursor: string | null;
 }
 
-/** Failures that look alike. */
+/** Failures that look alike; `gist` is the last line of the error with its numbers and ids made alike. */
 export interface FailureGroup {
   job: string;
   failure_type: string | null;
@@ -148,10 +129,6 @@ export interface FailureGroup {
   last_at: string;
   /** The newest of these runs. */
   example: string;
-}
-
-export interface Failures {
-  groups: Array<FailureGroup>;
 }
 
 /** The filter as a body says it. */
@@ -191,16 +168,15 @@ export interface Given {
   token: string;
 }
 
+/** A run that has a hold on a key. */
 export interface Holder {
   run_id: string;
+  /** running on its `worker`; ready, and not started; or it waits (for its next attempt at `due_at`, for runs that it has submitted) and keeps the key meanwhile, as key_order='strict' says */
   state: "running" | "ready" | "waits";
   worker: string | null;
   due_at: string | null;
+  /** When its attempt began, if it runs. */
   started_at: string | null;
-}
-
-export interface Ids {
-  ids: Array<string>;
 }
 
 export interface Invalidate {
@@ -226,11 +202,7 @@ export interface Job {
   policy: Policy;
 }
 
-export interface JobFigures {
-  jobs: Array<JobTotals>;
-}
-
-/** All that ever ended of a job in a queue. */
+/** All that ever ended of a job (and queue, where one is named). */
 export interface JobTotals {
   job: string;
   queue: string;
@@ -242,23 +214,14 @@ export interface JobTotals {
   ran: Times;
 }
 
-export interface Jobs {
-  jobs: Array<Job>;
-}
-
-/** A key: how many may hold it at once, who does, how many wait, and since when the oldest of these. */
+/** A key: how many runs may hold it at once, which ones do, and how many wait for it. */
 export interface Key {
   key: string;
   limit: number;
   holders: Array<Holder>;
   waiting: number;
+  /** When the oldest run that waits was submitted. */
   oldest_at: string | null;
-}
-
-export interface Keys {
-  keys: Array<Key>;
-  /** Go on by ?after=; null at the end. */
-  next: string | null;
 }
 
 /** What is left out stays as it is; null lifts a limit. */
@@ -267,7 +230,7 @@ export interface Limits {
   concurrency?: number | null;
 }
 
-/** One record of a run's log. */
+/** One record of a run's log; `level` is a name of Python's logging, or one of the user's own. */
 export interface LogRecord {
   happened_at: string | null;
   attempt: number | null;
@@ -276,15 +239,16 @@ export interface LogRecord {
   message: string;
 }
 
+/** Some of a run's log records. */
 export interface Logs {
   records: Array<LogRecord>;
-  /** Go on by ?after=, be there more by now or not. */
+  /** Where to go on, be there more by now or not. */
   next: string;
   /** Whether there is more to be had at once. */
   more: boolean;
 }
 
-/** What someone did, in the transaction that did it. */
+/** What someone did by hand, recorded in the transaction that did it. */
 export interface Operation {
   by: string;
   action: string;
@@ -292,19 +256,15 @@ export interface Operation {
   what: { [name: string]: unknown };
   run_id: string | null;
   happened_at: string;
+  /** Give it as `before` to read what was done earlier. */
   cursor: string;
 }
 
-export interface Operations {
-  operations: Array<Operation>;
-  /** Go on by ?before=; null at the end. */
-  next: string | null;
-}
-
+/** How it stands at `at`. */
 export interface Overview {
   at: string;
   depths: Array<Depth>;
-  /** Age of the oldest run that is ready, in seconds. */
+  /** Age of the oldest run that is ready. */
   oldest_waiting: number | null;
   /** The same by queue. */
   oldest: { [name: string]: number };
@@ -315,7 +275,7 @@ export interface Overview {
   pace: Pace;
 }
 
-/** How it goes just now, measured on the `runs` that ended last. */
+/** How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count neither as a success nor as a failure. */
 export interface Pace {
   runs: number;
   since: string;
@@ -323,17 +283,6 @@ export interface Pace {
   success_rate: number | null;
   waited: Times;
   ran: Times;
-}
-
-/** Some of the runs that match, the newest first. */
-export interface Page {
-  runs: Array<Run>;
-  /** Go on by ?after=; null if there is nothing more to look at. A page may have few runs, or none, and still have a next one: at most 10,000 runs are looked at for it. */
-  next: string | null;
-  /** How many runs were looked at. */
-  searched: number;
-  /** How far back: when the last of them was submitted, or ended. */
-  until: string | null;
 }
 
 /** A token, or a session that one began; never its secret. */
@@ -345,10 +294,6 @@ export interface Pass {
   expires_at: string | null;
 }
 
-export interface Passes {
-  passes: Array<Pass>;
-}
-
 export interface Pause {
   /** Why; it is shown wherever someone asks. */
   note?: string | null;
@@ -357,7 +302,7 @@ export interface Pause {
 /** A pipeline's run, its stages in the order in which they were declared, and the first runs that failed. */
 export interface Pipeline {
   run: Run;
-  stages: Array<Stage>;
+  stages: Array<StageInfo>;
   progress: Progress;
   troubles: Array<Trouble>;
 }
@@ -365,12 +310,6 @@ export interface Pipeline {
 export interface PipelineLine {
   run: Run;
   progress: Progress | null;
-}
-
-export interface Pipelines {
-  pipelines: Array<PipelineLine>;
-  /** Go on by ?before=; null at the end. */
-  next: string | null;
 }
 
 /** What ended in the span that began at `at`. */
@@ -403,14 +342,15 @@ export interface Policy {
   retry: Retry;
 }
 
-/** Of the stages that run for a pipeline: how many there are, and are done. */
+/** Of the stages that run for a pipeline (not those that a rerun uses again): how many there are, and are done. */
 export interface Progress {
   stages: number;
   done: number;
+  /** When the first of them started, if one has. */
   begun_at: string | null;
 }
 
-/** A queue as it stands; `*` is all of them together. */
+/** A queue as it stands: pause, limits, what it has; `*` is all of them together. */
 export interface Queue {
   name: string;
   paused_at: string | null;
@@ -422,7 +362,7 @@ export interface Queue {
   queued: number;
   ready: number;
   running: number;
-  /** Runs that count against max_queued. */
+  /** Runs that count against `max_queued`. */
   seats: number;
   /** When the oldest that is queued was submitted. */
   oldest_at: string | null;
@@ -440,10 +380,6 @@ export interface QueueFigures {
   max_queued: number | null;
   concurrency: number | null;
   rejected: number;
-}
-
-export interface Queues {
-  queues: Array<Queue>;
 }
 
 export interface Rerun {
@@ -513,7 +449,7 @@ export interface RunEvents {
   ended: boolean;
 }
 
-/** How many runs waited (or were ready) and ran, and how long the oldest had been ready, in seconds. */
+/** How many runs waited (or were ready) and ran, and how long the oldest had been ready. */
 export interface Sample {
   at: string;
   waiting: number;
@@ -521,18 +457,14 @@ export interface Sample {
   oldest: number | null;
 }
 
-export interface Samples {
-  samples: Array<Sample>;
-}
-
-/** A schedule as it stands. */
-export interface Schedule {
+/** A schedule as it stands: its trigger, how far its slots are decided, its last slot and its next. */
+export interface ScheduleInfo {
   name: string;
   trigger: string;
-  /** The same for people. */
-  words: string;
+  /** The zone by whose clock it goes, if it is cron. */
   tz: string | null;
   queue: string;
+  /** Up to when its slots are decided; null as long as no worker has started with it. */
   considered_at: string | null;
   paused_at: string | null;
   note: string | null;
@@ -540,14 +472,12 @@ export interface Schedule {
   seen_at: string | null;
   last: Slot | null;
   next_at: string | null;
-  /** Live workers with another definition of it; they claim none of its slots. */
+  /** The trigger as one would say it. */
+  words: string;
+  /** Live workers whose code has another definition of the schedule. They claim none of its slots. */
   others: Array<string>;
   /** Which stored values can't be decoded, and why. */
   unreadable: string | null;
-}
-
-export interface Schedules {
-  schedules: Array<Schedule>;
 }
 
 /** One segment of a split stage, and its run. */
@@ -563,13 +493,7 @@ export interface Segment {
   reason: string | null;
 }
 
-export interface Segments {
-  segments: Array<Segment>;
-  /** Go on by ?after=; null at the end. */
-  next: string | null;
-}
-
-/** Points from `since` on, each `step` seconds long; one in which nothing ended is left out. */
+/** Points from `since` on, each `step` long; one in which nothing ended is left out. */
 export interface Series {
   since: string;
   until: string;
@@ -581,7 +505,7 @@ export interface Series {
 export interface Slot {
   schedule: string;
   scheduled_for: string;
-  /** upcoming, queued, running, ran, failed, cancelled, skipped, missed, coalesced … */
+  /** upcoming, queued, running, ran, failed, cancelled, skipped_timeout (over its longest time), skipped, missed or coalesced */
   outcome: string;
   run_id: string | null;
   because: string | null;
@@ -594,30 +518,28 @@ export interface Slot {
   error: string | null;
 }
 
-export interface Slots {
-  /** In order of time: those that are decided, then the next ones. */
-  slots: Array<Slot>;
-}
-
-/** One stage of a pipeline; of a split one, its segments by their states. */
-export interface Stage {
+/** One stage of a pipeline's run; `segments` counts those of a split stage by their states. */
+export interface StageInfo {
   name: string;
   version: string;
   run_id: string;
   state: "NEW" | "READY" | "RUNNING" | "DONE" | "ERROR";
-  /** Whether that is for good: a stage in ERROR may still be tried again, a NEW one never starts. */
+  /** Whether that is for good: a stage in ERROR may still be tried again, a NEW one that has ended never starts. */
   ended: boolean;
   after: Array<string>;
   split: boolean;
   /** Its run belongs to the pipeline that this one repeats. */
   reused: boolean;
   segments: { [name: string]: number };
-  /** How many of its runs did not complete, by what became of them. */
+  /** How many of its runs did not complete: failed, cancelled or to be tried again (ERROR), or skipped (NEW). */
   errors: { [name: string]: number };
+  /** When the first of those is tried again. */
   retry_at: string | null;
   /** Why a NEW stage that has ended was skipped. */
   reason: string | null;
+  /** How many runs do its work, as far as that is known. */
   total: number;
+  /** How many of them have completed. */
   done: number;
 }
 
@@ -633,10 +555,6 @@ export interface Step {
   result: unknown;
   /** Whether the result has over 10,000 characters: only the step itself shows it. */
   cut: boolean;
-}
-
-export interface Steps {
-  steps: Array<Step>;
 }
 
 /** A run to be queued; what is left out is as the job says. */
@@ -660,7 +578,7 @@ export interface Submit {
   unique?: "queued" | "active" | null;
 }
 
-/** What a worker does now. */
+/** A run that a worker does now. */
 export interface Task {
   run_id: string;
   job: string;
@@ -674,7 +592,7 @@ export interface Task {
   cancel_requested_at: string | null;
 }
 
-/** How long something took, in seconds. */
+/** How long something took, in seconds: half of it, 95 and 99 of 100 no longer than that; within a fifth. */
 export interface Times {
   count: number;
   mean: number | null;
@@ -688,11 +606,13 @@ export interface Trigger {
   scheduled_for: string;
 }
 
-/** A run of the pipeline that failed, or failed and will be tried again. */
+/** A stage's or segment's run, and the last line of what went wrong. */
 export interface Trouble {
   run_id: string;
   stage: string;
+  /** Left empty for the run of a stage that is not split. */
   segment: string | null;
+  /** `queued` while it waits to be tried again, at `retry_at`. */
   state: string;
   retry_at: string | null;
   error: string;
@@ -706,7 +626,7 @@ export interface Why {
 }
 
 /** A live worker. */
-export interface Worker {
+export interface WorkerInfo {
   id: string;
   host: string;
   pid: number;
@@ -719,15 +639,16 @@ export interface Worker {
   seen_at: string;
   /** If it is not heard until then, it counts as lost. */
   expires_at: string;
+  /** It has been told to end, and finishes what it has. */
   stopping: boolean;
-  /** When someone asked it to finish and end. */
+  /** When someone asked it to drain: to claim no more, finish what it has, and end. */
   drain_at: string | null;
-  /** The schedules that it looks after, each with a digest of the definition in its code. */
+  /** The schedules that it looks after, each with the digest of its definition in the worker's code. */
   schedules: { [name: string]: string };
 }
 
 export interface Workers {
-  workers: Array<Worker>;
+  workers: Array<WorkerInfo>;
   tasks: Array<Task>;
 }
 
@@ -753,6 +674,23 @@ export interface Problem {
   incident?: string | null;
 }
 
+/** Some of a list, in its order. */
+export interface Page<T> {
+  items: Array<T>;
+  /** Where the next page begins; null on the last one. */
+  next: string | null;
+}
+
+/** Some of the runs that match, the newest first. A page may have few runs, or none, and still have a next one: at most 10,000 runs are looked at for it. */
+export interface SearchPage<T> {
+  items: Array<T>;
+  next: string | null;
+  /** How many runs were looked at. */
+  searched: number;
+  /** How far back: when the last of them was submitted, or ended. */
+  until: string | null;
+}
+
 /** By the name of each operation. */
 export interface Api {
   /** GET /api/jobs: The jobs that can be submitted here */
@@ -760,7 +698,7 @@ export interface Api {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: Jobs;
+    answer: Page<Job>;
   };
   /** GET /api/jobs/{name}: One job */
   get_job: {
@@ -808,7 +746,7 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Page;
+    answer: SearchPage<Run>;
   };
   /** GET /api/runs/count: How many runs match */
   count_runs: {
@@ -867,14 +805,14 @@ export interface Api {
     path: Record<string, never>;
     query: { beginning: string; limit?: number; };
     body: undefined;
-    answer: Ids;
+    answer: Page<string>;
   };
   /** GET /api/runs/open: Which of these runs have not ended */
   find_open: {
     path: Record<string, never>;
     query: { id: Array<string>; };
     body: undefined;
-    answer: Ids;
+    answer: Page<string>;
   };
   /** POST /api/runs/cancel: Cancel all that match */
   cancel_matching: {
@@ -965,7 +903,7 @@ export interface Api {
     path: { run_id: string; };
     query: Record<string, never>;
     body: undefined;
-    answer: Steps;
+    answer: Page<Step>;
   };
   /** GET /api/runs/{run_id}/steps/{name}: One step, with all of its result */
   get_step: {
@@ -983,7 +921,7 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Artifacts;
+    answer: Page<Artifact>;
   };
   /** GET /api/runs/{run_id}/artifacts/{name}: The content of an artifact */
   download_artifact: {
@@ -1006,7 +944,7 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Builds;
+    answer: Page<Build>;
   };
   /** GET /api/builds/{run_id}: A build and the runs that made it */
   get_build: {
@@ -1038,7 +976,7 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Keys;
+    answer: Page<Key>;
   };
   /** GET /api/pipelines: Pipelines, the newest first */
   list_pipelines: {
@@ -1052,7 +990,7 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Pipelines;
+    answer: Page<PipelineLine>;
   };
   /** GET /api/pipelines/{run_id}: A pipeline, stage by stage */
   get_pipeline: {
@@ -1066,7 +1004,7 @@ export interface Api {
     path: { run_id: string; stage: string; };
     query: { after?: string; limit?: number; };
     body: undefined;
-    answer: Segments;
+    answer: Page<Segment>;
   };
   /** POST /api/pipelines/{run_id}/rerun: Again from a stage on */
   rerun_pipeline: {
@@ -1080,21 +1018,21 @@ export interface Api {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: Schedules;
+    answer: Page<ScheduleInfo>;
   };
   /** GET /api/schedules/{name}/slots: The last slots of a schedule and the next */
   list_slots: {
     path: { name: string; };
     query: { last?: number; next?: number; };
     body: undefined;
-    answer: Slots;
+    answer: Page<Slot>;
   };
   /** GET /api/schedules/{name}: One schedule */
   get_schedule: {
     path: { name: string; };
     query: Record<string, never>;
     body: undefined;
-    answer: Schedule;
+    answer: ScheduleInfo;
   };
   /** POST /api/schedules/{name}/trigger: Claim a slot by hand */
   trigger_slot: {
@@ -1108,21 +1046,21 @@ export interface Api {
     path: { name: string; };
     query: Record<string, never>;
     body: Pause;
-    answer: Schedule;
+    answer: ScheduleInfo;
   };
   /** POST /api/schedules/{name}/resume: Let slots start again */
   resume_schedule: {
     path: { name: string; };
     query: Record<string, never>;
     body: undefined;
-    answer: Schedule;
+    answer: ScheduleInfo;
   };
   /** GET /api/queues: Every queue that has a run or something said about it */
   list_queues: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: Queues;
+    answer: Page<Queue>;
   };
   /** GET /api/queues/{name}: One queue */
   get_queue: {
@@ -1164,14 +1102,14 @@ export interface Api {
     path: { worker_id: string; };
     query: Record<string, never>;
     body: undefined;
-    answer: Worker;
+    answer: WorkerInfo;
   };
   /** POST /api/workers/{worker_id}/drain: Ask a worker to finish and end */
   drain_worker: {
     path: { worker_id: string; };
     query: Record<string, never>;
     body: undefined;
-    answer: Worker;
+    answer: WorkerInfo;
   };
   /** GET /api/statistics/overview: How it stands, and how it goes just now */
   get_overview: {
@@ -1200,7 +1138,7 @@ export interface Api {
       span?: number;
     };
     body: undefined;
-    answer: Samples;
+    answer: Page<Sample>;
   };
   /** GET /api/statistics/failures: The newest 1,000 failures, in groups */
   list_failures: {
@@ -1210,28 +1148,28 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Failures;
+    answer: Page<FailureGroup>;
   };
   /** GET /api/statistics/jobs: All that ever ended, by job and queue */
   list_job_figures: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: JobFigures;
+    answer: Page<JobTotals>;
   };
   /** GET /api/statistics/queues: What each queue holds and refuses */
   list_queue_figures: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: AllQueueFigures;
+    answer: Page<QueueFigures>;
   };
   /** GET /api/statistics/counters: What no row proves, counted */
   list_counters: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: Counters;
+    answer: Page<Counter>;
   };
   /** GET /api/operations: Who did what by hand, the newest first */
   list_operations: {
@@ -1242,14 +1180,14 @@ export interface Api {
       limit?: number;
     };
     body: undefined;
-    answer: Operations;
+    answer: Page<Operation>;
   };
   /** GET /api/passes: Every token and session that is still good */
   list_passes: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
-    answer: Passes;
+    answer: Page<Pass>;
   };
   /** POST /api/passes: Give someone a token */
   give_pass: {

@@ -32,6 +32,6 @@ if __name__ == "__main__":
         if event.kind.startswith("RUN_"):
             print(event.kind, "" if event.attempt is None else f"attempt {event.attempt}")
     print(
-        "children:", sorted((one.segment, one.state) for one in hf.search(RunFilter(job="children.count_words")).runs)
+        "children:", sorted((one.segment, one.state) for one in hf.search(RunFilter(job="children.count_words")).items)
     )
     hf.close()

@@ -38,7 +38,7 @@ if __name__ == "__main__":
             print(line)
     for stage in hf.pipelines.show(run.id).stages:
         print(f"{stage.name:8} {stage.state:5} {stage.done}/{stage.total}")
-    tried = [(one.stage, one.segment) for one in hf.search().runs if one.tries > 1]
+    tried = [(one.stage, one.segment) for one in hf.search().items if one.tries > 1]
     print("tried again:", tried)
 
     with hf.worker():

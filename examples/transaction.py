@@ -38,7 +38,7 @@ if __name__ == "__main__":
 
     with hf.worker(drain=True) as worker:
         worker.join(timeout=30)
-    for run in hf.search().runs:
+    for run in hf.search().items:
         print(run.job, run.args, run.state)
     hf.close()
     engine.dispose()

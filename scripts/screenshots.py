@@ -50,14 +50,14 @@ def pages_of(hf: Holdfast) -> dict[str, str]:
     }
     pages |= {"runs-parts": "/runs?parts=1", "runs-wrong": "/runs?arg=nonsense"}
     seen: set[str] = set()
-    for run in hf.search(limit=500).runs:
+    for run in hf.search(limit=500).items:
         name = f"{run.kind or run.job.replace('.', '-')}-{run.state}"
         if name not in seen:
             seen.add(name)
             pages[f"run-{name}"] = f"/runs/{run.id}"
     pipelines = hf.pipelines.list(limit=5)
     pages |= {f"pipeline-{number}": f"/pipelines/{run.id}" for number, run in enumerate(pipelines)}
-    for run in hf.search(RunFilter(job="hostile.text"), limit=5).runs:
+    for run in hf.search(RunFilter(job="hostile.text"), limit=5).items:
         if len(str(run.args)) > 10_000:
             pages["run-long"] = f"/runs/{run.id}"
     return pages
@@ -108,7 +108,7 @@ def main() -> int:
         with application(Path(place)) as hf, hf.worker(queues=QUEUES), served(hf) as address:
             fill(hf)
             complaints += take(browser, address, folder, {n: p for n, p in pages_of(hf).items() if _is(n, wanted)})
-            for run in hf.search(RunFilter(state="running")).runs:
+            for run in hf.search(RunFilter(state="running")).items:
                 hf.cancel(run.id)
         browser.close()
     for complaint in dict.fromkeys(complaints):

@@ -21,7 +21,15 @@ from holdfast.web.api import nouns, openapi
 ROOT = Path(__file__).parent.parent
 HEAD = "// The types of Holdfast's HTTP API, made from docs/openapi.json by scripts/typescript.py. Do not edit.\n"
 ADE_HEAD = "// The types of ade's HTTP API, made from its OpenAPI document by scripts/typescript.py. Do not edit.\n"
-NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+NAMES = {
+    "str": "string",
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+_GENERIC = re.compile(r"(\w*Page)_(\w+)_")
 LINE = 80
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
@@ -62,8 +70,15 @@ def as_text(document: Schema) -> str:
 def types(document: Schema) -> str:
     """All of it as one file of declarations."""
     parts = [HEAD]
-    for name, schema in document["components"]["schemas"].items():
-        parts.append(_declared(name, schema))
+    schemas = document["components"]["schemas"]
+    # FastAPI names a page of queues Page_Queue_: here it is one declaration for all, Page<Queue>.
+    generic: dict[str, str] = {}
+    for name, schema in schemas.items():
+        if found := _GENERIC.fullmatch(name):
+            generic.setdefault(found[1], _declared(f"{found[1]}<T>", _of_t(schema)))
+        else:
+            parts.append(_declared(name, schema))
+    parts += generic.values()
     parts.append(
         "\n".join(["/** By the name of each operation. */\nexport interface Api {", *_operations(document), "}"])
     )
@@ -74,6 +89,11 @@ def _declared(name: str, schema: Schema) -> str:
     if "properties" not in schema:
         return f"{_comment(schema)}export type {name} = {_type(schema)};"
     return f"{_comment(schema)}export interface {name} {_object(schema, indent='')}"
+
+
+def _of_t(page: Schema) -> Schema:
+    items = {**page["properties"]["items"], "items": {"$ref": "T"}}
+    return {**page, "properties": {**page["properties"], "items": items}}
 
 
 def _operations(document: Schema) -> Iterator[str]:
@@ -130,7 +150,7 @@ def _object(schema: Schema, *, indent: str) -> str:
 def _type(schema: Schema, *, indent: str = "") -> str:
     match schema:
         case {"$ref": str(ref)}:
-            return ref.rpartition("/")[2]
+            return _GENERIC.sub(lambda found: f"{found[1]}<{NAMES.get(found[2], found[2])}>", ref.rpartition("/")[2])
         case {"const": value}:
             return json.dumps(value)
         case {"enum": values}:

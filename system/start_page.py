@@ -64,7 +64,7 @@ def _shown(status: ApplicationStatus) -> dict[str, Any]:
 def _works(status: ApplicationStatus, application: Application) -> bool:
     """Whether something of it runs, waits or was submitted lately."""
     hf = _opened(status.database)
-    newest = [run for queue in application.queues for run in hf.search(RunFilter(queue=queue), limit=1).runs]
+    newest = [run for queue in application.queues for run in hf.search(RunFilter(queue=queue), limit=1).items]
     return any(not run.ended or hf.clock.now() - run.created_at < LATELY for run in newest)
 
 

@@ -12,8 +12,8 @@ from holdfast.values.runs import Snapshot
 def runs_of(hf: Holdfast | Client, **filter: Any) -> list[Snapshot]:
     """The runs that match, the last submitted first."""
     page = hf.search(RunFilter(**filter), limit=200, order="submitted")
-    found = list(page.runs)
+    found = list(page.items)
     while page.next is not None:
         page = hf.search(RunFilter(**filter), limit=200, order="submitted", after=page.next)
-        found += page.runs
+        found += page.items
     return found

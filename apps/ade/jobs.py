@@ -192,7 +192,7 @@ def cancel_build(build_id: str, configuration_id: str, version: int, fingerprint
 def _asked_for(build_id: str, ended: Build) -> bool:
     """Whether a queued run is about to have a build made once more that has ended."""
     queued = hf.search(RunFilter(job=normalise.name, state="queued", tag=("build", build_id)), limit=LOOKED_AT)
-    return any(ended.run_id not in run.needed for run in queued.runs)
+    return any(ended.run_id not in run.needed for run in queued.items)
 
 
 def _lose(making: str, why: str) -> None:
@@ -229,7 +229,7 @@ def _needed() -> set[str]:
         after, more = None, True
         while more:
             page = hf.search(RunFilter(job=normalise.name, state=state), limit=10_000, after=after)
-            needed.update(making for run in page.runs for making in run.needed)
+            needed.update(making for run in page.items for making in run.needed)
             after, more = page.next, page.next is not None
     return needed
 

@@ -174,7 +174,7 @@ def listed(
     for state in FILTERS.get(status or "", (status,)):
         wanted = RunFilter(job=jobs.normalise.name, state=state, tag=tag)
         page = hf.search(wanted, limit=limit, order="submitted", before=before)
-        found |= {run.id: run for run in page.runs}
+        found |= {run.id: run for run in page.items}
     ids = sorted(found, reverse=True)[:limit]
     rows = list(session.scalars(select(Run).where(Run.id.in_(ids)))) if ids else []
     return _views(session, sorted(rows, key=lambda row: row.id, reverse=True), found)

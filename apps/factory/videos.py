@@ -174,10 +174,10 @@ def _pipelines(video_id: str) -> list[Snapshot]:
     """Every pipeline that makes or made an edition of a video, the newest first."""
     wanted = RunFilter(job=jobs.video.name, tag=("video", video_id))
     page = jobs.hf.search(wanted, limit=PAGE)
-    found = list(page.runs)
+    found = list(page.items)
     while page.next is not None:
         page = jobs.hf.search(wanted, limit=PAGE, after=page.next)
-        found += page.runs
+        found += page.items
     return found
 
 

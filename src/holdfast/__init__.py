@@ -82,8 +82,9 @@ if TYPE_CHECKING:
     from holdfast.values.events import Events as Events
     from holdfast.values.events import News as News
     from holdfast.values.filters import Count as Count
-    from holdfast.values.filters import Page as Page
     from holdfast.values.filters import RunFilter as RunFilter
+    from holdfast.values.pages import Page as Page
+    from holdfast.values.pages import SearchPage as SearchPage
     from holdfast.values.pipelines import PipelineInfo as PipelineInfo
     from holdfast.values.pipelines import StageInfo as StageInfo
     from holdfast.values.policies import Policy as Policy
@@ -140,7 +141,7 @@ _MODULES = {
     "NotSignedIn": "support.errors",
     "OnlyFromCode": "support.errors",
     "Operation": "values.audit",
-    "Page": "values.filters",
+    "Page": "values.pages",
     "Pass": "values.tokens",
     "PassExists": "support.errors",
     "PassNotFound": "support.errors",
@@ -162,6 +163,7 @@ _MODULES = {
     "ScheduleNotFound": "support.errors",
     "SchemaMissing": "support.errors",
     "SchemaTooNew": "support.errors",
+    "SearchPage": "values.pages",
     "ServerRefused": "support.errors",
     "ServerUnavailable": "support.errors",
     "Settings": "support.settings",

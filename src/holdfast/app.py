@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from holdfast.tokens import Passes
     from holdfast.values.audit import Operation
     from holdfast.values.events import Event, Events, News, Signs
-    from holdfast.values.filters import Count, Order, Page, RunFilter
+    from holdfast.values.filters import Count, Order, RunFilter
     from holdfast.values.logs import Logs
+    from holdfast.values.pages import SearchPage
     from holdfast.values.runs import Finding, Snapshot, Step, Why
     from holdfast.web.auth.authentication import Who
     from holdfast.worker.declared import FailureHook
@@ -505,7 +506,7 @@ class Holdfast(Runtime):
         after: str | None = None,
         order: Order = "newest",
         before: RunLike | None = None,
-    ) -> Page:
+    ) -> SearchPage[Snapshot]:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before.
 
         Of runs that have ended, who ended last is the newest; with `order="submitted"` who was submitted last is.

@@ -29,7 +29,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
 
 def _runs(client: CheckClient, **query: Any) -> list[Run]:
     """The newest hundred runs that match."""
-    found: list[Run] = client.get("/api/runs", **query, limit=100)["runs"]
+    found: list[Run] = client.get("/api/runs", **query, limit=100)["items"]
     return found
 
 
@@ -91,7 +91,7 @@ def _build(client: CheckClient, found: Found) -> str | None:
 
 def _artifact(client: CheckClient, found: Found) -> str | None:
     run = found["tour.print_poster"][0]
-    [kept] = client.get(f"/api/runs/{run['id']}/artifacts")["artifacts"]
+    [kept] = client.get(f"/api/runs/{run['id']}/artifacts")["items"]
     content = client.http.get(f"/api/runs/{run['id']}/artifacts/poster.svg").content
     expected = poster(run["args"]["title"]).encode()
     return difference((content, kept["sha256"]), (expected, hashlib.sha256(expected).hexdigest()))

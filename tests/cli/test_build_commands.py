@@ -80,7 +80,7 @@ def test_a_build_is_shown_with_the_runs_that_made_it(
 def test_a_build_is_invalidated_with_a_reason(holdfast: Invoke, url: str, hf: Holdfast, ready: Run[str]) -> None:
     result = holdfast("builds", "invalidate", url, ready.id, "--because", "a package was withdrawn")
     assert result.stdout == "stale; the next run that asks for environment configuration_id:c1 has it made anew\n"
-    [build] = told(holdfast("builds", "list", url, "--json"))["builds"]
+    [build] = told(holdfast("builds", "list", url, "--json"))["items"]
     assert (build["state"], build["because"]) == ("stale", "a package was withdrawn")
     assert told(holdfast("builds", "invalidate", url, ready.id, "--json"))["because"] == "a package was withdrawn"
     assert "a package was withdrawn" in holdfast("builds", "list", url).stdout

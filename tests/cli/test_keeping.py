@@ -34,7 +34,7 @@ def test_what_a_run_has_made_is_listed(inside: Invoke, run_id: str) -> None:
     shown = inside("artifacts", "list", "app:hf", run_id)
     assert shown.exit_code == 0
     assert "out.bin  256    2026-01-01 00:00:00" in shown.stdout
-    [found] = told(inside("artifacts", "list", "app:hf", run_id, "--json"))["artifacts"]
+    [found] = told(inside("artifacts", "list", "app:hf", run_id, "--json"))["items"]
     assert found == {
         "run_id": run_id,
         "place": run_id,

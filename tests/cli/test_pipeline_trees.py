@@ -94,7 +94,7 @@ def test_pipelines_are_listed_and_done_again(holdfast: Invoke, url: str, ended: 
     result = holdfast("pipelines", "rerun", url, ended.id, "--from", "render")
     again = result.stdout.strip()
     manual.run_all()
-    listed = told(holdfast("pipelines", "list", url, "--json"))["pipelines"]
+    listed = told(holdfast("pipelines", "list", url, "--json"))["items"]
     assert [(run["id"], run["state"], run["again_of"]) for run in listed] == [
         (again, "succeeded", ended.id),
         (ended.id, "succeeded", None),
@@ -153,7 +153,7 @@ def test_what_failed_is_named_with_its_run(holdfast: Invoke, url: str, pipeline:
     assert trouble["error"] == "ZeroDivisionError: integer division or modulo by zero"
     line = holdfast("pipelines", "show", url, ended.id).stdout.splitlines()[-1]
     assert line.split() == ["audio[2]", trouble["run_id"], "failed", *trouble["error"].split()]
-    failed = told(holdfast("runs", "list", url, "--parent", ended.id, "--state", "failed", "--json"))["runs"]
+    failed = told(holdfast("runs", "list", url, "--parent", ended.id, "--state", "failed", "--json"))["items"]
     assert [run["id"] for run in failed] == [trouble["run_id"]]
 
 
@@ -248,7 +248,7 @@ def test_a_pipeline_under_way_says_so_and_how_long(
         row = holdfast(command, "list", url).stdout.splitlines()[1]
         assert row.split()[1:3] == ["under", "way"]
         assert row.endswith("0 of 4 stages done")
-    [listed] = told(holdfast("pipelines", "list", url, "--json"))["pipelines"]
+    [listed] = told(holdfast("pipelines", "list", url, "--json"))["items"]
     assert (listed["state"], listed["progress"]["stages"], listed["progress"]["done"]) == ("queued", 4, 0)
     assert datetime.fromisoformat(listed["progress"]["begun_at"]) == claim.lease.started_at
     assert run.id in holdfast("pipelines", "list", url, "--state", "queued").stdout

@@ -35,7 +35,7 @@ def test_queues_are_listed_with_their_limits_and_pauses(holdfast: Invoke, url: s
     assert "paused since" in mail
     assert "\x1b" not in shown
 
-    [one, two] = told(holdfast("queues", "list", url, "--json"))["queues"]
+    [one, two] = told(holdfast("queues", "list", url, "--json"))["items"]
     assert (one["name"], one["note"]) == ("mail", "provider \x1b[2J down")
     assert (two["queued"], two["ready"], two["running"], two["seats"]) == (2, 1, 1, 3)
     assert (two["max_queued"], two["concurrency"]) == (3, 2)
@@ -80,10 +80,10 @@ def test_keys_are_listed_with_who_holds_and_who_waits(holdfast: Invoke, url: str
     assert "\x1b" not in shown
 
     page = told(holdfast("keys", "list", url, "--limit", "1", "--json"))
-    assert [key["key"] for key in page["keys"]] == ["doc:a"]
-    rest = told(holdfast("keys", "list", url, "--after", page["next_after"], "--json"))
-    assert [(key["waiting"], key["limit"]) for key in rest["keys"]] == [(0, 1)]
-    assert rest["keys"][0]["holders"][0]["worker"] is None
+    assert [key["key"] for key in page["items"]] == ["doc:a"]
+    rest = told(holdfast("keys", "list", url, "--after", page["next"], "--json"))
+    assert [(key["waiting"], key["limit"]) for key in rest["items"]] == [(0, 1)]
+    assert rest["items"][0]["holders"][0]["worker"] is None
 
 
 def test_where_there_is_nothing_it_says_so(holdfast: Invoke, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def test_the_newest_runs_are_listed_first(holdfast: Invoke, url: str, jobs: Any,
 
 def test_json_has_every_field_of_a_run(holdfast: Invoke, url: str, ended: Run[int]) -> None:
     document = told(holdfast("runs", "list", url, "--json"))
-    assert document.keys() == {"runs", "next_before"}
-    [run] = document["runs"]
+    assert document.keys() == {"items", "next"}
+    [run] = document["items"]
     assert run.keys() == Snapshot.__dataclass_fields__.keys()
     assert (run["id"], run["result"], run["args"]) == (ended.id, 3, {"a": 1, "b": 2})
     assert run["tags"] == {"tenant": "acme"}
@@ -65,15 +65,15 @@ def test_a_list_can_be_narrowed_and_paged(holdfast: Invoke, url: str, jobs: Any,
     made.append(jobs.fail.using(queue="other").submit(text="x").id)
 
     def ids(*arguments: str) -> list[str]:
-        return [run["id"] for run in told(holdfast("runs", "list", url, "--json", *arguments))["runs"]]
+        return [run["id"] for run in told(holdfast("runs", "list", url, "--json", *arguments))["items"]]
 
     assert ids("--job", "add") == made[4::-1]
     assert ids("--state", "queued") == ids("--queue", "other") == [made[5]]
     assert ids("--state", "failed") == []
     assert ids("--limit", "2") == [made[5], made[4]]
     assert ids("--limit", "2", "--before", made[4]) == [made[3], made[2]]
-    assert told(holdfast("runs", "list", url, "--json", "--limit", "2"))["next_before"] == made[4]
-    assert told(holdfast("runs", "list", url, "--json", "--limit", "6", "--before", made[0]))["next_before"] is None
+    assert told(holdfast("runs", "list", url, "--json", "--limit", "2"))["next"] == made[4]
+    assert told(holdfast("runs", "list", url, "--json", "--limit", "6", "--before", made[0]))["next"] is None
     assert f"--before {made[4]}" in holdfast("runs", "list", url, "--limit", "2").stderr
 
 

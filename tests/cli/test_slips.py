@@ -22,11 +22,11 @@ def url(sqlite_url: str) -> str:
 @pytest.mark.contract("S4")
 def test_the_last_part_of_a_jobs_name_will_do_where_only_one_has_it(holdfast: Invoke, url: str) -> None:
     for name in ("report", "app.report"):
-        [run] = told(holdfast("runs", "list", url, "--job", name, "--json"))["runs"]
+        [run] = told(holdfast("runs", "list", url, "--job", name, "--json"))["items"]
         assert run["job"] == "app.report"
     with Holdfast(url) as hf:
         hf.build(name="app.environment")(lambda fingerprint: None).submit(fingerprint="f")
-    [build] = told(holdfast("builds", "list", url, "--job", "environment", "--json"))["builds"]
+    [build] = told(holdfast("builds", "list", url, "--job", "environment", "--json"))["items"]
     assert build["job"] == "app.environment"
     several = holdfast("runs", "list", url, "--job", "twice")
     assert (several.exit_code, several.stdout) == (2, "")

@@ -50,7 +50,7 @@ def test_schedules_are_listed_with_their_last_slot_and_their_next(holdfast: Invo
     assert "2026-01-01 00:45:00  failed" in lines[2]
     assert "no code has known it since 2026-01-01 00:46:00" in lines[2]
 
-    found = told(holdfast("schedules", "list", url, "--json"))["schedules"]
+    found = told(holdfast("schedules", "list", url, "--json"))["items"]
     assert [(one["name"], one["note"]) for one in found][1:] == [("ingest", None)]
     assert found[1]["last"]["outcome"] == "failed"
 
@@ -157,5 +157,5 @@ def test_schedules_of_the_code_are_listed_before_a_worker_has_started(inside: In
     assert refused(inside("schedules", "slots", "clocks:hf", "nightyl"), 3).endswith("; did you mean nightly?")
     slots = inside("schedules", "slots", "clocks:hf", "nightly", "--next", "3").stdout.splitlines()[1:]
     assert [line.split()[5] for line in slots] == ["upcoming"] * 3
-    [info] = told(inside("schedules", "list", "clocks:hf", "--json"))["schedules"]
+    [info] = told(inside("schedules", "list", "clocks:hf", "--json"))["items"]
     assert (info["seen_at"], info["considered_at"], info["tz"]) == (None, None, "Asia/Tokyo")

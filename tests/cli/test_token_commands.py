@@ -25,7 +25,7 @@ def test_json_has_every_field(holdfast: Invoke, url: str, hf: Holdfast) -> None:
     hf.start()
     made = told(holdfast("tokens", "add", url, "reports", "--expires", "30d", "--json"))
     assert made.keys() == {"name", "role", "token"}
-    [one] = told(holdfast("tokens", "list", url, "--json"))["tokens"]
+    [one] = told(holdfast("tokens", "list", url, "--json"))["items"]
     assert (one["name"], one["role"], one["kind"]) == ("reports", "viewer", "token")
     assert one["expires_at"] > one["made_at"]
 

@@ -19,7 +19,7 @@ def test_a_list_says_who_is_alive_and_what_each_does(holdfast: Invoke, url: str,
     assert "\x1b" not in result.stdout
     assert "4711" in result.stdout
     assert "0 of 1" in result.stdout
-    [worker] = told(holdfast("workers", "list", url, "--json"))["workers"]
+    [worker] = told(holdfast("workers", "list", url, "--json"))["items"]
     assert (worker["host"], worker["tasks"], worker["drain_at"]) == ("host-a", [], None)
 
 

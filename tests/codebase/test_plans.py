@@ -303,10 +303,10 @@ def counting(hf: Holdfast, text: str) -> tuple[Sequence[Any], int]:
 def test_a_page_of_a_long_history_comes_by_the_way_that_was_proved(on_postgres: Holdfast, on_sqlite: Holdfast) -> None:
     for hf in (on_postgres, on_sqlite):
         page = hf.search(RunFilter(state="succeeded"), limit=50)
-        assert [run.id for run in page.runs] == [run_id(number) for number in range(301_200, 301_150, -1)]
+        assert [run.id for run in page.items] == [run_id(number) for number in range(301_200, 301_150, -1)]
         assert page.searched == 50
         vain = hf.search(RunFilter(state="succeeded", queue="nowhere"))
-        assert (vain.runs, vain.searched, vain.next is not None) == ((), BUDGET, True)
+        assert (vain.items, vain.searched, vain.next is not None) == ((), BUDGET, True)
         assert hf.counts()["succeeded"] == Count(10_000, True)
 
 

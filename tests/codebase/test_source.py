@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,3 +71,11 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
         if not method.startswith("_") and inspect.isfunction(value) and not inspect.getdoc(getattr(found, method))
     ]
     assert undocumented == []
+
+
+def test_the_client_is_imported_without_the_engine() -> None:
+    loaded = "import sys, holdfast.client; print(*sorted(name for name in sys.modules if name.startswith('holdfast.')))"
+    names = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True).stdout.split()
+    engine = ("holdfast.store", "holdfast.runs.submit", "holdfast.worker", "holdfast.web", "holdfast.app")
+    assert "holdfast.client.client" in names
+    assert [name for name in names if any(name == one or name.startswith(f"{one}.") for one in engine)] == []

@@ -92,7 +92,7 @@ def test_all_that_match_are_done_again_once(hf: Holdfast, manual: Manual, work: 
     run_bulks(manual)
 
     assert bulk.result(timeout=0) == {"matched": 9, "done": 9, "skipped": 0}
-    again = Counter(run.again_of for run in hf.search(RunFilter(job="work")).runs if run.again_of)
+    again = Counter(run.again_of for run in hf.search(RunFilter(job="work")).items if run.again_of)
     assert again == dict.fromkeys([run.id for run in runs[:9]], 1)
     progress = [event.data for event in hf.story(bulk.id) if event.kind == "PROGRESS"]
     assert progress[-1] == {"done": 9, "total": 9, "note": "9 done, 0 skipped"}
@@ -130,7 +130,7 @@ def test_a_bulk_that_is_lost_goes_on_where_it_was(
     run_bulks(manual)
 
     assert bulk.result(timeout=0) == {"matched": 20, "done": 20, "skipped": 0}
-    again = Counter(run.again_of for run in hf.search(RunFilter(job="work"), limit=100).runs if run.again_of)
+    again = Counter(run.again_of for run in hf.search(RunFilter(job="work"), limit=100).items if run.again_of)
     assert again == dict.fromkeys([run.id for run in runs], 1)
 
 

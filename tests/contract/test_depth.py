@@ -36,7 +36,7 @@ def test_arguments_of_the_greatest_depth_come_back_and_deeper_ones_are_refused(
     manual.run_all()
     assert run.result() == value
     assert runs_of(hf)[0].args == {"value": value, "levels": 0}
-    assert [found.id for found in hf.search(RunFilter(args={"levels": 0})).runs] == [run.id]
+    assert [found.id for found in hf.search(RunFilter(args={"levels": 0})).items] == [run.id]
     before = database.counts()
     for levels in (MAX_DEPTH, 150, 201, 254, 300, 5000):
         with pytest.raises(NotSerialisable) as refused:

@@ -29,7 +29,7 @@ def test_a_run_is_named_by_its_handle_its_snapshot_or_its_id(hf: Holdfast, manua
         assert hf.story(named)[0].run_id == run.id
         assert hf.artifacts.of(named) == []
         assert hf.again(named).snapshot.again_of == run.id
-        assert [listed.id for listed in hf.search(before=named).runs] == []
+        assert [listed.id for listed in hf.search(before=named).items] == []
     assert job.using(after=[run.snapshot]).submit().snapshot.needed == (run.id,)
     assert hf.cancel(run) == "cancelled"
 

@@ -73,7 +73,7 @@ def test_each_verb_says_who_did_it_to_what(hf: Holdfast, busy: dict[str, Any], c
     of = {one.by.removeprefix("ann "): one for one in told}
     assert of["submit"].what == {"job": "work"}
     assert of["cancel"].what == {"reason": "cancelled", "state": "cancelled"}
-    assert of["again"].what["run"] == hf.search(RunFilter(job="work", state="queued")).runs[0].id
+    assert of["again"].what["run"] == hf.search(RunFilter(job="work", state="queued")).items[0].id
     assert of["pause"].what == {"queue": "default", "note": "maintenance"}
     assert of["limit"].what == {"queue": "default", "limits": '{"max_queued":1000}'}
     assert of["trigger"].what["schedule"] == "hourly"

@@ -96,7 +96,7 @@ def test_instants_and_figures_come_back_as_they_were(hf: Holdfast, clock: FakeCl
 
     hour = timedelta(hours=1)
     page = hf.search(RunFilter(since=began + timedelta(seconds=0.125), until=began + hour))
-    assert [run.created_at - began for run in page.runs] == [timedelta(seconds=0.25), timedelta(seconds=0.125)]
+    assert [run.created_at - began for run in page.items] == [timedelta(seconds=0.25), timedelta(seconds=0.125)]
     assert [point.runs for point in hf.statistics.series(hour).points] == [3]
     assert hf.verify() == []
 

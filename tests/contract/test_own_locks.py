@@ -162,7 +162,7 @@ with transaction() as connection:
         print(error)
     hf.store.close()  # makes no checkpoint, because it can't have the lock
     work.using(connection=connection).submit()
-print(len(hf.search().runs))
+print(len(hf.search().items))
 hf.close()
 """
 

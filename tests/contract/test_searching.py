@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Count, Holdfast, InvalidArguments, Job, Page, RunFilter
+from holdfast import Count, Holdfast, InvalidArguments, Job, RunFilter, SearchPage, Snapshot
 from holdfast.operate import search
 from holdfast.runs.outcomes import Failed, Succeeded, TimedOut
 from holdfast.testing import FakeClock, Manual
@@ -24,10 +24,10 @@ def work(hf: Holdfast) -> Job[..., Any]:
 
 
 def found(hf: Holdfast, **wanted: Any) -> list[str]:
-    return [run.id for run in hf.search(RunFilter(**wanted)).runs]
+    return [run.id for run in hf.search(RunFilter(**wanted)).items]
 
 
-def pages(hf: Holdfast, wanted: RunFilter, *, limit: int) -> list[Page]:
+def pages(hf: Holdfast, wanted: RunFilter, *, limit: int) -> list[SearchPage[Snapshot]]:
     got = [hf.search(wanted, limit=limit)]
     while (after := got[-1].next) is not None:
         assert len(got) < 100
@@ -82,13 +82,13 @@ def test_runs_that_ended_are_found_in_the_order_of_their_submission_too(
     waiting = other.submit().id
 
     done = RunFilter(state="succeeded")
-    assert [run.id for run in hf.search(done).runs] == submitted
+    assert [run.id for run in hf.search(done).items] == submitted
     first = hf.search(done, order="submitted", limit=2)
-    assert [run.id for run in first.runs] == submitted[:2:-1]
-    assert [run.id for run in hf.search(done, order="submitted", after=first.next).runs] == submitted[2::-1]
-    assert [run.id for run in hf.search(done, order="submitted", before=submitted[2]).runs] == submitted[1::-1]
-    assert [run.id for run in hf.search(done, before=submitted[2]).runs] == submitted[:2]
-    assert [run.id for run in hf.search(order="submitted").runs] == [waiting, *submitted[::-1]]
+    assert [run.id for run in first.items] == submitted[:2:-1]
+    assert [run.id for run in hf.search(done, order="submitted", after=first.next).items] == submitted[2::-1]
+    assert [run.id for run in hf.search(done, order="submitted", before=submitted[2]).items] == submitted[1::-1]
+    assert [run.id for run in hf.search(done, before=submitted[2]).items] == submitted[:2]
+    assert [run.id for run in hf.search(order="submitted").items] == [waiting, *submitted[::-1]]
 
 
 def test_filters_find_what_they_mean(hf: Holdfast, manual: Manual, clock: FakeClock, work: Job[..., Any]) -> None:
@@ -169,9 +169,9 @@ def test_a_pipeline_is_found_by_its_own_arguments_and_leads_to_its_parts(hf: Hol
 
     assert found(hf, args={"text": "one"}) == [run.id]
     assert found(hf, parts=False) == [other.id, run.id]
-    parts = hf.search(RunFilter(parent=run.id)).runs
+    parts = hf.search(RunFilter(parent=run.id)).items
     assert {(part.stage, part.state) for part in parts} == {("script", "succeeded"), ("render", "failed")}
-    [failed] = hf.search(RunFilter(parent=run.id, state="failed")).runs
+    [failed] = hf.search(RunFilter(parent=run.id, state="failed")).items
     assert failed.stage == "render"
     assert {state: count.number for state, count in hf.counts(RunFilter(parent=run.id)).items() if count.number} == {
         "succeeded": 1,
@@ -217,11 +217,11 @@ def test_pages_join_to_the_whole_whatever_their_size(
         RunFilter(args={"document_id": "1"}),
         RunFilter(state="failed", args={"document_id": "2"}),
     ):
-        whole = [run.id for run in hf.search(wanted, limit=100).runs]
+        whole = [run.id for run in hf.search(wanted, limit=100).items]
         assert whole
         for limit in (1, 3, 7):
-            assert [run.id for page in pages(hf, wanted, limit=limit) for run in page.runs] == whole
-    ended = hf.search(RunFilter(state="failed"), limit=100).runs
+            assert [run.id for page in pages(hf, wanted, limit=limit) for run in page.items] == whole
+    ended = hf.search(RunFilter(state="failed"), limit=100).items
     assert [run.finished_at for run in ended] == sorted((run.finished_at for run in ended), reverse=True)  # type: ignore[type-var]
     assert len(found(hf)) == len(runs)
 
@@ -236,9 +236,9 @@ def test_a_page_looks_at_so_many_and_says_where_to_go_on(
 
     got = pages(hf, wanted, limit=5)
 
-    assert [(len(page.runs), page.searched) for page in got] == [(0, 20), (0, 20), (1, 10)]
+    assert [(len(page.items), page.searched) for page in got] == [(0, 20), (0, 20), (1, 10)]
     assert [page.until is not None for page in got] == [True, True, True]
-    assert got[-1].runs[0].id == runs[0].id
+    assert got[-1].items[0].id == runs[0].id
     assert hf.count(wanted) == Count(0, True)
     assert hf.count(RunFilter(state="queued")) == Count(20, True)
     assert hf.counts()["queued"] == Count(20, True)
@@ -251,12 +251,12 @@ def test_what_comes_and_goes_between_two_pages_is_not_seen_twice(
     work.submit_many([{"document_id": str(number)} for number in range(6)])
     first = hf.search(RunFilter(state="queued"), limit=2)
     work.submit(document_id="new")
-    for run in first.runs:
+    for run in first.items:
         hf.cancel(run.id)
 
     second = hf.search(RunFilter(state="queued"), limit=10, after=first.next)
 
-    assert [run.args["document_id"] for run in second.runs] == ["3", "2", "1", "0"]
+    assert [run.args["document_id"] for run in second.items] == ["3", "2", "1", "0"]
 
 
 def test_a_filter_comes_back_from_json_as_it_went() -> None:

@@ -101,11 +101,11 @@ def test_runs_can_be_listed_and_filtered_newest_first(hf: Holdfast, manual: Manu
     manual.run_all()
     waiting = work.submit(6)
 
-    assert [run.id for run in hf.search().runs] == [waiting.id, failing.id, *(run.id for run in reversed(runs))]
-    assert [run.id for run in hf.search(RunFilter(state="failed")).runs] == [failing.id]
-    assert [run.id for run in hf.search(RunFilter(state="queued")).runs] == [waiting.id]
+    assert [run.id for run in hf.search().items] == [waiting.id, failing.id, *(run.id for run in reversed(runs))]
+    assert [run.id for run in hf.search(RunFilter(state="failed")).items] == [failing.id]
+    assert [run.id for run in hf.search(RunFilter(state="queued")).items] == [waiting.id]
     with pytest.raises(InvalidArguments, match="there is no state 'done'; a run is queued, running"):
         RunFilter(state="done")
-    assert [run.id for run in hf.search(RunFilter(queue="other")).runs] == [failing.id]
-    assert [run.id for run in hf.search(RunFilter(job="work"), limit=2).runs] == [waiting.id, runs[4].id]
-    assert [run.id for run in hf.search(RunFilter(job="work"), before=runs[2].id).runs] == [runs[1].id, runs[0].id]
+    assert [run.id for run in hf.search(RunFilter(queue="other")).items] == [failing.id]
+    assert [run.id for run in hf.search(RunFilter(job="work"), limit=2).items] == [waiting.id, runs[4].id]
+    assert [run.id for run in hf.search(RunFilter(job="work"), before=runs[2].id).items] == [runs[1].id, runs[0].id]

@@ -45,7 +45,7 @@ CLASSES: dict[str, type] = DOORS | {
     found.__name__: found
     for found in (
         *(Holdfast, holdfast.Job, holdfast.Run, holdfast.Why, holdfast.Snapshot, holdfast.Event, holdfast.Artifact),
-        *(holdfast.RunFilter, holdfast.Page, holdfast.Count, holdfast.News, holdfast.Events, holdfast.Operation),
+        *(holdfast.RunFilter, holdfast.SearchPage, holdfast.Count, holdfast.News, holdfast.Events, holdfast.Operation),
         *(holdfast.Build, holdfast.ScheduleInfo, holdfast.Slot, Key, Holder, Queue),
         *(WorkerInfo, Task),
     )
@@ -56,6 +56,7 @@ INSIDE = {
     "Job": "submission draft filled fills decode_arguments encode_result submit_by",
     "Artifact": "at",
     "RunFilter": "plain fits tag_pattern paths",
+    "SearchPage": "of whole",
 }
 # What an object is given when it is made, and its class does not show.
 GIVEN: dict[str, dict[str, str | None]] = {"Run": {"id": None}}

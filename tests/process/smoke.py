@@ -42,7 +42,7 @@ def main(url: str) -> None:
                 stopped.result(timeout=60)
             assert stopped.state == "timed_out"
         assert after.again().cancel() == "cancelled"
-        assert [found.id for found in hf.search(RunFilter(tag=("kind", "last"), state="succeeded")).runs] == [after.id]
+        assert [found.id for found in hf.search(RunFilter(tag=("kind", "last"), state="succeeded")).items] == [after.id]
         assert hf.verify() == []
     print("all good")
 

@@ -193,7 +193,7 @@ with hf.worker():
     then = place_order_then_submit("coffee")
     stocked = restock.submit(item="milk")
     results = [placed.result(timeout=60), stocked.result(timeout=60)]
-    for run in hf.search().runs:
+    for run in hf.search().items:
         hf.get(run.id).result(timeout=60)
 print(json.dumps([results, sorted(Order.objects.values_list("item", "receipt"))]))
 """,

@@ -46,7 +46,7 @@ def test_tests_in_parallel_use_the_copies_of_the_test_database(project: Project)
 
 
 def test_tests_use_the_test_database_though_holdfast_was_used_before(project: Project) -> None:
-    project.append("shop/apps.py", "        jobs.hf.start()\n        assert jobs.hf.search().runs == ()")
+    project.append("shop/apps.py", "        jobs.hf.start()\n        assert jobs.hf.search().items == ()")
     assert "Ran 4 tests" in project.manage("test")
     assert runs(project) == 0
 

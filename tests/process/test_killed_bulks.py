@@ -41,7 +41,7 @@ def test_a_killed_bulk_does_each_run_again_once(
     after = None
     while True:
         page = hf.search(RunFilter(queue="elsewhere", state="queued"), limit=500, after=after)
-        again.update(run.again_of for run in page.runs)
+        again.update(run.again_of for run in page.items)
         if (after := page.next) is None:
             break
     assert again == dict.fromkeys([run.id for run in runs], 1)

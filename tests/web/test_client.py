@@ -145,10 +145,10 @@ def test_runs_are_searched_counted_and_listed(hf: Holdfast, client: Client) -> N
     assert client.search(wanted, limit=2, after=page.next) == hf.search(wanted, limit=2, after=page.next)
     assert client.count(wanted) == hf.count(wanted)
     assert client.counts(wanted) == hf.counts(wanted)
-    assert client.search(RunFilter(tag=("n", "1"))).runs == hf.search(RunFilter(tag=("n", "1"))).runs
+    assert client.search(RunFilter(tag=("n", "1"))).items == hf.search(RunFilter(tag=("n", "1"))).items
     listed = runs_of(client, queue="asleep")
     assert listed == runs_of(hf, queue="asleep")
-    assert client.search(RunFilter(queue="asleep"), before=listed[0], limit=1).runs == (listed[1],)
+    assert client.search(RunFilter(queue="asleep"), before=listed[0], limit=1).items == (listed[1],)
 
 
 def test_a_search_of_more_than_one_page_comes_whole(hf: Holdfast, client: Client) -> None:

@@ -51,8 +51,8 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
     assert app.get(run_id).result() == result
     assert (runs_of(app)[0].args, runs_of(app)[0].unreadable) == ({"value": DEEPEST}, None)
     assert web.get(f"/api/runs/{run_id}").json()["result"] == result
-    assert web.get("/api/runs").json()["runs"][0]["args"] == {"value": DEEPEST}
-    assert web.get(f"/api/runs/{run_id}/steps").json()["steps"][0]["result"] == result
+    assert web.get("/api/runs").json()["items"][0]["args"] == {"value": DEEPEST}
+    assert web.get(f"/api/runs/{run_id}/steps").json()["items"][0]["result"] == result
     with Client(serve.url, token=serve.token) as client:
         assert client.get(run_id).result() == result
         assert runs_of(client)[0].args == {"value": DEEPEST}
@@ -64,7 +64,7 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
         said_by_command = CliRunner().invoke(main, ["runs", *words, "--json"])
         assert said_by_command.exit_code == 0
         told = json.loads(said_by_command.output)
-        assert (told["runs"][0] if "runs" in told else told)["result"] == result
+        assert (told["items"][0] if "items" in told else told)["result"] == result
 
 
 @pytest.mark.contract("S4")

@@ -81,7 +81,7 @@ def test_a_job_tells_which_arguments_it_takes(admin: httpx.Client) -> None:
     assert job["arguments"]["properties"]["times"] == {"title": "Times", "type": "integer"}
     assert job["arguments"]["required"] == ["name"]
     assert job["policy"]["max_attempts"] == 1
-    assert "letters.greet" in [each["name"] for each in admin.get("/api/jobs").json()["jobs"]]
+    assert "letters.greet" in [each["name"] for each in admin.get("/api/jobs").json()["items"]]
     assert problem(admin.get("/api/jobs/letters.gret")) == (404, "unknown_job")
 
 
@@ -139,7 +139,7 @@ def test_pages_lead_from_one_to_the_next(hf: Holdfast, admin: httpx.Client) -> N
     query: dict[str, Any] = {"tag": "page=yes", "limit": 2}
     for _ in range(4):
         page = admin.get("/api/runs", params=query | ({"after": after} if after else {})).json()
-        found += [run["id"] for run in page["runs"]]
+        found += [run["id"] for run in page["items"]]
         after = page["next"]
         if after is None:
             break
@@ -147,7 +147,7 @@ def test_pages_lead_from_one_to_the_next(hf: Holdfast, admin: httpx.Client) -> N
     assert admin.get("/api/runs/count", params={"tag": "page=yes"}).json() == {"number": 5, "more": False}
     assert admin.get("/api/runs/counts", params={"tag": "page=yes"}).json()["queued"]["number"] == 5
     by_argument = admin.get("/api/runs", params={"tag": "page=yes", "arg": "name=Ada"}).json()
-    assert len(by_argument["runs"]) == 5
+    assert len(by_argument["items"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_query_that_does_not_fit_is_refused(query: str, admin: httpx.Client) -
 
 def test_what_is_too_long_for_a_list_is_left_to_the_run_itself(hf: Holdfast, admin: httpx.Client) -> None:
     run = hf.jobs["letters.echo"].using(tags={"long": "yes"}).submit(value="x" * 20_000)
-    [listed] = admin.get("/api/runs", params={"tag": "long=yes"}).json()["runs"]
+    [listed] = admin.get("/api/runs", params={"tag": "long=yes"}).json()["items"]
     assert (listed["args"], listed["cut"]) == (None, ["args"])
     whole = admin.get(f"/api/runs/{run.id}").json()
     assert (len(whole["args"]["value"]), whole["cut"]) == (20_000, [])
@@ -233,8 +233,8 @@ def test_what_operators_do_is_an_event_of_all_runs(hf: Holdfast, server: Server)
     [event] = operator.get("/api/events", params={"after": start, "kinds": "OPERATED", "wait": 5}).json()["events"]
     assert event["data"] == {"by": "operator", "action": "cancel", "what": {"reason": "wrong", "state": "cancelled"}}
     done = operator.get("/api/operations", params={"limit": 1}).json()
-    assert done["operations"][0]["by"] == "operator"
-    assert done["next"] == done["operations"][0]["cursor"]
+    assert done["items"][0]["by"] == "operator"
+    assert done["next"] == done["items"][0]["cursor"]
 
 
 def test_logs_are_found_by_level_and_text(done: str, admin: httpx.Client) -> None:
@@ -250,7 +250,7 @@ def test_logs_are_found_by_level_and_text(done: str, admin: httpx.Client) -> Non
 
 
 def test_steps_have_their_results(done: str, admin: httpx.Client) -> None:
-    [step] = admin.get(f"/api/runs/{done}/steps").json()["steps"]
+    [step] = admin.get(f"/api/runs/{done}/steps").json()["items"]
     assert (step["name"], step["result"], step["cut"]) == ("write", "hello Ada", False)
     assert admin.get(f"/api/runs/{done}/steps/write").json() == step
     assert problem(admin.get(f"/api/runs/{done}/steps/nothing"))[0] == 404
@@ -293,7 +293,7 @@ def test_files_are_listed_by_the_page(files: str, admin: httpx.Client) -> None:
     path, names, after = f"/api/runs/{files}/artifacts", [], None
     for _ in range(4):
         said = admin.get(path, params={"limit": 1} | ({"after": after} if after else {})).json()
-        names += [one["name"] for one in said["artifacts"]]
+        names += [one["name"] for one in said["items"]]
         after = said["next"]
         if after is None:
             break

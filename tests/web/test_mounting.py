@@ -149,7 +149,7 @@ def test_pages_that_have_the_root_stand_before_the_dashboard_which_stands_apart(
         assert 'href="/holdfast/queues"' not in own
         assert 'href="/">Records' in ours
         assert 'href="/holdfast/queues"' in ours
-        assert served.client("viewer").get("/holdfast/api/runs").json()["runs"] == []
+        assert served.client("viewer").get("/holdfast/api/runs").json()["items"] == []
         assert served.client().get("/healthz").status_code == 200
         # Who signs in without having wanted to go anywhere begins at the application's first page.
         assert served.client(headers=PAGE).get(f"/holdfast/sign-in?token={TOKEN}").headers["location"] == "/"

@@ -316,11 +316,11 @@ def test_a_bulk_says_how_many_first_and_then_does_exactly_those(server: Any, tmp
         answer = operator.post("/runs/matching", data=fields | {"reason": "all of them"})
         assert answer.status_code == 303, answer.text
         manual = Manual(hf)
-        [bulk] = hf.search(RunFilter(queue="operations")).runs
+        [bulk] = hf.search(RunFilter(queue="operations")).items
         assert answer.headers["location"] == f"/runs/{bulk.id}"
         worker = manual.worker(queues=("operations",))
         worker.work(worker.claim()[0])
-        assert {run.state for run in hf.search(RunFilter(job="press.fail")).runs} == {"cancelled"}
+        assert {run.state for run in hf.search(RunFilter(job="press.fail")).items} == {"cancelled"}
         assert hf.snapshot(other).state == "queued"
         refused = operator.post("/runs/matching", data=fields | {"filter": "[1"})
         assert refused.status_code == 422
@@ -362,7 +362,7 @@ def test_pages_ask_the_same_and_read_no_more_however_much_has_ended(
                 pairs = [(claim.lease, Failed("no")) for claim in claims]
                 hf.do(partial(finish_runs, done=pairs, holder=worker.name))
                 clock.advance(1)
-            ended = hf.search(RunFilter(state="failed"), limit=1).runs[0]
+            ended = hf.search(RunFilter(state="failed"), limit=1).items[0]
             monkeypatch.setattr(Transaction, "all", counted)
             pages = ("/", "/runs", "/runs?state=failed", "/runs?job=press.fail&error=nothing", f"/runs/{ended.id}")
             costs = {}

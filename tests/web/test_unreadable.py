@@ -250,7 +250,7 @@ def test_a_damaged_run_says_what_is_wrong_with_it_everywhere(
     assert hf.why(run_id).reasons[0].startswith("unreadable: args: not JSON")
     with Client(serve.url, token=serve.token) as client:
         assert client.snapshot(run_id) == found
-    [said] = [run for run in web.get("/api/runs").json()["runs"] if run["id"] == run_id]
+    [said] = [run for run in web.get("/api/runs").json()["items"] if run["id"] == run_id]
     assert (said["unreadable"], said["args"]) == (found.unreadable, found.args)
     for path in ("/runs", f"/runs/{run_id}"):
         assert "unreadable: args: not JSON" in web.get(path, headers={"Accept": "text/html"}).text
@@ -258,7 +258,7 @@ def test_a_damaged_run_says_what_is_wrong_with_it_everywhere(
         assert "unreadable: args" in CliRunner().invoke(main, words).output
     [listed] = [
         run
-        for run in json.loads(CliRunner().invoke(main, ["runs", "list", hf.settings.url, "--json"]).output)["runs"]
+        for run in json.loads(CliRunner().invoke(main, ["runs", "list", hf.settings.url, "--json"]).output)["items"]
         if run["id"] == run_id
     ]
     assert listed.keys() == Snapshot.__dataclass_fields__.keys()
@@ -284,6 +284,6 @@ def test_a_search_by_argument_finds_the_sound_runs_beside_damaged_ones(
     damaged = [hf.submit("letters.greet", name=f"run {number}").id for number in range(len(texts))]
     for run_id, text in zip(damaged, texts, strict=True):
         damage(database, "holdfast_runs set args", text, where=f"id = '{run_id}'")
-    found = {run.id for run in hf.search(RunFilter(args={"name": "Ada"})).runs}
+    found = {run.id for run in hf.search(RunFilter(args={"name": "Ada"})).items}
     assert found == {made[name] for name in ("ended", "running", "waiting")}
     assert hf.count(RunFilter(args={"name": "Ben"})).number == 1

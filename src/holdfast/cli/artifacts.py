@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import exit_codes, json_output, parameters, screen, targets
+from holdfast.values.pages import Page
 
 
 @click.group()
@@ -39,8 +40,7 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
             for each in found
         ]
         screen.listing(
-            "artifacts",
-            found,
+            Page.whole(found),
             as_json=as_json,
             shape=json_output.artifact,
             table=lambda: screen.table(("NAME", "BYTES", "MADE", "RUN", "ADDRESS"), rows, spare=("MADE",)),

@@ -20,6 +20,7 @@ from holdfast.cli import (
 )
 from holdfast.support import json_text
 from holdfast.values.builds import STATES, Build
+from holdfast.values.pages import Page
 from holdfast.values.runs import last_line
 
 COLUMNS = ("ID", "STATE", "JOB", "SCOPE", "FINGERPRINT", "SINCE", "TOOK", "WAITING", "NOTE")
@@ -52,20 +53,17 @@ def list_(
 
     \b
     holdfast builds list app:hf
-    holdfast builds list app:hf --state failed --json | jq '.builds[].error'
+    holdfast builds list app:hf --state failed --json | jq '.items[].error'
     """
     with targets.either(target) as hf:
         job = None if job is None else targets.job_of(job, targets.job_names(hf))
         found = hf.builds.list(job=job, scope=scope, state=state, limit=limit, before=before)
-        more = found[-1].run_id if len(found) == limit else None
         screen.listing(
-            "builds",
-            found,
+            Page.of(found, limit=limit, cursor=lambda build: build.run_id),
             as_json=as_json,
             shape=json_output.build,
             table=lambda: screen.table(COLUMNS, [_row(build, hf.clock.now()) for build in found], spare=SPARE),
             nothing="no builds" + (" like that" if state or job or scope or before else " yet"),
-            before=more,
         )
         return exit_codes.OK
 

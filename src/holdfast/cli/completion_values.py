@@ -63,7 +63,7 @@ def _fitting(found: Iterable[tuple[str, str]], incomplete: str) -> list[Item]:
 
 @of_target
 def runs(hf: Holdfast) -> Found:
-    for run in hf.search(limit=NEWEST).runs:
+    for run in hf.search(limit=NEWEST).items:
         yield run.id, f"{run.state} {run.job}"
 
 

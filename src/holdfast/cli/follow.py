@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import event_lines, exit_codes, json_output, parameters, screen, targets
+from holdfast.cli import event_lines, exit_codes, parameters, screen, targets
 from holdfast.support.errors import ResultTimeout
 from holdfast.values.events import Event
 from holdfast.values.runs import Snapshot
@@ -33,7 +33,7 @@ def follow(target: str, run_id: str, timeout: float | None, as_json: bool) -> in
         follower = Follower(hf, run_id)
         for event in follower.events(timeout):
             if as_json:
-                screen.line(json_output.event(event))
+                screen.line(event)
             else:
                 screen.show(event_lines.line(event))
         return exit_codes.OK if follower.run.state == "succeeded" else exit_codes.PROBLEM

@@ -1,4 +1,4 @@
-"""Shapes: what `--json` prints. A name here is a promise to whoever parses it."""
+"""What `--json` prints where that is not the value itself. A name here is a promise to whoever parses it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import Any
 from holdfast.support import json_text
 from holdfast.values.artifacts import Artifact
 from holdfast.values.builds import Build
-from holdfast.values.events import Event
-from holdfast.values.keys import Key
-from holdfast.values.pipelines import PipelineInfo, Progress
-from holdfast.values.queues import Queue
+from holdfast.values.pipelines import PipelineInfo
 from holdfast.values.runs import Finding, Snapshot, Why
-from holdfast.values.tokens import Pass
 from holdfast.values.workers import Task, WorkerInfo
 
 
@@ -32,39 +28,12 @@ def build(made: Build) -> dict[str, Any]:
 
 def pipeline(info: PipelineInfo) -> dict[str, Any]:
     """A pipeline's run, its stages in the order in which they were declared, and the first runs that failed."""
-    stages = [asdict(stage) | {"total": stage.total, "done": stage.done} for stage in info.stages]
-    troubles = [asdict(trouble) for trouble in info.troubles]
-    return run(info.run) | {"stages": stages, "progress": progress(info.progress), "troubles": troubles}
-
-
-def progress(found: Progress | None) -> dict[str, Any] | None:
-    return None if found is None else asdict(found)
-
-
-def queue(found: Queue) -> dict[str, Any]:
-    return asdict(found)
-
-
-def key(found: Key) -> dict[str, Any]:
-    return asdict(found)
+    return run(info.run) | {"stages": info.stages, "progress": info.progress, "troubles": info.troubles}
 
 
 def worker(found: WorkerInfo, tasks: Sequence[Task]) -> dict[str, Any]:
-    return asdict(found) | {"tasks": [asdict(task) for task in tasks]}
-
-
-def token(found: Pass) -> dict[str, Any]:
-    return asdict(found)
-
-
-def event(told: Event) -> dict[str, Any]:
-    return {
-        "run_id": told.run_id,
-        "kind": told.kind,
-        "attempt": told.attempt,
-        "happened_at": told.happened_at,
-        "data": told.data,
-    }
+    """A worker, and what it does now."""
+    return asdict(found) | {"tasks": tasks}
 
 
 def why(answer: Why) -> dict[str, Any]:

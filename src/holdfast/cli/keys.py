@@ -6,8 +6,9 @@ from datetime import datetime
 
 import click
 
-from holdfast.cli import exit_codes, json_output, parameters, screen, targets
+from holdfast.cli import exit_codes, parameters, screen, targets
 from holdfast.values.keys import Holder, Key
+from holdfast.values.pages import Page
 
 COLUMNS = ("KEY", "LIMIT", "WAITING", "OLDEST", "HELD BY")
 SPARE = ("LIMIT", "OLDEST")
@@ -35,19 +36,16 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
 
     \b
     holdfast keys list app:hf
-    holdfast keys list app:hf --json | jq '.keys[] | select(.waiting > 10)'
+    holdfast keys list app:hf --json | jq '.items[] | select(.waiting > 10)'
     """
     with targets.either(target) as hf:
         found = hf.keys.list(limit=limit, after=after)
-        more = found[-1].key if len(found) == limit else None
         screen.listing(
-            "keys",
-            found,
+            Page.of(found, limit=limit, cursor=lambda key: key.key),
             as_json=as_json,
-            shape=json_output.key,
             table=lambda: screen.table(COLUMNS, [_row(key, hf.clock.now()) for key in found], spare=SPARE),
             nothing="no keys are held" + (" after that" if after else ""),
-            after=more,
+            option="after",
         )
         return exit_codes.OK
 

@@ -21,6 +21,7 @@ from holdfast.cli import (
     targets,
 )
 from holdfast.values.filters import STATES
+from holdfast.values.pages import Page
 from holdfast.values.pipelines import PipelineInfo
 
 
@@ -51,15 +52,13 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
     """
     with targets.either(target) as hf:
         found = hf.pipelines.list(name=name, state=state, limit=limit, before=before)
-        more, far = found[-1].id if len(found) == limit else None, hf.pipelines.progress(found)
+        far = hf.pipelines.progress(found)
         screen.listing(
-            "pipelines",
-            found,
+            Page.of(found, limit=limit, cursor=lambda run: run.id),
             as_json=as_json,
-            shape=lambda run: json_output.run(run) | {"progress": json_output.progress(far.get(run.id))},
+            shape=lambda run: json_output.run(run) | {"progress": far.get(run.id)},
             table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=far),
             nothing="no pipelines" + (" like that" if state or name or before else " yet"),
-            before=more,
         )
         return exit_codes.OK
 

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
+from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
+from holdfast.values.pages import Page
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
 from holdfast.values.workers import WorkerInfo, why_unserved
 
@@ -59,7 +60,7 @@ def list_(target: str, as_json: bool) -> int:
             return screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE)
 
         nothing = "no queues yet: nothing waits or runs, nothing is limited"
-        screen.listing("queues", found, as_json=as_json, shape=json_output.queue, table=table, nothing=nothing)
+        screen.listing(Page.whole(found), as_json=as_json, table=table, nothing=nothing)
         return exit_codes.OK
 
 
@@ -122,7 +123,7 @@ def _answer(hf: Holdfast, name: str, sentence: str, *, as_json: bool) -> int:
     """How the queue stands now; and a warning if nothing is known to use it, as its name may be misspelt."""
     queue = hf.queues.get(name)
     if as_json:
-        screen.document(json_output.queue(queue))
+        screen.document(queue)
     else:
         counted, running = _bound(queue.max_queued), _bound(queue.concurrency)
         screen.show(sentence.format(name=screen.plain(name), counted=counted, running=running))

@@ -26,6 +26,7 @@ from holdfast.cli.submit import tag_of
 from holdfast.support.validation import did_you_mean
 from holdfast.values.events import Event
 from holdfast.values.filters import STATES, RunFilter
+from holdfast.values.pages import Page
 from holdfast.values.runs import Snapshot, Why
 
 
@@ -83,7 +84,7 @@ def list_(
     holdfast runs list app:hf
     holdfast runs list sqlite:///work.db --state failed --limit 10
     holdfast runs list app:hf --parent 01m2… --state failed
-    holdfast runs list app:hf --json | jq '.runs[].id'
+    holdfast runs list app:hf --json | jq '.items[].id'
     """
     with targets.either(target) as hf:
         if parent is not None:
@@ -93,17 +94,14 @@ def list_(
         parts = all_ or parent is not None or job is not None
         wanted = RunFilter(state=state, job=job, queue=queue, tag=tag, parent=parent, parts=parts)
         found = targets.find_runs(hf, wanted, limit=limit, before=before)
-        more = found[-1].id if len(found) == limit else None
         likely = "" if job is None or job in jobs else did_you_mean(job, jobs)
         narrowed = state or job or queue or tag or parent or before
         screen.listing(
-            "runs",
-            found,
+            Page.of(found, limit=limit, cursor=lambda run: run.id),
             as_json=as_json,
             shape=json_output.run,
             table=lambda: run_tables.list_of(found, now=hf.clock.now(), far=hf.pipelines.progress(found)),
             nothing="no runs" + (" like that" if narrowed else " yet") + likely,
-            before=more,
         )
         return exit_codes.OK
 
@@ -122,10 +120,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         answer, story = hf.why(run_id), hf.story(run_id)
         if as_json:
-            screen.document(
-                json_output.run(answer.run)
-                | {"reasons": list(answer.reasons), "story": [json_output.event(event) for event in story]}
-            )
+            screen.document(json_output.run(answer.run) | {"reasons": list(answer.reasons), "story": story})
         else:
             _tell(hf, answer, story)
         return exit_codes.OK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
 from holdfast.support import json_text
+from holdfast.values.pages import Page
 from holdfast.values.runs import last_line
 from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.workers import WorkerInfo, why_unserved
@@ -51,7 +51,7 @@ def list_(target: str, as_json: bool) -> int:
 
     \b
     holdfast schedules list app:hf
-    holdfast schedules list app:hf --json | jq '.schedules[].next_at'
+    holdfast schedules list app:hf --json | jq '.items[].next_at'
     """
     with targets.either(target) as hf:
         found = hf.schedules.list()
@@ -63,7 +63,7 @@ def list_(target: str, as_json: bool) -> int:
             return screen.table(columns, rows, spare=("LAST", "OUTCOME", "LOCAL", "WHEN"))
 
         nothing = "no schedules yet: a worker writes those of its code down when it starts"
-        screen.listing("schedules", found, as_json=as_json, shape=asdict, table=table, nothing=nothing)
+        screen.listing(Page.whole(found), as_json=as_json, table=table, nothing=nothing)
         return exit_codes.OK
 
 
@@ -84,8 +84,7 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
     with targets.either(target) as hf:
         info, found = hf.schedules.get(name), hf.schedules.slots(name, last=last, next=coming)
         if as_json:
-            slots = [asdict(slot) for slot in found]
-            screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": slots})
+            screen.document({"schedule": name, "tz": info.tz, "paused_at": info.paused_at, "slots": found})
             return exit_codes.OK
         if found:
             columns = ("SLOT", "LOCAL", "OUTCOME", "RUN", "TOOK", "NOTE")

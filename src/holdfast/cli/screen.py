@@ -6,14 +6,19 @@ import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, TextIO, TypeVar
 
+from pydantic import TypeAdapter
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from holdfast.values.pages import Page
 
 STYLES = {
     "queued": "yellow",
@@ -103,28 +108,26 @@ def note(text: str, *, style: str = "") -> None:
 
 
 def listing(
-    name: str,
-    found: Sequence[T],
+    page: Page[T],
     *,
     as_json: bool,
-    shape: Callable[[T], dict[str, Any]],
     table: Callable[[], RenderableType],
     nothing: str,
-    **following: str | None,
+    shape: Callable[[T], object] = lambda one: one,
+    option: str = "before",
 ) -> None:
     """A list, as one JSON document or as a table; `nothing` is said where it is empty.
 
-    `following` names the option that gets the next page, and its value: `before=run.id`, None on the last page.
+    `option` is the one that gets the next page: `--before` the `next` of this one.
     """
     if as_json:
-        document({name: [shape(one) for one in found]} | {f"next_{option}": at for option, at in following.items()})
-    elif not found:
+        document({"items": [shape(one) for one in page.items], "next": page.next})
+    elif not page.items:
         note(nothing)
     else:
         show(table())
-        for option, at in following.items():
-            if at is not None:
-                note(f"there may be more: --{option} {at}", style="dim")
+        if page.next is not None:
+            note(f"there may be more: --{option} {page.next}", style="dim")
 
 
 def document(value: Any) -> None:
@@ -183,4 +186,11 @@ def _as_json(value: object) -> object:
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _adapter(type(value)).dump_python(value)
     raise TypeError(f"{type(value).__name__} in a JSON document")
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -115,10 +115,10 @@ def job_names(hf: Holdfast) -> set[str]:
 def find_runs(hf: Holdfast, wanted: RunFilter, *, limit: int, before: str | None = None) -> list[Snapshot]:
     """The runs that a filter matches, the last submitted first: as many as asked for, however far back they are."""
     page = hf.search(wanted, limit=limit, order="submitted", before=before)
-    found = list(page.runs)
+    found = list(page.items)
     while page.next is not None and len(found) < limit:
         page = hf.search(wanted, limit=limit - len(found), order="submitted", before=before, after=page.next)
-        found += page.runs
+        found += page.items
     return found
 
 

@@ -8,8 +8,9 @@ from datetime import timedelta
 import click
 from rich.text import Text
 
-from holdfast.cli import completion_values, exit_codes, json_output, parameters, screen, targets
+from holdfast.cli import completion_values, exit_codes, parameters, screen, targets
 from holdfast.cli.submit import Delay
+from holdfast.values.pages import Page
 from holdfast.values.tokens import ROLES, Pass, Role
 
 COLUMNS = ("NAME", "ROLE", "KIND", "MADE", "RUNS OUT")
@@ -67,10 +68,8 @@ def list_(target: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         found = hf.passes.list()
         screen.listing(
-            "tokens",
-            found,
+            Page.whole(found),
             as_json=as_json,
-            shape=json_output.token,
             table=lambda: screen.table(COLUMNS, _rows(found)),
             nothing="no one has a token: 'holdfast tokens add' makes one",
         )

@@ -38,7 +38,7 @@ class Moment:
 
 def look(hf: Holdfast) -> Moment:
     """Ask how it stands now."""
-    failed = [run for state in ("failed", "timed_out") for run in hf.search(RunFilter(state=state), limit=NEWEST).runs]
+    failed = [run for state in ("failed", "timed_out") for run in hf.search(RunFilter(state=state), limit=NEWEST).items]
     return Moment(
         overview=hf.statistics.overview(),
         queues=hf.statistics.queues(),

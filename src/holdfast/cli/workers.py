@@ -10,6 +10,7 @@ from rich.text import Text
 
 from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
 from holdfast.runs.workers import by_worker
+from holdfast.values.pages import Page
 from holdfast.values.workers import Task, WorkerInfo
 
 COLUMNS = ("WORKER", "HOST", "PID", "VERSION", "HEARD", "BUSY", "QUEUES", "DOES")
@@ -35,14 +36,13 @@ def list_(target: str, as_json: bool) -> int:
 
     \b
     holdfast workers list app:hf
-    holdfast workers list app:hf --json | jq '.workers[] | select(.drain_at)'
+    holdfast workers list app:hf --json | jq '.items[] | select(.drain_at)'
     """
     with targets.either(target) as hf:
         found, tasks = hf.workers.list(), by_worker(hf.workers.tasks())
         rows = [_row(one, tasks.get(one.id, ()), hf.clock.now()) for one in found]
         screen.listing(
-            "workers",
-            found,
+            Page.whole(found),
             as_json=as_json,
             shape=lambda one: json_output.worker(one, tasks.get(one.id, ())),
             table=lambda: screen.table(COLUMNS, rows, spare=SPARE),

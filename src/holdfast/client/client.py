@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Self
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client import decoding, streams
 from holdfast.client.jobs import Jobs
@@ -13,7 +13,6 @@ from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Qu
 from holdfast.client.pagination import MOST
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.transport import Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.runs.result_waiter import Waiter
 from holdfast.support import settings
@@ -22,9 +21,13 @@ from holdfast.support.errors import RunNotFound
 from holdfast.support.validation import job_name
 from holdfast.values.audit import Operation
 from holdfast.values.events import Event, Events, News
-from holdfast.values.filters import Count, Order, Page, RunFilter
-from holdfast.values.logs import LogRecord, Logs
+from holdfast.values.filters import Count, Order, RunFilter
+from holdfast.values.logs import Logs
+from holdfast.values.pages import SearchPage
 from holdfast.values.runs import Snapshot, Step, Why
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 EVERYTHING = RunFilter()
 
@@ -74,13 +77,13 @@ class Client:
         after: str | None = None,
         order: Order = "newest",
         before: RunLike | None = None,
-    ) -> Page:
+    ) -> SearchPage[Snapshot]:
         """The runs that a filter means, the newest first; `after` is the `next` of the page before. At most 200."""
         query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
         said = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
-        until = None if said["until"] is None else datetime.fromisoformat(said["until"])
-        runs = tuple(self._whole(run) for run in said["runs"])
-        return Page(runs=runs, next=said["next"], searched=said["searched"], until=until)
+        page = decoding.value(SearchPage[dict[str, Any]], said)
+        runs = tuple(self._whole(run) for run in page.items)
+        return SearchPage(items=runs, next=page.next, searched=page.searched, until=page.until)
 
     def count(self, filter: RunFilter = EVERYTHING) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
@@ -93,9 +96,9 @@ class Client:
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
-        if not text.isascii() or not text.isalnum():
+        if not text.isascii() or not text.isalnum() or not text.islower():
             return []
-        return list(self._wire.get("runs", "ids", beginning=text.lower(), limit=limit)["ids"]) if text.islower() else []
+        return list(self._wire.get("runs", "ids", beginning=text, limit=limit)["items"])
 
     def why(self, run: RunLike) -> Why:
         """Where a run stands, and what it waits for."""
@@ -108,7 +111,7 @@ class Client:
         after: str | None = None
         while True:
             said = self._wire.get("runs", id_of(run), "events", after=after, limit=MOST)
-            told += [decoding.event(event) for event in said["events"]]
+            told += [decoding.value(Event, event) for event in said["events"]]
             after = said["next"]
             if said["ended"] or not said["events"]:
                 return told
@@ -117,7 +120,7 @@ class Client:
         """What has happened to a run since a cursor, at most 200 of it; with `wait` as soon as there is something, at
         most so many seconds."""
         said = self._wire.get("runs", id_of(run), "events", after=after, limit=min(limit, MOST), wait=wait or None)
-        told = tuple((event["cursor"], decoding.event(event)) for event in said["events"])
+        told = tuple((event["cursor"], decoding.value(Event, event)) for event in said["events"])
         return News(events=told, run=self.snapshot(run), ended=said["ended"])
 
     def follow(self, run: RunLike, *, after: str | None = None) -> Iterator[tuple[str, Event]]:
@@ -128,26 +131,27 @@ class Client:
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
         """What was recorded of all runs since a cursor, at most 200 of it, and where to go on."""
         said = self._wire.get("events", after=after, kinds=sorted(kinds or ()), limit=min(limit, MOST))
-        return Events(events=tuple((one["cursor"], decoding.event(one)) for one in said["events"]), next=said["next"])
+        return Events(
+            events=tuple((one["cursor"], decoding.value(Event, one)) for one in said["events"]), next=said["next"]
+        )
 
     def logs(
         self, run: RunLike, *, level: str = "DEBUG", text: str | None = None, after: str | None = None, limit: int = 500
     ) -> Logs:
         """A run's log: records of at least this level that contain this text; `after` is the `next` of a page."""
         query: dict[str, Any] = {"level": level, "text": text, "after": after, "limit": min(limit, MOST)}
-        said = self._wire.get("runs", id_of(run), "logs", **query)
-        return Logs(records=tuple(decoding.values(LogRecord, said["records"])), next=said["next"], more=said["more"])
+        return decoding.value(Logs, self._wire.get("runs", id_of(run), "logs", **query))
 
     def steps(self, run: RunLike) -> Sequence[Step]:
         """The steps that a run has done and remembers, in order; `result` is JSON text."""
-        said = self._wire.get("runs", id_of(run), "steps")["steps"]
+        said = self._wire.get("runs", id_of(run), "steps")["items"]
         whole = [self._wire.get("runs", id_of(run), "steps", one["name"]) if one["cut"] else one for one in said]
         return [decoding.value(Step, one | {"result": decoding.as_json(one["result"])}) for one in whole]
 
     def operations(self, *, limit: int = 50, before: str | None = None) -> Sequence[Operation]:
         """Who did what by hand, the newest first; `before` is the cursor of the last one of the page before."""
         said = self._wire.get("operations", limit=min(limit, MOST), before=before)
-        return decoding.values(Operation, said["operations"])
+        return decoding.items(Operation, said)
 
     def cancel(self, run: RunLike, *, reason: str = "cancelled") -> str:
         """End a run that has not started; ask a running one to stop. Its state afterwards."""
@@ -175,7 +179,7 @@ class Client:
 
     def _over(self, run_ids: Sequence[str]) -> set[str]:
         parts = (run_ids[start : start + MOST] for start in range(0, len(run_ids), MOST))
-        return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["ids"] for part in parts))
+        return set(run_ids).difference(*(self._wire.get("runs", "open", id=list(part))["items"] for part in parts))
 
     def _existing(self, run_ids: Sequence[str]) -> list[Snapshot]:
         found: list[Snapshot] = []

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from holdfast.support import json_text
 from holdfast.support.errors import ServerUnavailable
 from holdfast.values.builds import Build
-from holdfast.values.events import Event
+from holdfast.values.pages import Page
 from holdfast.values.policies import policy_from_json
 from holdfast.values.runs import Snapshot
 
@@ -30,8 +30,13 @@ def value(kind: type[T], said: Any) -> T:
         raise ServerUnavailable(f"the server says what is no {kind.__name__}: {error.errors()[0]['msg']}") from error
 
 
-def values(kind: type[T], said: Any) -> list[T]:
-    return [value(kind, one) for one in said]
+def page(kind: type[T], said: Any) -> Page[T]:
+    return value(Page[kind], said)  # type: ignore[valid-type]
+
+
+def items(kind: type[T], said: Any) -> list[T]:
+    """All of a list that has one page."""
+    return list(page(kind, said).items)
 
 
 def snapshot(said: Mapping[str, Any]) -> Snapshot:
@@ -48,16 +53,6 @@ def build(said: Mapping[str, Any]) -> Build:
     given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
     made = said["finished_at"] is not None and said["failure_type"] is None
     return Build(**given | {"result": as_json(said["result"]) if made else None})
-
-
-def event(said: Mapping[str, Any]) -> Event:
-    return Event(
-        run_id=said["run_id"],
-        kind=said["kind"],
-        attempt=said["attempt"],
-        data=said["data"],
-        happened_at=_instant(said["happened_at"]),
-    )
 
 
 def _text(result: Any, run: Mapping[str, Any]) -> str | None:

@@ -93,7 +93,7 @@ class Jobs:
 
     def names(self) -> list[str]:
         """Those that it knows now."""
-        self._known = {said["name"]: self._job(said) for said in self._wire.get("jobs")["jobs"]}
+        self._known = {said["name"]: self._job(said) for said in self._wire.get("jobs")["items"]}
         return sorted(self._known)
 
     def _job(self, said: Mapping[str, Any]) -> RemoteJob:

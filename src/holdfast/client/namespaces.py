@@ -8,13 +8,12 @@ import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from holdfast.client import decoding
 from holdfast.client.jobs import Handle
 from holdfast.client.pagination import pages
 from holdfast.client.transport import BLOCK, Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound
 from holdfast.support.validation import as_duration, job_name
@@ -28,6 +27,9 @@ from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Sample, Series
 from holdfast.values.tokens import Pass, Role
 from holdfast.values.workers import Task, WorkerInfo
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 SMALL = 1 << 20  # bytes of a file that is kept in memory
 
@@ -54,13 +56,12 @@ class Artifacts(Door):
 
         All of it, or a page of at most `limit`; `after` is the address of the last one before.
         """
-        found = pages(
-            lambda last, most: self._wire.get("runs", id_of(run), "artifacts", after=last, limit=most),
-            "artifacts",
+        path = ("runs", id_of(run), "artifacts")
+        return pages(
+            lambda last, most: decoding.page(Artifact, self._wire.get(*path, after=last, limit=most)),
             limit=2**31 - 1 if limit is None else limit,
             first=after,
         )
-        return decoding.values(Artifact, found)
 
     def get(self, run: RunLike, name: str) -> Artifact:
         """One artifact of a run, or ArtifactNotFound."""
@@ -106,8 +107,7 @@ class Builds(SteeringDoor):
         chosen: dict[str, Any] = {"job": None if job is None else job_name(job), "state": state}
         chosen |= {"scope": scope, "fingerprint": fingerprint}
         found = pages(
-            lambda last, most: self._wire.get("builds", **chosen, before=last, limit=most),
-            "builds",
+            lambda last, most: decoding.page(dict, self._wire.get("builds", **chosen, before=last, limit=most)),
             limit=limit,
             first=None if before is None else id_of(before),
         )
@@ -149,10 +149,11 @@ class Keys(Door):
 
     def list(self, *, limit: int = 100, after: str = "") -> list[Key]:
         """Keys that someone holds or waits for, in their order; `after` continues after the last of the page before."""
-        found = pages(
-            lambda last, most: self._wire.get("keys", after=last, limit=most), "keys", limit=limit, first=after
+        return pages(
+            lambda last, most: decoding.page(Key, self._wire.get("keys", after=last, limit=most)),
+            limit=limit,
+            first=after,
         )
-        return decoding.values(Key, found)
 
 
 class Passes(Door):
@@ -166,7 +167,7 @@ class Passes(Door):
 
     def list(self) -> list[Pass]:
         """Every token and session that is still good, without its secret."""
-        return decoding.values(Pass, self._wire.get("passes")["passes"])
+        return decoding.items(Pass, self._wire.get("passes"))
 
     def remove(self, name: str) -> None:
         """Take back someone's token; the sessions that it began end with it."""
@@ -178,7 +179,7 @@ class Queues(Door):
 
     def list(self) -> list[Queue]:
         """Every queue that has a run or something said about it."""
-        return decoding.values(Queue, self._wire.get("queues")["queues"])
+        return decoding.items(Queue, self._wire.get("queues"))
 
     def get(self, name: str) -> Queue:
         """One queue as it stands; one of which there is nothing to say has no run, no pause and no limit."""
@@ -206,7 +207,7 @@ class Schedules(SteeringDoor):
 
     def list(self) -> Sequence[ScheduleInfo]:
         """Every schedule, its last slot and its next."""
-        return decoding.values(ScheduleInfo, self._wire.get("schedules")["schedules"])
+        return decoding.items(ScheduleInfo, self._wire.get("schedules"))
 
     def get(self, schedule: Job[..., Any] | str) -> ScheduleInfo:
         """One schedule as it stands, or ScheduleNotFound."""
@@ -214,9 +215,8 @@ class Schedules(SteeringDoor):
 
     def slots(self, schedule: Job[..., Any] | str, *, last: int = 20, next: int = 5) -> Sequence[Slot]:
         """The last slots and what became of them, then the next ones; in order of time."""
-        return decoding.values(
-            Slot, self._wire.get("schedules", job_name(schedule), "slots", last=last, next=next)["slots"]
-        )
+        said = self._wire.get("schedules", job_name(schedule), "slots", last=last, next=next)
+        return decoding.items(Slot, said)
 
     def trigger(self, schedule: Job[..., Any] | str, *, scheduled_for: datetime) -> Run[Any]:
         """Claim a slot by hand; SlotTaken if it has been decided, StillRunning if an earlier run stands in the way,
@@ -249,23 +249,23 @@ class Statistics(Door):
     def samples(self, span: timedelta) -> list[Sample]:
         """How much waited and ran in the last `span` (up to 2 days), minute by minute, the oldest first."""
         said = self._wire.get("statistics", "samples", span=span.total_seconds())
-        return decoding.values(Sample, said["samples"])
+        return decoding.items(Sample, said)
 
     def failures(self, *, limit: int = 20) -> list[FailureGroup]:
         """The newest 1,000 failures in groups that look alike, the largest first."""
-        return decoding.values(FailureGroup, self._wire.get("statistics", "failures", limit=limit)["groups"])
+        return decoding.items(FailureGroup, self._wire.get("statistics", "failures", limit=limit))
 
     def jobs(self) -> list[JobTotals]:
         """What has been counted of each job and queue since the beginning."""
-        return decoding.values(JobTotals, self._wire.get("statistics", "jobs")["jobs"])
+        return decoding.items(JobTotals, self._wire.get("statistics", "jobs"))
 
     def queues(self) -> list[QueueFigures]:
         """Each queue: what waits and runs, its limits, and how often it refused a submission."""
-        return decoding.values(QueueFigures, self._wire.get("statistics", "queues")["queues"])
+        return decoding.items(QueueFigures, self._wire.get("statistics", "queues"))
 
     def counters(self) -> list[Counter]:
         """Lost leases, takeovers, refusals, missed slots: what no row proves."""
-        return decoding.values(Counter, self._wire.get("statistics", "counters")["counters"])
+        return decoding.items(Counter, self._wire.get("statistics", "counters"))
 
 
 class Workers(Door):
@@ -273,7 +273,7 @@ class Workers(Door):
 
     def list(self) -> builtins.list[WorkerInfo]:
         """Every worker that has been heard within its lease, the longest alive first."""
-        return decoding.values(WorkerInfo, self._wire.get("workers")["workers"])
+        return [decoding.value(WorkerInfo, one) for one in self._wire.get("workers")["workers"]]
 
     def get(self, worker_id: str) -> WorkerInfo:
         """One live worker, or WorkerNotFound."""
@@ -281,7 +281,7 @@ class Workers(Door):
 
     def tasks(self, *, limit: int = 1000) -> builtins.list[Task]:
         """What runs now, worker by worker."""
-        return decoding.values(Task, self._wire.get("workers")["tasks"])[:limit]
+        return [decoding.value(Task, one) for one in self._wire.get("workers")["tasks"]][:limit]
 
     def drain(self, worker_id: str) -> WorkerInfo:
         """Ask a live worker to claim no more, finish what it has, and end; WorkerNotFound if it is not alive."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
+
+from holdfast.values.pages import Page
+
+T = TypeVar("T")
 
 MOST = 200
 
 
-def pages(
-    page: Callable[[str | None, int], dict[str, Any]], name: str, *, limit: int, first: str | None
-) -> list[dict[str, Any]]:
-    """Up to `limit` of what `page(last, most)` gives under this name, going on by its `next`."""
-    found: list[dict[str, Any]] = []
+def pages(read: Callable[[str | None, int], Page[T]], *, limit: int, first: str | None) -> list[T]:
+    """Up to `limit` items of the pages that `read(after, limit)` gives, going on by their `next`."""
+    found: list[T] = []
     last = first
     while True:
         # What can't be a limit is sent as it is, for the server to refuse.
-        wanted = min(limit - len(found), MOST)
-        said = page(last, wanted)
-        found += said[name]
-        last = said["next"]
+        page = read(last, min(limit - len(found), MOST))
+        found += page.items
+        last = page.next
         if last is None or len(found) >= limit:
             return found

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.client import decoding
 from holdfast.client.jobs import Handle
 from holdfast.client.pagination import pages
 from holdfast.client.transport import Wire
-from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.validation import job_name
 from holdfast.values.pipelines import PipelineInfo, Progress, Segment, StageInfo, Trouble
 from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from holdfast.jobs.job import Job
 
 
 class Pipelines:
@@ -28,9 +30,9 @@ class Pipelines:
         said = self._wire.get("pipelines", id_of(run))
         return PipelineInfo(
             run=decoding.snapshot(said["run"]),
-            stages=tuple(decoding.values(StageInfo, said["stages"])),
+            stages=tuple(decoding.value(StageInfo, one) for one in said["stages"]),
             progress=decoding.value(Progress, said["progress"]),
-            troubles=tuple(decoding.values(Trouble, said["troubles"])),
+            troubles=tuple(decoding.value(Trouble, one) for one in said["troubles"]),
         )
 
     def list(
@@ -43,9 +45,9 @@ class Pipelines:
     ) -> builtins.list[Snapshot]:
         """The newest pipelines first; `before` continues after the last one of the page before."""
         job = None if name is None else job_name(name)
+        chosen = {"name": job, "state": state}
         found = pages(
-            lambda last, most: self._wire.get("pipelines", name=job, state=state, before=last, limit=most),
-            "pipelines",
+            lambda last, most: decoding.page(dict, self._wire.get("pipelines", **chosen, before=last, limit=most)),
             limit=limit,
             first=None if before is None else id_of(before),
         )
@@ -62,7 +64,7 @@ class Pipelines:
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
         """The segments of a split stage, each with its run; `after` continues after the last of the page before."""
         path = ("pipelines", id_of(run), "stages", stage, "segments")
-        return decoding.values(Segment, self._wire.get(*path, limit=limit, after=after)["segments"])
+        return decoding.items(Segment, self._wire.get(*path, limit=limit, after=after))
 
     def rerun(self, run: RunLike, *, from_stage: str) -> Run[Any]:
         """A new pipeline that begins at a stage, with the results of the stages before it; they must be DONE."""

@@ -32,7 +32,7 @@ def follow(wire: Wire, path: tuple[str, ...], *, after: str | None, **query: Any
                     if name == "message":
                         said = json.loads(data)
                         after = said["cursor"]
-                        yield said["cursor"], decoding.event(said)
+                        yield said["cursor"], decoding.value(Event, said)
         except ServerUnavailable:
             tries += 1
             if tries == TRIES:

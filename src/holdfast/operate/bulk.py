@@ -185,7 +185,7 @@ class Matching:
 
     def _page(self, ctx: Context, wanted: RunFilter, act: Act, before: Done, *, limit: int) -> Done:
         page = self._runtime.read(lambda tx: search_runs(tx, wanted, limit=limit, after=before.next, bound=ctx.run.id))
-        found = sorted((run for run in page.runs if not run.job.startswith(OWN)), key=lambda run: run.id)
+        found = sorted((run for run in page.items if not run.job.startswith(OWN)), key=lambda run: run.id)
         after = replace(before, pages=before.pages + 1, next=page.next, rounds=before.rounds + (page.next is None))
         try:
             return self._runtime.do(lambda tx: _do(tx, ctx, found, act, after))

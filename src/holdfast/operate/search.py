@@ -20,7 +20,9 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support import cursors
 from holdfast.support.errors import InvalidArguments
 from holdfast.support.ids import Ids
-from holdfast.values.filters import ENDED, STATES, Count, Order, Page, RunFilter
+from holdfast.values.filters import ENDED, STATES, Count, Order, RunFilter
+from holdfast.values.pages import SearchPage
+from holdfast.values.runs import Snapshot
 
 BUDGET = 10_000
 
@@ -58,7 +60,7 @@ def search_runs(
     after: str | None = None,
     bound: str = "~",
     order: Order = "newest",
-) -> Page:
+) -> SearchPage[Snapshot]:
     """The next runs that match; `after` is the `next` of the page before, `bound` an id that theirs are below.
 
     In the order of their submission, runs that have ended are looked for among all.
@@ -86,7 +88,7 @@ def search_runs(
     # What has moved on since the first statement is no longer what was asked for.
     page = tuple(read[row["run_id"]] for row in found if row["run_id"] in read and wanted.fits(read[row["run_id"]]))
     until = position.time if searched else None
-    return Page(runs=page, next=_write(position, place) if more else None, searched=searched, until=until)
+    return SearchPage(items=page, next=_write(position, place) if more else None, searched=searched, until=until)
 
 
 def count_runs(tx: Transaction, wanted: RunFilter, *, bound: str = "~") -> Count:

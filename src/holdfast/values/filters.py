@@ -10,28 +10,14 @@ from typing import Any, Literal, Self, get_args
 
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments
+from holdfast.values.fields import described
 from holdfast.values.runs import Snapshot, State
 
 Order = Literal["newest", "submitted"]
 """newest: of runs that have ended, who ended last comes first; submitted: who was submitted last."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """Some of the runs that match.
-
-    next      where the next page begins, None if there is nothing more to look at; a page may have few runs, or none,
-              and still have a next one
-    searched  how many runs were looked at
-    until     how far back: when the last of them was submitted, or ended
-    """
-
-    runs: tuple[Snapshot, ...]
-    next: str | None
-    searched: int
-    until: datetime | None
-
-
+@described
 @dataclass(frozen=True, slots=True)
 class Count:
     """How many there are; with `more`, at least so many: not all were looked at."""

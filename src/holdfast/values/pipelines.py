@@ -17,9 +17,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, get_args
 
+from pydantic import computed_field
+
+from holdfast.values.fields import described
 from holdfast.values.runs import Snapshot
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """Of the stages that run for a pipeline (not those that a rerun uses again): how many there are, and are done."""
@@ -27,7 +31,7 @@ class Progress:
     stages: int
     done: int
     begun_at: datetime | None
-    """When the first of them started; None where none has."""
+    """When the first of them started, if one has."""
 
     def took(self, run: Snapshot, *, now: datetime) -> timedelta | None:
         """How long its pipeline has been under way, or was; None if it ended before a stage began."""
@@ -35,17 +39,20 @@ class Progress:
         return None if self.begun_at is None or self.begun_at > until else until - self.begun_at
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One segment of a stage; `fate` says what an ERROR is, or that a NEW one was skipped, and `reason` why."""
+    """One segment of a split stage, and its run."""
 
     name: str
     run_id: str
     state: StageState
     fate: Fate | None
+    """What an ERROR is, or that a NEW one was skipped."""
     attempt: int
     retry_at: datetime | None
     reason: str | None
+    """Why it was skipped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,7 @@ class PipelineInfo:
     """The runs that failed, or failed and will be tried again; the first few."""
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
     """A stage's or segment's run, and the last line of what went wrong."""
@@ -66,7 +74,7 @@ class Trouble:
     run_id: str
     stage: str
     segment: str | None
-    """None is the run of a stage that is not split."""
+    """Left empty for the run of a stage that is not split."""
     state: str
     """`queued` while it waits to be tried again, at `retry_at`."""
     retry_at: datetime | None
@@ -102,6 +110,7 @@ class Group:
     runs: int = 1
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class StageInfo:
     """One stage of a pipeline's run; `segments` counts those of a split stage by their states."""
@@ -124,13 +133,16 @@ class StageInfo:
     reason: str | None = None
     """Why a NEW stage that has ended was skipped."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def total(self) -> int:
         """How many runs do its work, as far as that is known."""
         return sum(self.segments.values()) if self.split else 1
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def done(self) -> int:
+        """How many of them have completed."""
         return self.segments.get("DONE", 0) if self.split else int(self.state == "DONE")
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidPolicy
+from holdfast.values.fields import described
 
 MAX_NAME = 200
 
@@ -49,23 +50,25 @@ class Limits:
             raise InvalidPolicy("concurrency is a limit of one queue; a worker's own is its -c")
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue as it stands: pause, limits, what it has.
-
-    `seats` is how many runs count against `max_queued`; `oldest_at` when the oldest that is queued was submitted.
-    """
+    """A queue as it stands: pause, limits, what it has; `*` is all of them together."""
 
     name: str
     paused_at: datetime | None = None
     note: str | None = None
     max_queued: int | None = None
+    """Runs that may be queued or running."""
     concurrency: int | None = None
+    """Runs at once, over all workers."""
     queued: int = 0
     ready: int = 0
     running: int = 0
     seats: int = 0
+    """Runs that count against `max_queued`."""
     oldest_at: datetime | None = None
+    """When the oldest that is queued was submitted."""
 
 
 EVERY_QUEUE = "*"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from holdfast.values.fields import Seconds, described
 from holdfast.values.histograms import Histogram
 
 
@@ -29,6 +32,7 @@ class Count:
         return {"runs": self.runs, "waited": self.waited.to_json(), "ran": self.ran.to_json()}
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """How many runs waited (or were ready) and ran, and how long the oldest had been ready."""
@@ -36,13 +40,14 @@ class Sample:
     at: datetime
     waiting: int
     running: int
-    oldest: timedelta | None
+    oldest: Seconds | None
 
     @property
     def quiet(self) -> bool:
         return not self.waiting and not self.running
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """How long something took, in seconds: half of it, 95 and 99 of 100 no longer than that; within a fifth."""
@@ -54,6 +59,7 @@ class Times:
     p99: float | None
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
     """How many runs of a queue wait (`waits`, `ready`) or run (`leases`); `more`: they were not all counted."""
@@ -64,6 +70,7 @@ class Depth:
     more: bool
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count
@@ -77,14 +84,17 @@ class Pace:
     ran: Times
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """How it stands at `at`. `oldest_waiting` is the age of the oldest run that is ready, and `oldest` by queue."""
+    """How it stands at `at`."""
 
     at: datetime
     depths: tuple[Depth, ...]
-    oldest_waiting: timedelta | None
-    oldest: Mapping[str, timedelta]
+    oldest_waiting: Seconds | None
+    """Age of the oldest run that is ready."""
+    oldest: Mapping[str, Seconds]
+    """The same by queue."""
     running: int
     capacity: int
     workers: int
@@ -102,6 +112,7 @@ class Overview:
         return any(one.more for one in self.depths if one.place != "leases")
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """What ended in the span that began at `at`."""
@@ -114,16 +125,18 @@ class Point:
     ran: Times
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Points from `since` on, each `step` long; one in which nothing ended is left out."""
 
     since: datetime
     until: datetime
-    step: timedelta
+    step: Seconds
     points: tuple[Point, ...]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
     """Failures that look alike; `gist` is the last line of the error with its numbers and ids made alike."""
@@ -138,6 +151,7 @@ class FailureGroup:
     """The newest of these runs."""
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTotals:
     """All that ever ended of a job (and queue, where one is named)."""
@@ -156,6 +170,7 @@ class JobTotals:
         return self.succeeded + self.failed + self.timed_out + self.cancelled
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFigures:
     """A queue: what waits and runs, its limits, and how often it refused a submission."""
@@ -164,7 +179,7 @@ class QueueFigures:
     waiting: Depth
     ready: Depth
     running: int
-    oldest_waiting: timedelta | None
+    oldest_waiting: Seconds | None
     paused_at: datetime | None
     note: str | None
     max_queued: int | None
@@ -172,11 +187,12 @@ class QueueFigures:
     rejected: int
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
     """A counter's name, what it is about, and how far it has come."""
 
-    name: str
+    name: Annotated[str, Field(examples=["leases_lost"])]
     label: str
     value: int
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
+from holdfast.values.fields import described
+
 Role = Literal["viewer", "operator", "admin"]
 
 
@@ -13,9 +15,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 """Each may do what those before it may: look; also submit, cancel, pause, trigger; also limits and passes."""
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What someone was given to come in with; the secret itself is known to no one but them."""
+    """A token, or a session that one began; never its secret."""
 
     name: str
     role: Role

@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from holdfast.values.fields import described
 
+
+@described
 @dataclass(frozen=True, kw_only=True)
 class WorkerInfo:
+    """A live worker."""
+
     id: str
     host: str
     pid: int
@@ -20,6 +25,7 @@ class WorkerInfo:
     started_at: datetime
     seen_at: datetime
     expires_at: datetime
+    """If it is not heard until then, it counts as lost."""
     stopping: bool
     """It has been told to end, and finishes what it has."""
     drain_at: datetime | None = None
@@ -33,6 +39,7 @@ class WorkerInfo:
         return self.drain_at is None and not self.stopping
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """A run that a worker does now."""

@@ -128,7 +128,7 @@ def test_a_build_cancelled_at_once_is_not_made_and_what_a_sql_client_sees_of_it(
         again = one.ended(again["id"])
         assert (again["status"], again["build"]["status"]) == ("succeeded", "ready")
 
-        making = one.get("/holdfast/api/runs", job="ade.environment")["runs"][-1]["id"]
+        making = one.get("/holdfast/api/runs", job="ade.environment")["items"][-1]["id"]
         one.post(f"/holdfast/api/builds/{making}/invalidate", status=200, json={"because": "a package was withdrawn"})
         stale = one.get(f"/builds/{done['build_id']}")
         assert stale["status"] == "ready"

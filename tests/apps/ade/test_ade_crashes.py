@@ -96,6 +96,6 @@ def checking(folder: Path) -> list[Path]:
 
 def bound(one: Service) -> int | None:
     one.get("/runs")
-    [queue] = [queue for queue in one.get("/holdfast/api/queues")["queues"] if queue["name"] == "ade"]
+    [queue] = [queue for queue in one.get("/holdfast/api/queues")["items"] if queue["name"] == "ade"]
     most: int | None = queue["max_queued"]
     return most

@@ -106,7 +106,7 @@ def test_a_thousand_runs_one_build_one_execution_and_never_more_engines_than_pla
             running = one.get("/runs", status="running")["runs"]
         assert len(running) <= 2
         assert set(watch.most.values()) == {1}
-        makings = one.get("/holdfast/api/runs", job="ade.environment")["runs"]
+        makings = one.get("/holdfast/api/runs", job="ade.environment")["items"]
         made_once = [making for making in makings if making["args"]["configuration_id"] == configuration]
         assert len(made_once) == 1
         assert made_once[0]["attempt"] == 1

@@ -35,7 +35,7 @@ def test_a_host_restores_what_another_has_built_and_has_it_built_again_when_it_i
         log = two.log_of(second["id"])
         assert "the environment is restored" in log
         assert not any("making an environment" in line or "installing" in line for line in log)
-        [making] = two.get("/holdfast/api/runs", job="ade.environment")["runs"]
+        [making] = two.get("/holdfast/api/runs", job="ade.environment")["items"]
         assert len(makings(two)) == 1
 
         shutil.rmtree(tmp_path / "two" / "environments")
@@ -59,5 +59,5 @@ def test_a_host_restores_what_another_has_built_and_has_it_built_again_when_it_i
 
 
 def makings(one: Service) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = one.get("/holdfast/api/runs", job="ade.environment")["runs"]
+    found: list[dict[str, Any]] = one.get("/holdfast/api/runs", job="ade.environment")["items"]
     return found

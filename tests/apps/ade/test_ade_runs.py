@@ -316,7 +316,7 @@ def test_a_question_that_makes_no_sense_is_the_asker_s_to_mend(
         "/runs?before=%00": 422,
     }.items():
         assert ade.http.get(path).status_code == status, path
-    making = ade.get("/holdfast/api/runs", job="ade.environment")["runs"][0]["id"]
+    making = ade.get("/holdfast/api/runs", job="ade.environment")["items"][0]["id"]
     assert ade.http.get(f"/runs/{making}/events").status_code == 404
 
 

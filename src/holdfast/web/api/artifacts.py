@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 from starlette.types import Receive, Scope, Send
 
 from holdfast.values.artifacts import Artifact as Made
+from holdfast.values.pages import Page
 from holdfast.web.api.ranges import Range, asked_range
 from holdfast.web.api.shapes import MOST, Limit, Name, RunId, Shape
 from holdfast.web.auth.authentication import Who
@@ -42,6 +43,8 @@ PREVIEW = {
 class Artifact(Shape):
     """A file that a run has made."""
 
+    # A value of the engine with its address, which is not stored with an artifact that is a run's result.
+
     run_id: str
     place: str
     name: str
@@ -52,11 +55,6 @@ class Artifact(Shape):
     address: str = Field(description="Where it lies in the depot.")
 
 
-class Artifacts(Shape):
-    artifacts: list[Artifact]
-    next: str | None = Field(description="Go on by ?after=; null at the end.")
-
-
 def router(site: "Site") -> APIRouter:
     artifacts = site.resource("/runs", tags=["artifacts"])
     hf = site.hf
@@ -64,11 +62,10 @@ def router(site: "Site") -> APIRouter:
     @artifacts.get("/{run_id}/artifacts", name="holdfast.api.artifacts", summary="What a run has made")
     def list_artifacts(
         run_id: RunId, who: Annotated[Who, Depends(site.viewer)], after: After | None = None, limit: Limit = MOST
-    ) -> Artifacts:
-        """Of a pipeline: what all its stages and segments have."""
-        found = hf.artifacts.of(run_id, limit=limit, after=after)
-        following = found[-1].address if len(found) == limit else None
-        return Artifacts(artifacts=[Artifact.model_validate(each) for each in found], next=following)
+    ) -> Page[Artifact]:
+        """Of a pipeline: what all its stages and segments have. Go on by ?after=."""
+        found = [Artifact.model_validate(each) for each in hf.artifacts.of(run_id, limit=limit, after=after)]
+        return Page.of(found, limit=limit, cursor=lambda artifact: artifact.address)
 
     @artifacts.get(
         "/{run_id}/artifacts/{name}",

@@ -1,33 +1,17 @@
 """/api/operations: who did what by hand, and when."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import Field
 
-from holdfast.web.api.shapes import USUAL, Cursor, Limit, Shape
+from holdfast.values.audit import Operation
+from holdfast.values.pages import Page
+from holdfast.web.api.shapes import USUAL, Cursor, Limit
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
-
-
-class Operation(Shape):
-    """What someone did, in the transaction that did it."""
-
-    by: str
-    action: str = Field(examples=["cancel"])
-    what: dict[str, Any] = Field(description="To what it was done, and with what words.")
-    run_id: str | None
-    happened_at: datetime
-    cursor: str
-
-
-class Operations(Shape):
-    operations: list[Operation]
-    next: str | None = Field(description="Go on by ?before=; null at the end.")
 
 
 def router(site: "Site") -> APIRouter:
@@ -37,9 +21,8 @@ def router(site: "Site") -> APIRouter:
     @operations.get("", name="holdfast.api.operations", summary="Who did what by hand, the newest first")
     def list_operations(
         who: Annotated[Who, Depends(site.viewer)], before: Cursor | None = None, limit: Limit = USUAL
-    ) -> Operations:
-        found = hf.operations(limit=limit, before=before)
-        following = found[-1].cursor if len(found) == limit else None
-        return Operations(operations=[Operation.model_validate(one) for one in found], next=following)
+    ) -> Page[Operation]:
+        """Go on by ?before=."""
+        return Page.of(hf.operations(limit=limit, before=before), limit=limit, cursor=lambda done: done.cursor)
 
     return operations

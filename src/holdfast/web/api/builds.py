@@ -10,6 +10,7 @@ from pydantic import Field
 
 from holdfast.support import json_text
 from holdfast.values.builds import Build as Made
+from holdfast.values.pages import Page
 from holdfast.web.api.shapes import LONG, USUAL, Ask, AskQuery, Limit, Name, Run, RunId, Shape, Text
 from holdfast.web.auth.authentication import Who
 
@@ -58,11 +59,6 @@ class Build(Shape):
         return cls.model_validate(fields)
 
 
-class Builds(Shape):
-    builds: list[Build]
-    next: str | None = Field(description="Go on by ?before=; null at the end.")
-
-
 class BuildHistory(Shape):
     build: Build
     runs: list[Run] = Field(description="The runs that made it, the newest first.")
@@ -89,11 +85,12 @@ def router(site: "Site") -> APIRouter:
         return Build.of(build, hf.builds.uses([build]))
 
     @builds.get("", name="holdfast.api.builds", summary="Builds, the newest first")
-    def list_builds(asked: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Builds:
+    def list_builds(asked: Annotated[BuildQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page[Build]:
+        """Go on by ?before=."""
         found = hf.builds.list(**asked.model_dump())
-        following = found[-1].run_id if len(found) == asked.limit else None
         uses = hf.builds.uses(found)
-        return Builds(builds=[Build.of(build, uses, whole=False) for build in found], next=following)
+        shown = [Build.of(build, uses, whole=False) for build in found]
+        return Page.of(shown, limit=asked.limit, cursor=lambda build: build.run_id)
 
     @builds.get("/{run_id}", name="holdfast.api.build", summary="A build and the runs that made it")
     def get_build(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> BuildHistory:

@@ -11,6 +11,7 @@ from holdfast.builds.decorator import BuildJob
 from holdfast.jobs.job import Job as Known
 from holdfast.pipelines.pipeline import Pipeline
 from holdfast.pipelines.stage_jobs import Collector, StageJob
+from holdfast.values.pages import Page
 from holdfast.web.api.shapes import Name, Policy, Shape
 from holdfast.web.auth.authentication import Who
 
@@ -36,10 +37,6 @@ class Job(Shape):
     policy: Policy
 
 
-class Jobs(Shape):
-    jobs: list[Job]
-
-
 def router(site: "Site") -> APIRouter:
     jobs = site.resource("/jobs", tags=["jobs"])
     hf = site.hf
@@ -59,9 +56,9 @@ def router(site: "Site") -> APIRouter:
         )
 
     @jobs.get("", name="holdfast.api.jobs", summary="The jobs that can be submitted here")
-    def list_jobs(who: Annotated[Who, Depends(site.viewer)]) -> Jobs:
+    def list_jobs(who: Annotated[Who, Depends(site.viewer)]) -> Page[Job]:
         """Those of the server's own code, by name, with the JSON Schema of their arguments and their policy."""
-        return Jobs(jobs=[shape(hf.jobs[name]) for name in hf.jobs])
+        return Page.whole(shape(hf.jobs[name]) for name in hf.jobs)
 
     @jobs.get("/{name:path}", name="holdfast.api.job", summary="One job")
     def get_job(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Job:

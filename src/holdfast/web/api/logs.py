@@ -9,6 +9,8 @@ from pydantic import Field
 
 from holdfast.support import json_text
 from holdfast.support.errors import RunNotFound
+from holdfast.values.logs import Logs
+from holdfast.values.pages import Page
 from holdfast.values.runs import Step as Done
 from holdfast.web.api.shapes import LONG, MOST, Cursor, Limit, Name, RunId, Shape, Text
 from holdfast.web.auth.authentication import Who
@@ -17,22 +19,6 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-
-
-class LogRecord(Shape):
-    """One record of a run's log."""
-
-    happened_at: datetime | None
-    attempt: int | None
-    level: str
-    logger: str
-    message: str
-
-
-class Logs(Shape):
-    records: list[LogRecord]
-    next: str = Field(description="Go on by ?after=, be there more by now or not.")
-    more: bool = Field(description="Whether there is more to be had at once.")
 
 
 class Step(Shape):
@@ -46,10 +32,6 @@ class Step(Shape):
     finished_at: datetime
     result: Any
     cut: bool = Field(description=f"Whether the result has over {LONG:,} characters: only the step itself shows it.")
-
-
-class Steps(Shape):
-    steps: list[Step]
 
 
 def router(site: "Site") -> APIRouter:
@@ -66,11 +48,11 @@ def router(site: "Site") -> APIRouter:
         limit: Limit = MOST,
     ) -> Logs:
         """Records of at least this level that contain this text, in capitals or not, in order."""
-        return Logs.model_validate(hf.logs(run_id, level=level, text=text, after=after, limit=limit))
+        return hf.logs(run_id, level=level, text=text, after=after, limit=limit)
 
     @logs.get("/{run_id}/steps", name="holdfast.api.steps", summary="The steps that a run has done")
-    def list_steps(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Steps:
-        return Steps(steps=[_step(step, whole=False) for step in hf.steps(run_id)])
+    def list_steps(run_id: RunId, who: Annotated[Who, Depends(site.viewer)]) -> Page[Step]:
+        return Page.whole(_step(step, whole=False) for step in hf.steps(run_id))
 
     @logs.get("/{run_id}/steps/{name:path}", name="holdfast.api.step", summary="One step, with all of its result")
     def get_step(run_id: RunId, name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Step:

@@ -1,37 +1,18 @@
 """/api/queues: what queues have, their pauses and limits."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from holdfast.values.queues import UNSET
-from holdfast.web.api.shapes import Ask, Name, Shape, Text
+from holdfast.values.pages import Page
+from holdfast.values.queues import UNSET, Queue
+from holdfast.web.api.shapes import Ask, Name, Text
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
-
-
-class Queue(Shape):
-    """A queue as it stands; `*` is all of them together."""
-
-    name: str
-    paused_at: datetime | None
-    note: str | None
-    max_queued: int | None = Field(description="Runs that may be queued or running.")
-    concurrency: int | None = Field(description="Runs at once, over all workers.")
-    queued: int
-    ready: int
-    running: int
-    seats: int = Field(description="Runs that count against max_queued.")
-    oldest_at: datetime | None = Field(description="When the oldest that is queued was submitted.")
-
-
-class Queues(Shape):
-    queues: list[Queue]
 
 
 class Pause(Ask):
@@ -50,32 +31,32 @@ def router(site: "Site") -> APIRouter:
     hf = site.hf
 
     @queues.get("", name="holdfast.api.queues", summary="Every queue that has a run or something said about it")
-    def list_queues(who: Annotated[Who, Depends(site.viewer)]) -> Queues:
-        return Queues(queues=[Queue.model_validate(queue) for queue in hf.queues.list()])
+    def list_queues(who: Annotated[Who, Depends(site.viewer)]) -> Page[Queue]:
+        return Page.whole(hf.queues.list())
 
     @queues.get("/{name:path}", name="holdfast.api.queue", summary="One queue")
     def get_queue(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Queue:
         """A queue of which nothing is known has no run, no pause and no limit. All of the path is its name: `GET
         /queues/a/pause` is the queue `a/pause`, and `POST /queues/a/pause` pauses `a`."""
-        return Queue.model_validate(hf.queues.get(name))
+        return hf.queues.get(name)
 
     @queues.post("/{name:path}/pause", name="holdfast.api.pause_queue", summary="Let nothing of a queue start")
     def pause_queue(name: Name, asked: Pause, who: Annotated[Who, Depends(site.operator)]) -> Queue:
         """In any worker, until it is resumed; what runs goes on."""
         hf.queues.pause(name, note=asked.note, by=who.name)
-        return Queue.model_validate(hf.queues.get(name))
+        return hf.queues.get(name)
 
     @queues.post("/{name:path}/resume", name="holdfast.api.resume_queue", summary="Let a paused queue go on")
     def resume_queue(name: Name, who: Annotated[Who, Depends(site.operator)]) -> Queue:
         hf.queues.resume(name, by=who.name)
-        return Queue.model_validate(hf.queues.get(name))
+        return hf.queues.get(name)
 
     @queues.post("/{name:path}/limit", name="holdfast.api.limit_queue", summary="Set or lift the limits of a queue")
     def limit_queue(name: Name, asked: Limits, who: Annotated[Who, Depends(site.admin)]) -> Queue:
         """For every process, at once; it stands until the code says something new."""
         said = {which: getattr(asked, which) if which in asked.model_fields_set else UNSET for which in _LIMITS}
         hf.queues.limit(name, **said, by=who.name)
-        return Queue.model_validate(hf.queues.get(name))
+        return hf.queues.get(name)
 
     return queues
 

@@ -1,7 +1,8 @@
 """/api/runs: submit runs, look at them, steer them."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -10,9 +11,10 @@ from pydantic import Field, StringConstraints
 from holdfast.jobs.registry import OWN
 from holdfast.runs.snapshot import find_ended as over_of
 from holdfast.support.errors import InvalidPolicy
-from holdfast.values.filters import Count as Counted
+from holdfast.values.filters import Count
+from holdfast.values.pages import Page, SearchPage
 from holdfast.web.api.filters import FilterBody, FilterQuery, Key, PageQuery
-from holdfast.web.api.shapes import MOST, Ask, Done, Instant, Name, Run, RunId, Shape, State, Text, Why
+from holdfast.web.api.shapes import MOST, Ask, Done, Instant, Name, Run, RunId, State, Text, Why
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -46,29 +48,6 @@ class Submit(Ask):
         default=None,
         description="Give back the run of the same key (or arguments) that has not started, or ended.",
     )
-
-
-class Page(Shape):
-    """Some of the runs that match, the newest first."""
-
-    runs: list[Run]
-    next: str | None = Field(
-        description="Go on by ?after=; null if there is nothing more to look at. A page may have few runs, or none, and"
-        " still have a next one: at most 10,000 runs are looked at for it."
-    )
-    searched: int = Field(description="How many runs were looked at.")
-    until: datetime | None = Field(description="How far back: when the last of them was submitted, or ended.")
-
-
-class Count(Shape):
-    """How many there are; with `more`, at least so many."""
-
-    number: int
-    more: bool
-
-
-class Ids(Shape):
-    ids: list[str]
 
 
 class Cancel(Ask):
@@ -113,40 +92,41 @@ def router(site: "Site") -> APIRouter:
         return Run.of(run.snapshot)
 
     @runs.get("", name="holdfast.api.runs", summary="Runs that match, the newest first")
-    def list_runs(asked: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Page:
-        """Every page is bounded, whatever the filter and however much history there is: it says how far it looked."""
+    def list_runs(asked: Annotated[PageQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> SearchPage[Run]:
+        """Every page is bounded, whatever the filter and however much history there is: it says how far it looked. Go
+        on by ?after=."""
         page = hf.search(asked.meant(), limit=asked.limit, after=asked.after, order=asked.order, before=asked.before)
-        found = [Run.of(run, whole=False) for run in page.runs]
-        return Page(runs=found, next=page.next, searched=page.searched, until=page.until)
+        found = tuple(Run.of(run, whole=False) for run in page.items)
+        return SearchPage(items=found, next=page.next, searched=page.searched, until=page.until)
 
     @runs.get("/count", name="holdfast.api.count", summary="How many runs match")
     def count_runs(asked: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]) -> Count:
         """Exact up to 10,000 runs looked at."""
-        return _count(hf.count(asked.meant()))
+        return hf.count(asked.meant())
 
     @runs.get("/counts", name="holdfast.api.counts", summary="How many runs match, by state")
     def count_states(
         asked: Annotated[FilterQuery, Query()], who: Annotated[Who, Depends(site.viewer)]
-    ) -> dict[State, Count]:
+    ) -> Mapping[State, Count]:
         """The filter's own state does not count."""
-        return {state: _count(count) for state, count in hf.counts(asked.meant()).items()}  # type: ignore[misc]
+        return hf.counts(asked.meant())  # type: ignore[return-value]
 
     @runs.get("/ids", name="holdfast.api.ids", summary="The ids that begin like that")
     def find_ids(
         beginning: Annotated[str, Query(min_length=4, max_length=26, pattern="^[0-9a-z]+$")],
         who: Annotated[Who, Depends(site.viewer)],
         limit: Annotated[int, Query(ge=1, le=10)] = 3,
-    ) -> Ids:
+    ) -> Page[str]:
         """The oldest first; for people who write only so much of an id as no other run has."""
-        return Ids(ids=list(hf.beginning(beginning, limit=limit)))
+        return Page.whole(hf.beginning(beginning, limit=limit))
 
     @runs.get("/open", name="holdfast.api.open", summary="Which of these runs have not ended")
     def find_open(
         id: Annotated[list[RunId], Query(min_length=1, max_length=MOST)], who: Annotated[Who, Depends(site.viewer)]
-    ) -> Ids:
+    ) -> Page[str]:
         """For a client that waits for many runs. Those that do not exist are left out, too."""
         over = hf.read(lambda tx: over_of(tx, id))
-        return Ids(ids=[run_id for run_id in id if run_id not in over])
+        return Page.whole(run_id for run_id in id if run_id not in over)
 
     @runs.post("/cancel", status_code=202, name="holdfast.api.cancel_matching", summary="Cancel all that match")
     def cancel_matching(asked: CancelMatching, who: Annotated[Who, Depends(site.operator)]) -> Run:
@@ -181,7 +161,3 @@ def router(site: "Site") -> APIRouter:
         return Run.of(hf.again(run_id, by=who.name).snapshot)
 
     return runs
-
-
-def _count(found: Counted) -> Count:
-    return Count(number=found.number, more=found.more)

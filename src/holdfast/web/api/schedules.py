@@ -1,63 +1,21 @@
 """/api/schedules: what runs by the clock, and what became of its slots."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
+from holdfast.values.pages import Page
+from holdfast.values.schedules import ScheduleInfo, Slot
 from holdfast.web.api.queues import Pause
-from holdfast.web.api.shapes import Ask, Instant, Name, Run, Shape
+from holdfast.web.api.shapes import Ask, Instant, Name, Run
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 Few = Annotated[int, Query(ge=0, le=1000)]
-
-
-class Slot(Shape):
-    """One due time of a schedule, and what became of it."""
-
-    schedule: str
-    scheduled_for: datetime
-    outcome: str = Field(description="upcoming, queued, running, ran, failed, cancelled, skipped, missed, coalesced …")
-    run_id: str | None
-    because: str | None
-    coalesced_into: datetime | None
-    manual: bool
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    holder: str | None
-    error: str | None
-
-
-class Schedule(Shape):
-    """A schedule as it stands."""
-
-    name: str
-    trigger: str = Field(examples=["*/15 * * * *"])
-    words: str = Field(description="The same for people.", examples=["every 15 minutes"])
-    tz: str | None
-    queue: str
-    considered_at: datetime | None
-    paused_at: datetime | None
-    note: str | None
-    seen_at: datetime | None = Field(description="When a worker last said that its code knows it.")
-    last: Slot | None
-    next_at: datetime | None
-    others: list[str] = Field(description="Live workers with another definition of it; they claim none of its slots.")
-    unreadable: str | None = Field(description="Which stored values can't be decoded, and why.")
-
-
-class Schedules(Shape):
-    schedules: list[Schedule]
-
-
-class Slots(Shape):
-    slots: list[Slot] = Field(description="In order of time: those that are decided, then the next ones.")
 
 
 class Trigger(Ask):
@@ -72,17 +30,17 @@ def router(site: "Site") -> APIRouter:
     hf = site.hf
 
     @schedules.get("", name="holdfast.api.schedules", summary="Every schedule, its last slot and its next")
-    def list_schedules(who: Annotated[Who, Depends(site.viewer)]) -> Schedules:
-        return Schedules(schedules=[Schedule.model_validate(info) for info in hf.schedules.list()])
+    def list_schedules(who: Annotated[Who, Depends(site.viewer)]) -> Page[ScheduleInfo]:
+        return Page.whole(hf.schedules.list())
 
     @schedules.get("/{name:path}/slots", name="holdfast.api.slots", summary="The last slots of a schedule and the next")
-    def list_slots(name: Name, who: Annotated[Who, Depends(site.viewer)], last: Few = 20, next: Few = 5) -> Slots:
-        found = hf.schedules.slots(name, last=last, next=next)
-        return Slots(slots=[Slot.model_validate(slot) for slot in found])
+    def list_slots(name: Name, who: Annotated[Who, Depends(site.viewer)], last: Few = 20, next: Few = 5) -> Page[Slot]:
+        """In order of time: those that are decided, then the next ones."""
+        return Page.whole(hf.schedules.slots(name, last=last, next=next))
 
     @schedules.get("/{name:path}", name="holdfast.api.schedule", summary="One schedule")
-    def get_schedule(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> Schedule:
-        return Schedule.model_validate(hf.schedules.get(name))
+    def get_schedule(name: Name, who: Annotated[Who, Depends(site.viewer)]) -> ScheduleInfo:
+        return hf.schedules.get(name)
 
     @schedules.post(
         "/{name:path}/trigger", status_code=201, name="holdfast.api.trigger", summary="Claim a slot by hand"
@@ -93,14 +51,14 @@ def router(site: "Site") -> APIRouter:
         return Run.of(hf.schedules.trigger(name, scheduled_for=asked.scheduled_for, by=who.name).snapshot)
 
     @schedules.post("/{name:path}/pause", name="holdfast.api.pause_schedule", summary="Let no slot start")
-    def pause_schedule(name: Name, asked: Pause, who: Annotated[Who, Depends(site.operator)]) -> Schedule:
+    def pause_schedule(name: Name, asked: Pause, who: Annotated[Who, Depends(site.operator)]) -> ScheduleInfo:
         hf.schedules.pause(name, note=asked.note, by=who.name)
-        return Schedule.model_validate(hf.schedules.get(name))
+        return hf.schedules.get(name)
 
     @schedules.post("/{name:path}/resume", name="holdfast.api.resume_schedule", summary="Let slots start again")
-    def resume_schedule(name: Name, who: Annotated[Who, Depends(site.operator)]) -> Schedule:
+    def resume_schedule(name: Name, who: Annotated[Who, Depends(site.operator)]) -> ScheduleInfo:
         """Those of the pause are late ones, and the schedule says what that means."""
         hf.schedules.resume(name, by=who.name)
-        return Schedule.model_validate(hf.schedules.get(name))
+        return hf.schedules.get(name)
 
     return schedules

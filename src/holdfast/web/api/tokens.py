@@ -1,13 +1,13 @@
 """/api/passes: who may look and steer. Secrets are shown once, when they are made."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from holdfast.values.tokens import Role
+from holdfast.values.pages import Page
+from holdfast.values.tokens import Pass, Role
 from holdfast.web.api.shapes import Ask, Name, Shape
 from holdfast.web.auth.authentication import Who
 
@@ -15,20 +15,6 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 LONGEST = 10 * 366 * 86_400.0  # seconds
-
-
-class Pass(Shape):
-    """A token, or a session that one began; never its secret."""
-
-    name: str
-    role: Role
-    kind: Literal["token", "session"]
-    made_at: datetime
-    expires_at: datetime | None
-
-
-class Passes(Shape):
-    passes: list[Pass]
 
 
 class Give(Ask):
@@ -50,8 +36,8 @@ def router(site: "Site") -> APIRouter:
     hf = site.hf
 
     @passes.get("", name="holdfast.api.passes", summary="Every token and session that is still good")
-    def list_passes(who: Annotated[Who, Depends(site.admin)]) -> Passes:
-        return Passes(passes=[Pass.model_validate(one) for one in hf.passes.list()])
+    def list_passes(who: Annotated[Who, Depends(site.admin)]) -> Page[Pass]:
+        return Page.whole(hf.passes.list())
 
     @passes.post("", status_code=201, name="holdfast.api.give_pass", summary="Give someone a token")
     def give_pass(asked: Give, who: Annotated[Who, Depends(site.admin)]) -> Given:

@@ -34,7 +34,7 @@ def router(site: "Site") -> APIRouter:
         seen = hf.statistics.overview()
         schedules = [one for one in hf.schedules.list() if one.next_at is not None and one.paused_at is None]
         alive = hf.workers.list()
-        fresh = not (seen.queued or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).runs
+        fresh = not (seen.queued or seen.running or seen.pace.runs or alive) and not hf.search(limit=1).items
         return site.render(
             request,
             who,

@@ -9,7 +9,8 @@ from fastapi.responses import RedirectResponse
 
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments
-from holdfast.values.filters import STATES, Count, Page, RunFilter
+from holdfast.values.filters import STATES, Count, RunFilter
+from holdfast.values.pages import SearchPage
 from holdfast.values.pipelines import Progress
 from holdfast.values.runs import Snapshot, last_line
 from holdfast.web.auth.authentication import Who
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 LIMIT = 50
-NOTHING = Page(runs=(), next=None, searched=0, until=None)
+NOTHING: SearchPage[Snapshot] = SearchPage(items=(), next=None, searched=0, until=None)
 ID = 26
 
 
@@ -40,7 +41,7 @@ def router(site: "Site") -> APIRouter:
             page = hf.search(meant, limit=LIMIT, after=wanted.after)
         except InvalidArguments as error:
             wrong = str(error)
-        far = hf.pipelines.progress(page.runs)
+        far = hf.pipelines.progress(page.items)
         return site.render(
             request,
             who,
@@ -55,7 +56,7 @@ def router(site: "Site") -> APIRouter:
             states=STATES,
             wrong=wrong,
             far=far,
-            notes={run.id: note(run, far.get(run.id)) for run in page.runs},
+            notes={run.id: note(run, far.get(run.id)) for run in page.items},
             jobs=sorted(hf.jobs),
             refusal=None if meant.job is None else hf.jobs.refusal(meant.job),
             may_steer=who.may("operator") and wrong is None,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.support import json_text
 from holdfast.values.events import Event
+from holdfast.web.api.shapes import Event as Shown
 from holdfast.web.problems import Problem, answer_to
 
 STUCK = 60.0  # seconds for which a reader may take nothing before it is let go
@@ -29,16 +27,7 @@ def frame(data: str, *, event: str | None = None, id: str | None = None) -> byte
 
 def told(cursor: str, event: Event) -> bytes:
     """An event of a run, as the API shows it; in ASCII, so that nothing in it can end a line."""
-    at = None if event.happened_at is None else event.happened_at.isoformat().replace("+00:00", "Z")
-    shown: dict[str, Any] = {
-        "run_id": event.run_id,
-        "kind": event.kind,
-        "attempt": event.attempt,
-        "happened_at": at,
-        "data": event.data,
-        "cursor": cursor,
-    }
-    return frame(json.dumps(shown, separators=(",", ":"), default=json_text.compact), id=cursor)
+    return frame(Shown.of(event, cursor).model_dump_json(ensure_ascii=True), id=cursor)
 
 
 class Stream(StreamingResponse):
