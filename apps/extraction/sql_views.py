@@ -26,7 +26,7 @@ LOGS = {
         end as line
         from %(prefix)sevents e
         where e.run_id = d.run_id
-        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'TryLater')
+        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'retried')
         order by e.id
     ))""",
     "postgresql": """
@@ -37,7 +37,7 @@ LOGS = {
         end as line
         from %(prefix)sevents e
         where e.run_id = d.run_id
-        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'TryLater')
+        and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'retried')
     ) told)""",
 }
 TOGETHER = {

@@ -1,9 +1,9 @@
 """Outcomes: how a run ends, or that it does not end yet.
 
     finish ──▶ Succeeded | Failed | TimedOut | Cancelled   an outcome, for good
-           ──▶ TryLater                                    back to waits, until it is due
-           ──▶ WaitFor                                     back to waits, until its children have ended
-           ──▶ HandBack                                    back to ready: the worker shuts down, or its loop is blocked
+           ──▶ RetryLater                                  back to waits, until it is due
+           ──▶ WaitForChildren                             back to waits, until its children have ended
+           ──▶ Release                                     back to ready: the worker shuts down, or its loop is blocked
 
 Only this file ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
 """

@@ -21,6 +21,13 @@ esac
 TEXT = "The lighthouse has been dark since 1987, isn't it — naïve? A job is claimed once."
 
 
+@pytest.fixture(autouse=True)
+def _real_ffmpeg() -> None:
+    """Another test of this process may have called it while a plant's own ffmpeg was set."""
+    encoding.program.cache_clear()
+    encoding.version.cache_clear()
+
+
 @pytest.mark.parametrize("who", ["espeak-ng", speech.TONE])
 def test_a_text_is_spoken_word_by_word_and_the_same_again(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if who == speech.TONE:

@@ -8,7 +8,7 @@ select
     || ', because ' || (cast(e.data as json) ->> 'because')
     || case cast(e.data as json) ->> 'decision'
         when 'requeued' then ', and made READY again'
-        when 'TryLater' then ', to be tried again'
+        when 'retried' then ', to be tried again'
         else ', and ended'
     end as told
 from holdfast_events as e

@@ -8,7 +8,7 @@ select
     || ', because ' || (e.data ->> 'because')
     || case e.data ->> 'decision'
         when 'requeued' then ', and made READY again'
-        when 'TryLater' then ', to be tried again'
+        when 'retried' then ', to be tried again'
         else ', and ended'
     end as told
 from holdfast_events as e
