@@ -29,8 +29,6 @@ from holdfast.values.runs import Snapshot, Step, Why
 if TYPE_CHECKING:
     from holdfast.jobs.job import Job
 
-EVERYTHING = RunFilter()
-
 
 class Client:
     """A Holdfast that is served somewhere else: `with Client("http://127.0.0.1:8700", token="hf_…") as hf: …`.
@@ -71,7 +69,7 @@ class Client:
 
     def search(
         self,
-        filter: RunFilter = EVERYTHING,
+        filter: RunFilter | None = None,
         *,
         limit: int = 50,
         after: str | None = None,
@@ -85,11 +83,11 @@ class Client:
         runs = tuple(self._whole(run) for run in page.items)
         return SearchPage(items=runs, next=page.next, searched=page.searched, until=page.until)
 
-    def count(self, filter: RunFilter = EVERYTHING) -> Count:
+    def count(self, filter: RunFilter | None = None) -> Count:
         """How many runs a filter means, if 10,000 of them tell."""
         return decoding.value(Count, self._wire.get("runs", "count", **_query(filter)))
 
-    def counts(self, filter: RunFilter = EVERYTHING) -> Mapping[str, Count]:
+    def counts(self, filter: RunFilter | None = None) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
         said = self._wire.get("runs", "counts", **_query(filter))
         return {state: decoding.value(Count, count) for state, count in said.items()}
@@ -193,8 +191,8 @@ class Client:
         return self.snapshot(run["id"]) if run["cut"] else decoding.snapshot(run)
 
 
-def _query(filter: RunFilter) -> dict[str, Any]:
-    given = filter.to_json()
+def _query(filter: RunFilter | None) -> dict[str, Any]:
+    given = (filter or RunFilter()).to_json()
     if "tag" in given:
         given["tag"] = "=".join(given["tag"])
     arguments = given.pop("args", {})
