@@ -194,12 +194,11 @@ REFUSED: dict[str, InvalidCall] = {
 
 
 def refused(sample: Sample, call: Call, says: str) -> None:
-    """It is refused, and nothing is declared; where a schedule is refused, its function may be a job by then."""
+    """It is refused, and nothing is declared."""
     hf = sample.hf
 
     def declared() -> tuple[object, ...]:
-        jobs = [name for name in hf.jobs if not name.startswith("test_refusals.")]
-        return jobs, list(hf.scheduled), dict(hf._declared.per_worker)
+        return list(hf.jobs), list(hf.scheduled), dict(hf._declared.per_worker)
 
     before = declared()
     with pytest.raises(InvalidPolicy, match=says or None):

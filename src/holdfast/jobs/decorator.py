@@ -23,8 +23,10 @@ R = TypeVar("R")
 class Decorator:
     """What `hf.job(...)` gives: it turns a function into a Job, with the function's own types."""
 
-    def __init__(self, register: Callable[[Callable[..., Any]], Job[..., Any]]) -> None:
-        self._register = register
+    def __init__(
+        self, make: Callable[[Callable[..., Any]], Job[..., Any]], *, register: Callable[[Job[..., Any]], None]
+    ) -> None:
+        self.make, self._register = make, register
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
@@ -35,20 +37,20 @@ class Decorator:
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
     def __call__(self, fn: Callable[..., Any], /) -> Job[..., Any]:
-        return self._register(fn)
+        job = self.make(fn)
+        self._register(job)
+        return job
 
 
 def decorator(submitter: Submitter, *, name: str | None, options: Options, isolation: Isolation | None) -> Decorator:
     """Make a function a job, and register it."""
 
-    def register(fn: Callable[..., Any]) -> Job[..., Any]:
+    def make(fn: Callable[..., Any]) -> Job[..., Any]:
         chosen = chosen_name(fn, name)
         how = isolation_of(fn, isolation, name=chosen)
-        job: Job[..., Any] = Job(submitter, fn, name=chosen, options=options, isolation=how)
-        submitter.runtime.jobs.add(job)
-        return job
+        return Job(submitter, fn, name=chosen, options=options, isolation=how)
 
-    return Decorator(register)
+    return Decorator(make, register=submitter.runtime.jobs.add)
 
 
 def chosen_name(fn: Callable[..., Any], name: str | None) -> str:

@@ -107,9 +107,9 @@ class Pipeline(Job[..., Any]):
             policy=Policy(**checked_policy(chosen | policy, of="a stage", also=ALSO, unfit=_UNFIT)),
         )
 
-        def register(fn: Callable[..., Any]) -> Job[..., Any]:
+        def make(fn: Callable[..., Any]) -> Job[..., Any]:
             fn = fn.fn if isinstance(fn, Job) else fn  # a job, or a stage of another pipeline, does its work here too
-            stage = StageJob(
+            return StageJob(
                 self,
                 fn,
                 stage=name or fn.__name__,
@@ -122,10 +122,8 @@ class Pipeline(Job[..., Any]):
                 isolation=isolation,
                 own=(queue is not None, priority is not None),
             )
-            self._add(stage)
-            return stage
 
-        return Decorator(register)
+        return Decorator(make, register=self._register)
 
     def draft(self, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, now: datetime) -> Draft:
         if not self.stages:
@@ -172,7 +170,8 @@ class Pipeline(Job[..., Any]):
         if faults:
             raise InvalidArguments(f"pipeline {self.name}: {'; '.join(faults)}")
 
-    def _add(self, stage: StageJob) -> None:
+    def _register(self, stage: Job[..., Any]) -> None:
+        assert isinstance(stage, StageJob)
         given = dict(self.given)
         for name, parameter in stage.given.items():
             before = given.get(name)

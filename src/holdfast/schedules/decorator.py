@@ -82,7 +82,7 @@ class Scheduling:
         given: dict[str, Any] = {option: value for option, value in own.items() if value is not None}
 
         def register(fn: Callable[..., Any] | Job[..., Any]) -> Job[..., Any]:
-            job = self._attach(fn, given) if isinstance(fn, Job) else self._job(**given)(fn)
+            job = self._attach(fn, given) if isinstance(fn, Job) else self._job(**given).make(fn)
             policy = job.options.policy.override(
                 max_attempts=1,
                 on_crash="fail",
@@ -95,8 +95,6 @@ class Scheduling:
             )
             check_name(job.name, what="the name of a scheduled job", max_length=MAX_JOB)
             key = definitions.key_of(job.name)
-            # Whoever submits the job, by hand too, waits for the same key.
-            job.options = replace(job.options, policy=policy, key=lambda **_: key)
             schedule = Schedule(
                 name=job.name,
                 trigger=trigger,
@@ -112,6 +110,10 @@ class Scheduling:
                 policy=policy,
             )
             _check_arguments(job, schedule)
+            if not isinstance(fn, Job):
+                self._submitter.runtime.jobs.add(job)
+            # Whoever submits the job, by hand too, waits for the same key.
+            job.options = replace(job.options, policy=policy, key=lambda **_: key)
             self._declared[job.name] = schedule
             return job
 
