@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from pydantic import TypeAdapter
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.values.pages import Page
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from holdfast.values.pages import Page
+
 
 STYLES = {
     "queued": "yellow",
@@ -193,4 +196,6 @@ def _as_json(value: object) -> object:
 
 @cache
 def _adapter(kind: type) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(kind)
