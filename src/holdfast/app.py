@@ -305,7 +305,7 @@ class Holdfast(Runtime):
         isolation: Isolation | None = None,
         **policy: Any,
     ) -> BuildDecorator:
-        """Make a function a build: made once for each scope and `fingerprint` (a parameter of it), whoever asks.
+        """Make a function a build: it runs once for each scope and `fingerprint` (one of its parameters).
 
         scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
         **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
@@ -420,7 +420,7 @@ class Holdfast(Runtime):
     ) -> APIRouter:
         """The API and the dashboard, for an application of yours: `app.include_router(hf.router(), prefix="/hf")`.
 
-        token     makes whoever has it an admin; not given, the setting does
+        token     its bearer is an admin; the default is the setting
         access    a function of yours that says who a request is from (a `holdfast.web.Who`, or None), instead of passes
         sign_in   where people sign in whom it does not know
         """
@@ -553,7 +553,7 @@ class Holdfast(Runtime):
         return self.read(signs)
 
     def events(self, *, after: str | None = None, kinds: Collection[str] | None = None, limit: int = 1000) -> Events:
-        """What was recorded of all runs since a cursor, and where to go on; none is left out, whoever commits late."""
+        """What was recorded of all runs since a cursor, and the cursor to go on from. No event is left out."""
         from holdfast.runs import events
 
         check_limit(limit)

@@ -95,13 +95,13 @@ class Submitter:
 
     def _submit_together(self, pending: Pending) -> str:
         """One that meets a caller's open transaction waits for it alone."""
-        from holdfast.runs.submit import submit_whole
-
         try:
             return self._together.do(pending)
         except StoreBusy:
             if not self.runtime.store.dialect.locks_rows:
                 raise
+            from holdfast.runs.submit import submit_whole
+
             return submit_whole(self.runtime.store, [pending])[0]
 
     # In a caller's transaction refusals are counted but not written: it may hold the only lock there is.
