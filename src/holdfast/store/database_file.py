@@ -7,7 +7,6 @@ here opens the database, its `-wal` or its `-shm`: `stat` and `/proc/self/fdinfo
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import threading
@@ -200,6 +199,8 @@ def never_close(connection: Any) -> None:
     SQLite deletes the `-wal` by its name when it closes the last connection. If the file was replaced, that is the
     `-wal` of another database. An extra reference keeps the connection open.
     """
+    import ctypes
+
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 

@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.store.counters import Counters
-from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
 from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
@@ -24,6 +23,9 @@ from holdfast.support.atfork import on_fork
 from holdfast.support.clock import Clock
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
 from holdfast.support.ids import Ids
+
+if TYPE_CHECKING:
+    from holdfast.store.dialects.backup import Backup, Progress
 
 log = logging.getLogger("holdfast.store")
 

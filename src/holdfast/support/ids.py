@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import os
 import random
-import secrets
-import socket
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -74,6 +72,8 @@ class Ids:
 
     def holder(self, name: str) -> str:
         """A name for a worker that no other worker ever had: host, pid, stage and a random tail."""
+        import socket
+
         with self._lock:
             tail = self._random.getrandbits(40)
         return f"{socket.gethostname()[:60]}:{os.getpid()}:{name[:40]}:{tail:010x}"
@@ -90,7 +90,7 @@ class Ids:
     def secret(self) -> str:
         """256 bits that no one can guess, as text that fits in a URL; without a seed the operating system's own."""
         with self._lock:
-            drawn = secrets.token_bytes(32) if self._seed is None else self._random.randbytes(32)
+            drawn = os.urandom(32) if self._seed is None else self._random.randbytes(32)
         return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Protocol
@@ -18,6 +17,8 @@ ALIKE = 0.75  # of difflib's measure: one slip in a short word, two in a long on
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known name that this is nearly, or whose last part it is (nearly); None if there is none."""
+    import difflib
+
     names = sorted(known)
     ends = {name.rpartition(".")[2]: name for name in reversed(names)}
     if word in ends:

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.queries import Style
 from holdfast.support import json_text
 from holdfast.support.clock import Clock
 from holdfast.support.errors import BackupFailed, HoldfastError, WrongConnection
 
 if TYPE_CHECKING:
+    from holdfast.store.dialects.backup import Backup, Progress
     from holdfast.store.transaction import Row, Transaction
 
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
