@@ -11,7 +11,7 @@ import pytest
 from tests.listing import runs_of
 
 from holdfast import Holdfast, Retry, StoreBusy
-from holdfast.orchestrator.rollup import LAG, NET, SPACING, Rollup
+from holdfast.orchestrator.statistics import LAG, NET, SPACING, Rollup
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.outcomes import Succeeded
 from holdfast.statistics import rollups

@@ -39,7 +39,7 @@ def _stop(tx: Transaction, ids: list[str], *, because: str) -> int:
     if asked:
         data = {"reason": because}
         events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data=data) for run_id in sorted(asked)])
-        tx.ring("cancels")
+        tx.notify("cancels")
     left = sorted(set(ids) - set(asked))
     tx.all("lock_waits", ids=left)
     gone = [*take_waiting(tx, left), *ready.remove(tx, left)]

@@ -29,7 +29,7 @@ def due(tx: Transaction, *, limit: int) -> int:
     keyed = sorted(row["run_id"] for row in rows if row["key"] is not None and row["run_id"] not in own)
     if keyed:
         tx.put("come_due", ids=keyed)
-        tx.ring("waits")
+        tx.notify("waits")
     return len(rows)
 
 
@@ -39,7 +39,7 @@ def needs(tx: Transaction, ended: Sequence[str], *, limit: int) -> int:
 
 
 def needs_after(tx: Transaction, cursor: tuple[str, str], *, limit: int) -> tuple[str, str] | None:
-    """A page of all needs, whoever rang or did not; the cursor of the next page, or None at the end."""
+    """A page of all needs, notified or not; the cursor of the next page, or None at the end."""
     rows = tx.all("find_needs_after", needed=cursor[0], run_id=cursor[1], limit=limit)
     _met(tx, [row for row in rows if row["state"] is not None])
     return (rows[-1]["needed"], rows[-1]["run_id"]) if len(rows) == limit else None
@@ -102,7 +102,7 @@ def hand_on(tx: Transaction) -> None:
     if tx.opened:
         given = _give(tx, _next_up(tx, tx.opened))
         if given == len(tx.opened):
-            tx.rung.discard("holds")
+            tx.notified.discard("holds")
 
 
 def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
@@ -173,7 +173,7 @@ def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, S
     free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
     ready.put(tx, take_waiting(tx, free) if free else ())
     if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def _is_free(row: Row) -> bool:

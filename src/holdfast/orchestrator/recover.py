@@ -116,7 +116,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
             case final:
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, [_diagnostic(one) for one in taken])
-    tx.ring(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
+    tx.notify(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
     end_runs(tx, endings)
     open_key_locks(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
     add_waiting(tx, [wait for wait, _ in later])

@@ -142,7 +142,7 @@ def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
     replaced = None
     if spec != standing.spec:
         replaced = definitions.differences(spec, standing.spec) if damaged is None else json_text.marker(damaged)
-        tx.ring("schedules")  # workers with the other definition look now, and say so
+        tx.notify("schedules")  # workers with the other definition look now, and say so
     since = standing.considered_at
     if since > tx.now + SET_BACK:
         # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.

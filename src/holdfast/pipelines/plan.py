@@ -179,10 +179,6 @@ def _member(plan: Plan, stage: Stage, pipeline_id: str, roots: Submission | None
     return replace(member, after=after, wishes=wishes, needed=roots.needed, due_at=roots.due_at)
 
 
-def segment_tags(given: Mapping[str, str]) -> str:
-    return json_text.compact(dict(given))
-
-
 def _needs(plan: Plan, stage: Stage) -> dict[str, int]:
     """What has to have ended before a stage's run can go on, or be expanded."""
     split = stage.split

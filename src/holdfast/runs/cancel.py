@@ -32,7 +32,7 @@ def cancel_run(tx: Transaction, run_id: str, *, reason: str) -> str:
             return "cancelled"
         if tx.all("request_cancels", ids=[run_id], reason=reason, now=tx.now):
             events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
-            tx.ring("cancels")
+            tx.notify("cancels")
             return "running"
         if ended := tx.one("find_outcomes", ids=[run_id]):
             return str(ended["state"])

@@ -82,7 +82,7 @@ def _take_children_along(tx: Transaction, bad: Sequence[Ending]) -> None:
         key=lambda row: row["parent_id"],
     )
     if tx.run("insert_stops", rows=rows, now=tx.now):
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def _because(ending: Ending) -> str:

@@ -115,7 +115,7 @@ def give_up_leases(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> 
     """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
     given = {lease.run_id: lease for lease in leases}
     rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in given.values()]
-    tx.ring(*{lease.ticket.queue for lease in given.values() if lease.place is not None})
+    tx.notify(*{lease.ticket.queue for lease in given.values() if lease.place is not None})
     return {
         row["run_id"]: _asked(given[row["run_id"]], row) for row in tx.all("delete_leases", rows=rows, holder=holder)
     }

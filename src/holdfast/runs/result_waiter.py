@@ -105,7 +105,7 @@ class Waiter:
             watch.due, watch.last = 0.0, last
             self._wake()
 
-    def ended(self, rung: set[str], ended: Collection[str]) -> None:
+    def ended(self, names: set[str], ended: Collection[str]) -> None:
         """A commit of this process ended these runs."""
         if not self._watches or not ended:
             return

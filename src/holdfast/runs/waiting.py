@@ -35,7 +35,7 @@ def add_waiting(tx: Transaction, waits: Iterable[Wait]) -> None:
     waits = list(waits)
     if waits:
         tx.put("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def take_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:

@@ -177,7 +177,7 @@ def resume(tx: Transaction, name: str) -> None:
     """Go on; the slots of the pause are decided as late ones are."""
     if not tx.run("resume_schedule", name=name):
         get(tx, name)
-    tx.ring("schedules")
+    tx.notify("schedules")
 
 
 def from_json(name: str, spec: str) -> Schedule:

@@ -53,7 +53,7 @@ class Store:
     ) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self._max_connections, self._busy_timeout = max_connections, busy_timeout
-        self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self.on_commit: Callable[[set[str], list[str]], None] = lambda names, ended: None
         self.counters = Counters(self)
         self.check: Callable[[], None] = lambda: None
         """Raises if this database must not be used now."""
@@ -125,14 +125,14 @@ class Store:
     def transaction(
         self, *, patience: timedelta | None = None, own_patience: timedelta | None = None
     ) -> Iterator[Transaction]:
-        """All of it or nothing; what it rang is passed on after the commit."""
+        """All of it or nothing; its notifications are passed on after the commit."""
         with self._writing(patience), self._open(write=True, patience=patience, own_patience=own_patience) as tx:
             yield tx
         self.commits += tx.wrote
         if tx.counted:
             self.counters.add_all(tx.counted)
-        if tx.rung or tx.ended:
-            self.on_commit(tx.rung, tx.ended)
+        if tx.notified or tx.ended:
+            self.on_commit(tx.notified, tx.ended)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -211,7 +211,7 @@ class Store:
             self.dialect.announce(connection, names)
 
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
-        """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
+        """The names that other processes notify, on a connection of its own; {""} means: look at everything."""
         self._after_fork()
         self.check()
         connection = self.dialect.connect()

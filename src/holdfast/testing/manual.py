@@ -24,8 +24,8 @@ from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
-from holdfast.orchestrator.rollup import Rollup
 from holdfast.orchestrator.schedule import Scheduler
+from holdfast.orchestrator.statistics import Rollup
 from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
 from holdfast.runs.finish import finish_runs

@@ -18,7 +18,7 @@ from holdfast.runtime import Runtime
 from holdfast.support import django_bridge
 from holdfast.values.runs import last_line
 from holdfast.values.workers import why_unserved
-from holdfast.worker.declared import FailureHook
+from holdfast.worker.declarations import FailureHook
 from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")

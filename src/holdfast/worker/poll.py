@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from holdfast.orchestrator.loop import Pulse, read_pulse
 from holdfast.runs import ready, workers
 from holdfast.runs.claim import Claim
-from holdfast.runs.poll import Pulse, read_pulse
 from holdfast.runs.ready import Position
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction

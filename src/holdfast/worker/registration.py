@@ -134,7 +134,7 @@ def update(runtime: Runtime, worker: Worker) -> None:
 
 def _definitions(worker: Worker) -> dict[str, str]:
     """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
-    return {name: definitions.digest(schedule.to_json()) for name, schedule in worker.declared.schedules.items()}
+    return {name: definitions.digest(schedule.to_json()) for name, schedule in worker.declarations.schedules.items()}
 
 
 def _end_predecessors(runtime: Runtime, worker: Worker) -> None:

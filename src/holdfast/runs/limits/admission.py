@@ -13,7 +13,7 @@ from typing import Protocol
 from holdfast.runs.limits import capacity
 from holdfast.runs.limits.capacity import CapacityRequest
 from holdfast.runs.limits.unique import UniqueClaim, find_same, find_unique, take_unique
-from holdfast.store.isolation import require_latest
+from holdfast.store.caller_transaction import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import QueueFull
 from holdfast.values.queues import EVERY_QUEUE

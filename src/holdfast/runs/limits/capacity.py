@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from holdfast.store.isolation import require_latest
+from holdfast.store.caller_transaction import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import QueueFull
 from holdfast.values.queues import EVERY_QUEUE

@@ -186,7 +186,7 @@ class Dialect(ABC):
     """Whether it can be woken by other processes."""
 
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
-        """What other processes ring, until told to stop; `own` counts this process's commits."""
+        """The names that other processes notify, until told to stop; `own` counts this process's commits."""
         return iter(())
 
     def announce(self, connection: Any, names: set[str]) -> None:

@@ -246,7 +246,7 @@ class PostgresDialect(Dialect):
             return  # a pooler is between us: it would lend our connection to others, and the tick has to do
         connection.execute("set idle_session_timeout = 0")  # it waits for notices, however long there are none
         connection.execute("listen holdfast")
-        yield {""}  # whatever was rung before we listened
+        yield {""}  # whatever was notified before we listened
         while not stopping.is_set():
             for notice in connection.notifies(timeout=0.5):
                 yield set(notice.payload.split(","))
@@ -260,8 +260,8 @@ class PostgresDialect(Dialect):
         connection.execute("commit")
 
     def announce_joined(self, tx: Transaction) -> None:
-        if tx.rung:
-            tx.all("announce", names=_payload(tx.rung))
+        if tx.notified:
+            tx.all("announce", names=_payload(tx.notified))
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
         driver, above = caller.driver, caller.sqlalchemy
