@@ -310,13 +310,13 @@ class Holdfast(Runtime):
         scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
         **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
         """
-        from holdfast.builds.decorator import BuildDecorator, build_policy
+        from holdfast.builds.decorator import build_decorator, build_policy
 
         if bare is not None:
             raise InvalidPolicy("write @hf.build() with its parentheses")
         given = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
         options = Options(queue=queue, priority=priority, policy=build_policy(given))
-        return BuildDecorator(self._submitter, name=name, scope=scope, options=options, isolation=isolation)
+        return build_decorator(self._submitter, name=name, scope=scope, options=options, isolation=isolation)
 
     def queue(
         self,

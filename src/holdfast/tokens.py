@@ -14,8 +14,6 @@ from holdfast.support.validation import as_duration
 from holdfast.values.tokens import ROLES, Pass, Role
 
 MAX_NAME = 200
-
-
 MANY = 10_000
 
 

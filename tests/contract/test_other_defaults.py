@@ -92,7 +92,7 @@ def test_instants_and_figures_come_back_as_they_were(hf: Holdfast, clock: FakeCl
         clock.advance(0.125)
         manual.run_all()
     clock.advance(timedelta(minutes=20))
-    manual.tally()
+    manual.count_ended()
 
     hour = timedelta(hours=1)
     page = hf.search(RunFilter(since=began + timedelta(seconds=0.125), until=began + hour))

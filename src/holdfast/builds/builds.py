@@ -96,8 +96,6 @@ class Builds:
 
 
 HISTORY = 100
-
-
 RECENT = 5_000
 """So many of the newest runs that needed anything are looked at when uses are counted."""
 

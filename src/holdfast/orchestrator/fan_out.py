@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.pipelines.plan import Plan, Stage, load_plan, segment_submission
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed
 from holdfast.runs.snapshot import find_results
 from holdfast.runs.submit import submit_segments
-from holdfast.runs.waiting import SKIP, delete_dependencies, take_waiting
+from holdfast.runs.waiting import SKIP, take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import NotSerialisable
@@ -128,6 +128,5 @@ def _insert(
 
 def _fail(tx: Transaction, row: Row, outcome: Failed) -> int:
     failed = take_waiting(tx, [row["run_id"]])
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(tx, [Ending(ticket=ticket, outcome=outcome) for ticket in failed])
+    end_unstarted(tx, dict.fromkeys(failed, outcome))
     return len(failed)

@@ -151,7 +151,7 @@ class Orchestrator:
             moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))
         if pulse.looks:
             moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
-        if self._expired(pulse, now) and self._can_judge():
+        if pulse.expires_at is not None and pulse.expires_at < now and self._can_judge():
             moved += self._recovered()
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
@@ -169,9 +169,6 @@ class Orchestrator:
         cursor = self._cursor or ("", "")
         self._cursor = self._store.do(lambda tx: promote.needs_after(tx, cursor, limit=BATCH))
         return moved
-
-    def _expired(self, pulse: Pulse, now: datetime) -> bool:
-        return pulse.expires_at is not None and pulse.expires_at < now
 
     def _recovered(self) -> int:
         taken = self._store.do(self._recover)

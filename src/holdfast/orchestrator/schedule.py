@@ -28,8 +28,6 @@ MOST = 1000  # slots that are written down one by one after a long absence
 AT_ONCE = 100  # schedules of one round, so that what else waits is not kept waiting
 SEEN_EVERY = timedelta(hours=1)
 SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
-
-
 Guard = Callable[[Transaction], None]
 
 

@@ -231,11 +231,7 @@ def _results(tx: Transaction, plan: Plan, stage: Stage) -> str:
     rows = tx.all("find_segment_results", parent_id=stage.pipeline_id, stage=stage.name)
     if _of_run(tx, plan[stage.split.source].run_id).lstrip().startswith("{"):
         return as_object({row["segment"]: row["result"] for row in rows})
-    return "[" + ",".join(row["result"] for row in sorted(rows, key=_number)) + "]"
-
-
-def _number(row: Row) -> int:
-    return int(row["segment"])
+    return "[" + ",".join(row["result"] for row in sorted(rows, key=lambda row: int(row["segment"]))) + "]"
 
 
 def _of_run(tx: Transaction, run_id: str) -> str:

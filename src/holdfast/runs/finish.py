@@ -5,7 +5,7 @@ Only the lease with the same claim number can finish; a late worker gets LeaseLo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from holdfast.runs.lease import Lease, give_up_leases
@@ -23,7 +23,9 @@ from holdfast.runs.outcomes import (
     TimedOut,
     WaitForChildren,
 )
+from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.retry import release, retry_later, wait_for_children
+from holdfast.runs.waiting import delete_dependencies
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.runs import State, last_line
 
@@ -53,6 +55,13 @@ def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holde
     wait_for_children(tx, waiting)
     release(tx, back)
     return {lease.run_id for lease, _ in done} - held.keys()
+
+
+def end_unstarted(tx: Transaction, outcomes: Mapping[QueueEntry, Final]) -> None:
+    """End runs that the caller has just removed from `waits` or `ready`; they wait for nothing any more."""
+    if outcomes:
+        delete_dependencies(tx, [ticket.run_id for ticket in outcomes])
+        end_runs(tx, [Ending(ticket=ticket, outcome=outcome) for ticket, outcome in outcomes.items()])
 
 
 def end_runs(tx: Transaction, endings: Iterable[Ending]) -> None:

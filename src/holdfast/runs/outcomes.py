@@ -69,8 +69,6 @@ class Release:
 
 
 Final: TypeAlias = Succeeded | Failed | TimedOut | Cancelled | Skipped
-
-
 Outcome: TypeAlias = Final | RetryLater | WaitForChildren | Release
 
 

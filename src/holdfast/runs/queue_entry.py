@@ -7,14 +7,12 @@ key at once, `number` which of its holds the run has; `reserved` is which start 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from holdfast.store.transaction import Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueEntry:
+class QueueEntry(NamedTuple):
     run_id: str
     job: str
     queue: str
@@ -28,66 +26,27 @@ class QueueEntry:
     reserved: int | None = None
 
     @classmethod
-    def of(cls, row: Row) -> Self:
+    def of(cls, row: Row) -> QueueEntry:
         return cls(
-            run_id=row["run_id"],
-            job=row["job"],
-            queue=row["queue"],
-            rank=row["rank"],
-            key=row["key"],
-            attempt=row["attempt"],
-            tries=row["tries"],
-            takeovers=row["takeovers"],
-            key_limit=row["key_limit"],
-            number=row.get("number", 1),
-            reserved=row.get("reserved"),
+            row["run_id"],
+            row["job"],
+            row["queue"],
+            row["rank"],
+            row["key"],
+            row["attempt"],
+            row["tries"],
+            row["takeovers"],
+            row["key_limit"],
+            row.get("number", 1),
+            row.get("reserved"),
         )
 
     def row(self) -> Row:
-        return {
-            "run_id": self.run_id,
-            "job": self.job,
-            "queue": self.queue,
-            "rank": self.rank,
-            "key": self.key,
-            "attempt": self.attempt,
-            "tries": self.tries,
-            "takeovers": self.takeovers,
-            "key_limit": self.key_limit,
-            "number": self.number,
-            "reserved": self.reserved,
-        }
+        return self._asdict()
 
     def claimed(self) -> QueueEntry:
         """The same run, one attempt on."""
-        return QueueEntry(
-            run_id=self.run_id,
-            job=self.job,
-            queue=self.queue,
-            rank=self.rank,
-            key=self.key,
-            attempt=self.attempt + 1,
-            tries=self.tries + 1,
-            takeovers=self.takeovers,
-            key_limit=self.key_limit,
-            number=self.number,
-        )
+        return self._replace(attempt=self.attempt + 1, tries=self.tries + 1, reserved=None)
 
-    def holding(self, number: int) -> QueueEntry:
-        """The same run, whose turn it is for its key."""
-        return QueueEntry(
-            run_id=self.run_id,
-            job=self.job,
-            queue=self.queue,
-            rank=self.rank,
-            key=self.key,
-            attempt=self.attempt,
-            tries=self.tries,
-            takeovers=self.takeovers,
-            key_limit=self.key_limit,
-            number=number,
-            reserved=self.reserved,
-        )
-
-    def changed(self, **values: Any) -> Self:
-        return replace(self, **values)
+    def changed(self, **values: Any) -> QueueEntry:
+        return self._replace(**values)

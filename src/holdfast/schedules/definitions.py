@@ -216,7 +216,7 @@ def _schedule(name: str, stored: dict[str, Any]) -> Schedule:
         trigger=triggers.load(stored["trigger"]),
         coalesce=stored["coalesce"],
         misfire_grace=_duration(stored["misfire_grace"]),
-        catch_up=_catch_up(stored["catch_up"]),
+        catch_up=late if (late := stored["catch_up"]) in ("none", "latest") else timedelta(seconds=late),
         max_instances=stored["max_instances"],
         overlap=stored["overlap"],
         jitter=_duration(stored["jitter"]),
@@ -236,10 +236,6 @@ def _standing(row: Row) -> ScheduleStatus:
     )
     values: Row = {column: row[column] for column in ("spec", "considered_at", "paused_at", "note", "seen_at")}
     return ScheduleStatus(schedule=schedule, unreadable=reading.unreadable, **values)
-
-
-def _catch_up(stored: Any) -> CatchUp:
-    return stored if stored in ("none", "latest") else timedelta(seconds=stored)
 
 
 def _seconds(value: timedelta | None) -> Any:

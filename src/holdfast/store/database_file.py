@@ -179,7 +179,7 @@ class DatabaseFile:
         locked = set()
         for number in open_files(files):
             identity = _identity(f"{files}/{number}")
-            if identity in wanted and _has_lock(f"{files}info/{number}"):
+            if identity in wanted and _locks(f"{files}info/{number}"):
                 locked.add(identity)
         return None not in wanted and locked == wanted
 
@@ -217,10 +217,6 @@ def _target(link: str) -> str | None:
         return os.readlink(link)
     except OSError:
         return None
-
-
-def _has_lock(about: str) -> bool:
-    return bool(_locks(about))
 
 
 def _has_write_lock(about: str) -> bool:

@@ -10,8 +10,6 @@ from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 
 MAX_KEY, MAX_NAME = 400, 200
-
-
 ALIKE = 0.75  # of difflib's measure: one slip in a short word, two in a long one
 
 

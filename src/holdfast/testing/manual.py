@@ -96,7 +96,7 @@ class Manual:
         self._scheduler.forget()
         return self._scheduler.keep(self.hf.clock.now())
 
-    def tally(self) -> None:
+    def count_ended(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
         rollup = Rollup(self.hf.store, self.hf.clock)
         while rollup.count_slice():

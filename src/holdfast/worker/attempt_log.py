@@ -23,7 +23,6 @@ from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")
 
-
 FEW = 3  # jobs of a queue that are named
 
 
@@ -115,7 +114,7 @@ def _quietly(outcome: Outcome) -> str:
         case Cancelled(reason):
             return f"was cancelled: {reason}"
         case Release(because):
-            return f"is handed back, unused: {because}"
+            return f"is released, no attempt used: {because}"
     return "waits for runs that it has submitted"
 
 

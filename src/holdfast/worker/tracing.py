@@ -63,4 +63,4 @@ def ended(span: Span | None, outcome: Outcome | None) -> None:
         case WaitForChildren():
             span.ended("waits", None)
         case Release():
-            span.ended("handed_back", None)
+            span.ended("released", None)

@@ -32,6 +32,7 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.worker import attempt_log, registration
+from holdfast.worker.context import RunContext
 from holdfast.worker.deadlines import Deadlines
 from holdfast.worker.declarations import Declarations
 from holdfast.worker.event_buffer import EventBuffer
@@ -40,11 +41,11 @@ from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight, RunInFlight
 from holdfast.worker.loop import WorkerLoop
 from holdfast.worker.poll import Poll
-from holdfast.worker.run_log import RunLog
+from holdfast.worker.run_log import RunLog, current
 
 log = logging.getLogger("holdfast.worker")
 
-Ended = Literal["drained", "handed_back"]
+Ended = Literal["drained", "released"]
 Role = Literal["both", "worker", "orchestrator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -147,7 +148,9 @@ class Worker:
             store, declarations.schedules if self.schedules else {}, holder=self.id, guard=self._guard
         )
         self._rollup = Rollup(store, runtime.clock)
-        pruner = Pruner(store, runtime.settings, runtime.clock, depot=declarations.artifact_store, seed=self.id)
+        pruner = Pruner(
+            store, runtime.settings, runtime.clock, artifact_store=declarations.artifact_store, seed=self.id
+        )
         self._tasks = (pruner.task, self._rollup.task, gauge_task(store, runtime.clock))
         self._orchestrator = Orchestrator(
             store,
@@ -171,10 +174,7 @@ class Worker:
             moves=self.orchestrates,
         )
         self._listener = Listener(store, runtime.notifier, listen=runtime.settings.listen)
-        self._run_log = RunLog(
-            lambda run_id, attempt: self.in_flight.get(run_id, attempt) is not None,
-            level=getattr(logging, runtime.settings.log_level.upper()),
-        )
+        self._run_log = RunLog(self._current, level=getattr(logging, runtime.settings.log_level.upper()))
         logging.getLogger().addHandler(self._run_log)
         # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
@@ -189,6 +189,12 @@ class Worker:
         self._listener.start()
         self._orchestrating.start()
         self._thread.start()
+
+    def _current(self) -> RunContext | None:
+        """The context of the run that this thread or task executes, if it is one of this worker's."""
+        context = current.get()
+        ours = context is not None and self.in_flight.get(context.run.id, context.run.attempt) is not None
+        return context if ours else None
 
     def _register(self) -> None:
         lock = registration.take(self.runtime, self)
@@ -221,7 +227,7 @@ class Worker:
         self._thread.join(timeout)
         if self._failure is not None:
             raise self._failure
-        return "handed_back" if self._loop.completer.released else "drained"
+        return "released" if self._loop.completer.released else "drained"
 
     @property
     def claimed(self) -> int:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdfast.store.transaction import Row, Transaction
 
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
-
-
 NOT_COUNTED = "a queue is bounded, and its seats were not counted"
 
 
@@ -31,6 +29,11 @@ class Conflict(Exception):
 
 class Unstorable(Exception):
     """The database refused a value, not the statement: saying it again is of no use."""
+
+
+def first_line(error: Exception) -> str:
+    """What a driver's error says, in one line."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 class Session(Protocol):

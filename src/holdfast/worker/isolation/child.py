@@ -41,6 +41,7 @@ from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.isolation import job_address, messages
 from holdfast.worker.isolation.job_address import Address
 from holdfast.worker.isolation.supervisor import Lines, line
+from holdfast.worker.run_log import RunLog
 
 
 class Terminated(BaseException):
@@ -235,25 +236,13 @@ class RemoteRunServices:
                 self._asked.pop(told["number"]).put(told)
 
 
-class _RunLog(logging.Handler):
-    """Every record of this process belongs to the one run."""
-
-    def __init__(self, context: RunContext, level: int) -> None:
-        super().__init__(level)
-        self._context = context
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith("holdfast.worker"):
-            self._context.logged(record)
-
-
 def _capture(context: RunContext, *, level: int) -> None:
     root = logging.getLogger()
     for handler in root.handlers[:]:
         # Printed, a record would reach the run a second time, as output.
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             root.removeHandler(handler)
-    root.addHandler(_RunLog(context, level))
+    root.addHandler(RunLog(lambda: context, level=level))  # every record of this process belongs to the one run
     logging.getLogger("holdfast.run").setLevel(level)  # as the worker does, so that ctx.log is kept
 
 

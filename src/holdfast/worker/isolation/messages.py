@@ -47,13 +47,12 @@ def from_wire(kind: Callable[..., T], told: Message, **converted: Any) -> T:
 
 
 def claim_to_wire(claim: Claim) -> Message:
-    lease = to_wire(claim.lease) | {"ticket": to_wire(claim.lease.ticket)}
+    lease = to_wire(claim.lease) | {"ticket": claim.lease.ticket.row()}
     return to_wire(claim) | {"lease": lease, "policy": claim.policy.to_json()}
 
 
 def claim_from_wire(told: Message) -> Claim:
-    ticket = from_wire(QueueEntry, told["lease"]["ticket"])
-    lease = from_wire(Lease, told["lease"], ticket=ticket)
+    lease = from_wire(Lease, told["lease"], ticket=QueueEntry(**told["lease"]["ticket"]))
     return from_wire(Claim, told, lease=lease, policy=policy_from_json(told["policy"]))
 
 
