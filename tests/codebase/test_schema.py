@@ -12,11 +12,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.databases import sqlite
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast
 from holdfast.store import migrate
 from holdfast.store.queries import DIALECTS
-from holdfast.testing.postgres import PostgresServer
 
 FOLDER = Path(__file__).parent
 

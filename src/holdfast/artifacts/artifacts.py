@@ -16,6 +16,7 @@ from holdfast.artifacts.backends.base import ArtifactStore, Measured
 from holdfast.runs.claim import Claim
 from holdfast.runs.handle import RunLike, id_of
 from holdfast.runs.lease import Lease, require_lease
+from holdfast.runs.submission import CHILD
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
@@ -56,7 +57,6 @@ class Artifacts:
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
 _FOLDER = 80
-CHILD = "child"  # the stage of runs that another one submitted: they have their own places
 ALL = 2**31 - 1
 _numbers = itertools.count()
 

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from holdfast.jobs.context import Context
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, InvalidPolicy, NotSerialisable, TooLarge
-from holdfast.support.validation import MAX_KEY
+from holdfast.support.validation import MAX_KEY, is_name
 
 KeySpec = str | Callable[..., str | None]
 
@@ -303,7 +303,7 @@ def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what:
     except Exception as error:
         # A function of the user's own may raise anything.
         raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from error
-    if key is not None and not (0 < len(key) <= MAX_KEY and json_text.storable(key)):
+    if key is not None and not is_name(key, max_length=MAX_KEY):
         raise InvalidArguments(
             f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
         )

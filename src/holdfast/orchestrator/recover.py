@@ -24,6 +24,7 @@ from holdfast.runs.lease import Lease
 from holdfast.runs.limits.keys import open_key_locks
 from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, Skipped, Succeeded, TimedOut
 from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.retry import lease_event
 from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.events import Event
@@ -174,14 +175,5 @@ def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwi
 def _diagnostic(takeover: Takeover) -> Event:
     lease, decision = takeover.lease, takeover.decision
     what = "requeued" if decision is None else DECISIONS[type(decision)]
-    overdue = {
-        "holder": lease.holder,
-        "started_at": lease.started_at.isoformat(),
-        "expired_at": lease.expires_at.isoformat(),
-    }
-    return Event(
-        run_id=lease.run_id,
-        kind="RUN_TAKEN_OVER",
-        attempt=lease.attempt,
-        data={"because": takeover.because, "decision": what, **overdue},
-    )
+    data = {"because": takeover.because, "decision": what, "expired_at": lease.expires_at.isoformat()}
+    return lease_event(lease, "RUN_TAKEN_OVER", data)

@@ -15,10 +15,10 @@ from holdfast.runs import events
 from holdfast.schedules import definitions, slots, triggers
 from holdfast.schedules.definitions import Schedule, ScheduleStatus
 from holdfast.schedules.slots import Decision
-from holdfast.schedules.triggers import EPOCH
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.values.events import Event
 

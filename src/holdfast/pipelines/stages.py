@@ -88,7 +88,7 @@ def _trouble(row: Row) -> Trouble:
         segment=row["segment"] or None,
         state=row["state"],
         retry_at=row["due_at"] if retrying else None,
-        error=(told.strip().splitlines() or [row["failure_type"] or ""])[-1],
+        error=last_line(told) or row["failure_type"] or "",
     )
 
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import get_args
 
 from holdfast.store.transaction import Row, Transaction
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import InvalidArguments, RunInUse, RunNotFound
 from holdfast.support.settings import Settings
 from holdfast.values.runs import State
 
 PAGE = 1000
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def _count(number: int, what: str) -> str:
 class Cursor:
     """Where we are among the outcomes of one state."""
 
-    finished_at: datetime = BEGINNING
+    finished_at: datetime = EPOCH
     run_id: str = ""
 
 

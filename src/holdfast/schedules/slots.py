@@ -26,6 +26,7 @@ from holdfast.schedules import definitions
 from holdfast.schedules.definitions import Schedule
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import (
     HoldfastError,
     InvalidPolicy,
@@ -212,7 +213,7 @@ def _is_taken(name: str, slot_at: datetime, taken: Slot | None) -> SlotTaken:
 def _checked(given: datetime, *, now: datetime) -> datetime:
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise InvalidPolicy(f"scheduled_for={given!r}: a slot is a datetime with a time zone")
-    if not datetime(1970, 1, 1, tzinfo=UTC) <= given <= now + AHEAD:
+    if not EPOCH <= given <= now + AHEAD:
         raise InvalidPolicy(f"scheduled_for={given}: a slot lies between 1970 and a year from now")
     return given.astimezone(UTC)
 

@@ -13,13 +13,13 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from holdfast.support.atfork import on_fork
+from holdfast.support.clock import EPOCH
 
 LENGTH = 26
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1000
+_LATEST = int((datetime.max.replace(tzinfo=UTC) - EPOCH).total_seconds()) * 1000
 
 
 class Ids:
@@ -39,7 +39,7 @@ class Ids:
 
     def new(self, now: datetime, *, after: str | None = None) -> str:
         """A new id, later in order than `after` and every id that this object made before."""
-        milliseconds = int((now - _EPOCH).total_seconds() * 1000)
+        milliseconds = int((now - EPOCH).total_seconds() * 1000)
         with self._lock:
             if milliseconds > self._last >> 80:
                 # The top bit stays free, so that counting up never runs into the next millisecond.
@@ -56,14 +56,14 @@ class Ids:
     @staticmethod
     def since(at: datetime) -> str:
         """What sorts before every id that was made at that instant or later, and after all earlier ones."""
-        milliseconds = max(0, int((at - _EPOCH).total_seconds() * 1000))
+        milliseconds = max(0, int((at - EPOCH).total_seconds() * 1000))
         return "".join(_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10))
 
     @staticmethod
     def made_at(given: str) -> datetime | None:
         """When an id was made; None for what is none."""
         number = _number(given)
-        return _EPOCH + timedelta(milliseconds=number >> 80) if number else None
+        return EPOCH + timedelta(milliseconds=number >> 80) if number else None
 
     def fraction(self) -> float:
         """A number between 0 and 1, for jitter."""

@@ -19,8 +19,7 @@ import pytest
 from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
 from tests.apps.dailybrief.two_services import NEVER, TOKEN, Process, TwoServices, sample_feeds, wait_for
-
-from holdfast.testing.postgres import PostgresServer
+from tests.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -16,8 +16,7 @@ from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.services import Services, services
 from tests.apps.serving import Child, Site, until
 from tests.databases import new_name
-
-from holdfast.testing.postgres import PostgresServer
+from tests.postgres import PostgresServer
 
 ENDED = ("COMPLETED", "FAILED")
 

@@ -27,10 +27,10 @@ from sqlalchemy import insert, select, text
 from tests.apps.extraction.conftest import postgres_database
 from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents
 from tests.apps.serving import until
+from tests.postgres import PostgresServer, postgres_server
 
 from holdfast import Holdfast, InvalidSetting
 from holdfast.testing import FakeClock
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 STORES = ["sqlite", "postgres 18", "postgres 16"]
 DIMENSIONS = 256

@@ -31,7 +31,7 @@ from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import Failed, Outcome, Succeeded
 from holdfast.runs.submission import Submission
 from holdfast.support import django_bridge, telemetry
-from holdfast.support.clock import SystemClock
+from holdfast.support.clock import EPOCH, SystemClock
 from holdfast.support.errors import InvalidPolicy, NotGuarded
 from holdfast.support.ids import Ids
 from holdfast.values.artifacts import Artifact
@@ -124,7 +124,7 @@ class RemoteRunServices:
         self._channel = channel
         self._clock, self._ids = SystemClock(), Ids()
         self._artifacts = artifacts
-        self._epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(seconds=offset)
+        self._epoch = EPOCH + timedelta(seconds=offset)
         self._told = threading.Event()
         self._stopped: str | None = None
         self._numbers = itertools.count()
