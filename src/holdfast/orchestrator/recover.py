@@ -22,7 +22,7 @@ from holdfast.runs import events, ready
 from holdfast.runs.finish import end_runs
 from holdfast.runs.lease import Lease
 from holdfast.runs.limits.keys import open_key_locks
-from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, Skipped, Succeeded, TimedOut
+from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, TimedOut
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.retry import lease_event
 from holdfast.runs.waiting import Wait, add_waiting
@@ -32,17 +32,6 @@ from holdfast.values.policies import KeyOrder, Policy, policy_from_json
 
 STARTUP = "worker_startup_recovery"
 """Why a run ends that an earlier worker left behind, when the next worker of its name starts."""
-
-
-DECISIONS = {
-    RetryLater: "retried",
-    Succeeded: "succeeded",
-    Failed: "failed",
-    TimedOut: "timed_out",
-    Cancelled: "cancelled",
-    Skipped: "skipped",
-}
-"""What the event of a takeover says of each decision; `requeued` where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +163,6 @@ def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwi
 
 def _diagnostic(takeover: Takeover) -> Event:
     lease, decision = takeover.lease, takeover.decision
-    what = "requeued" if decision is None else DECISIONS[type(decision)]
+    what = "requeued" if decision is None else decision.word
     data = {"because": takeover.because, "decision": what, "expired_at": lease.expires_at.isoformat()}
     return lease_event(lease, "RUN_TAKEN_OVER", data)

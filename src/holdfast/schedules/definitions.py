@@ -77,21 +77,13 @@ class Schedule:
 
     def to_json(self) -> str:
         """The schedule as its row has it."""
-        return json_text.compact(
-            {
-                "trigger": triggers.dump(self.trigger),
-                "coalesce": self.coalesce,
-                "misfire_grace": _seconds(self.misfire_grace),
-                "catch_up": _seconds(self.catch_up) if isinstance(self.catch_up, timedelta) else self.catch_up,
-                "max_instances": self.max_instances,
-                "overlap": self.overlap,
-                "jitter": _seconds(self.jitter),
-                "takes_slot": self.takes_slot,
-                "queue": self.queue,
-                "priority": self.priority,
-                "policy": json_text.load(self.policy.to_json()),
-            }
-        )
+        told = {name: getattr(self, name) for name in _STORED}
+        told = {name: one.total_seconds() if isinstance(one, timedelta) else one for name, one in told.items()}
+        policy = json_text.load(self.policy.to_json())
+        return json_text.compact(told | {"trigger": triggers.dump(self.trigger), "policy": policy})
+
+
+_STORED = Schedule.__dataclass_fields__.keys() - {"name"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,20 +203,12 @@ def _words(value: Any) -> str:
 
 
 def _schedule(name: str, stored: dict[str, Any]) -> Schedule:
-    return Schedule(
-        name=name,
-        trigger=triggers.load(stored["trigger"]),
-        coalesce=stored["coalesce"],
-        misfire_grace=_duration(stored["misfire_grace"]),
-        catch_up=late if (late := stored["catch_up"]) in ("none", "latest") else timedelta(seconds=late),
-        max_instances=stored["max_instances"],
-        overlap=stored["overlap"],
-        jitter=_duration(stored["jitter"]),
-        takes_slot=stored["takes_slot"],
-        queue=stored["queue"],
-        priority=stored["priority"],
-        policy=load_policy(json_text.compact(stored["policy"])),
-    )
+    given = {field: stored[field] for field in _STORED}
+    for field in ("misfire_grace", "jitter", "catch_up"):
+        if given[field] not in (None, "none", "latest"):
+            given[field] = timedelta(seconds=given[field])
+    policy = load_policy(json_text.compact(given["policy"]))
+    return Schedule(name=name, **given | {"trigger": triggers.load(given["trigger"]), "policy": policy})
 
 
 def _standing(row: Row) -> ScheduleStatus:
@@ -236,11 +220,3 @@ def _standing(row: Row) -> ScheduleStatus:
     )
     values: Row = {column: row[column] for column in ("spec", "considered_at", "paused_at", "note", "seen_at")}
     return ScheduleStatus(schedule=schedule, unreadable=reading.unreadable, **values)
-
-
-def _seconds(value: timedelta | None) -> Any:
-    return None if value is None else value.total_seconds()
-
-
-def _duration(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)

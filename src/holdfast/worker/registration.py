@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,32 +28,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.worker")
 
 
-class Lock:
-    """What was taken, to be given back."""
-
-    def __init__(self, file: Any = None) -> None:
-        self._file = file
-
-    def release(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def take(runtime: Runtime, worker: Worker) -> Lock:
-    """Register the worker; WorkerExists names the live one that stands in the way."""
+def take(runtime: Runtime, worker: Worker) -> ExitStack:
+    """Register the worker; closing what is returned gives its lock back. WorkerExists names the live one in its way."""
     solo = runtime.settings.solo
-    file = _lock_file(runtime) if solo else None
-    try:
+    with ExitStack() as lock:
+        file = _lock_file(runtime) if solo else None
+        if file is not None:
+            lock.callback(file.close)
         register(runtime, worker, take_over=file is not None)
         if solo:
             _end_orphans(runtime, worker)
         elif worker.exclusive is not None:
             _end_predecessors(runtime, worker)
-    except BaseException:
-        if file is not None:
-            file.close()
-        raise
-    return Lock(file)
+        return lock.pop_all()
 
 
 def _lock_file(runtime: Runtime) -> Any:

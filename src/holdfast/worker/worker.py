@@ -197,14 +197,10 @@ class Worker:
         return context if ours else None
 
     def _register(self) -> None:
-        lock = registration.take(self.runtime, self)
-        try:
+        with registration.take(self.runtime, self) as lock:
             if self.claims:
                 attempt_log.unserved(self.runtime, self.queues)
-        except BaseException:
-            lock.release()
-            raise
-        self._lock = lock
+            self._lock = lock.pop_all()
 
     def stop(self, *, grace: timedelta | None = None) -> Ended:
         """Claim no more, let runs finish within the grace, release the others and all locks."""
@@ -371,7 +367,7 @@ class Worker:
             self.runtime.do(lambda tx: workers.remove(tx, self.id))
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
-        self._lock.release()
+        self._lock.close()
 
 
 def _contended(runtime: Runtime, event_buffer: EventBuffer, error: StoreBusy) -> None:
