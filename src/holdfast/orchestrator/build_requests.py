@@ -1,4 +1,4 @@
-"""Asks: builds that runs of a caller's transaction need; here they are got or created, and become needs like others."""
+"""Build requests: get or create the builds that runs of a caller's transaction need, and let the runs wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stop: what becomes of the children of a run that ended badly.
+"""Cancel children: what becomes of the children of a run that ended badly.
 
     waits, ready ──▶ cancelled
     leases       ──▶ asked to stop

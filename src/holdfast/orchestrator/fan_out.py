@@ -1,4 +1,4 @@
-"""Expand: makes the segments of a split stage, when the stage that lists them has ended.
+"""Fan out: make the segments of a split stage, when the stage that lists them has ended.
 
     source ended ──▶ errand 'expand' ──1,000 a transaction──▶ 'expand:1000' … ──▶ no errand: it waits for its segments
 

@@ -1,4 +1,4 @@
-"""Operations: who did what by hand, and when; written with what was done, or not at all."""
+"""Audit: who did what by hand, and when; written with what was done, or not at all."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
            ──▶ WaitForChildren                             back to waits, until its children have ended
            ──▶ Release                                     back to ready: the worker shuts down, or its loop is blocked
 
-Only this file ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
+Only `finish` ends a run. What leaves `leases` is what the DELETE returned; the rest was lost to someone else.
 """
 
 from __future__ import annotations

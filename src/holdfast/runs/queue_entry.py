@@ -1,4 +1,4 @@
-"""Tickets: what a run carries from place to place.
+"""Queue entries: what a run carries from place to place.
 
 `attempt` is the fence: it grows at every claim and is never reused. `tries` counts the attempts that used up one of
 `max_attempts`; `takeovers` counts the workers that were lost with the run. `key_limit` says how many runs may hold the

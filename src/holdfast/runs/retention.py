@@ -74,15 +74,7 @@ def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
 def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, limit: int) -> list[Ended]:
     """Runs that ended like this before then, from the cursor on."""
     rows = tx.all("find_ended", state=state, since=cursor.finished_at, after=cursor.run_id, before=before, limit=limit)
-    return [
-        Ended(
-            run_id=row["run_id"],
-            parent_id=row["parent_id"],
-            audit=bool(row["audit"]),
-            finished_at=row["finished_at"],
-        )
-        for row in rows
-    ]
+    return [Ended(**row | {"audit": bool(row["audit"])}) for row in rows]
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:

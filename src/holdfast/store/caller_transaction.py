@@ -1,4 +1,4 @@
-"""Joins: writing inside a transaction that the caller began and will end.
+"""Caller transactions: write inside a transaction that the caller began and will end.
 
 Takes the driver's own connection, SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession, or Django's
 connection. We write only rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing

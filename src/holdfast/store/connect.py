@@ -1,4 +1,4 @@
-"""Stores: from a URL (or a SQLAlchemy engine) to the store behind it."""
+"""Connect: from a URL (or a SQLAlchemy engine) to the store behind it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class GroupCommit(Generic[A, B]):
 
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], *, limit: int = 1000) -> None:
         self._work, self._limit = work, limit
-        self._threads = Threads("holdfast-gather", limit=1)
+        self._threads = Threads("holdfast-group-commit", limit=1)
         self._start()
         on_fork(self._start)  # the items of our parent's threads are not ours
 

@@ -1,4 +1,4 @@
-"""Frameworks: what Django needs of the engine, where an application uses it.
+"""Django bridge: what Django needs of the engine, where an application uses it.
 
 Nothing here imports Django unless the application has done so, or says by `DJANGO_SETTINGS_MODULE` that it will.
 """

@@ -1,4 +1,4 @@
-"""Codec: values to JSON text and back, and instants to text that sorts.
+"""JSON text: values to text and back, and instants to text that sorts.
 
 `check` decides which JSON text may be stored: what passes it can be read back by every store and every reader.
 `difference` decides whether a value comes back from its text as it went in. What is in the database may still be

@@ -1,4 +1,4 @@
-"""Locks: one process only (`solo`), or one live worker of a name (`exclusive`); recovery comes after the lock."""
+"""Registration: one process only (`solo`), or one live worker of a name (`exclusive`). Recovery follows the lock."""
 
 from __future__ import annotations
 

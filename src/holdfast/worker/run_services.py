@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from holdfast.artifacts import artifacts
 from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.artifacts.create import Maker
 from holdfast.jobs import children
 from holdfast.pipelines import stages
 from holdfast.pipelines.plan import renumber
@@ -34,7 +35,7 @@ from holdfast.worker.in_flight import RunInFlight
 T = TypeVar("T")
 
 
-class RunServices(Protocol):
+class RunServices(Maker, Protocol):
     """What a context asks of its worker; in an isolated process, through a socket."""
 
     def now(self) -> datetime: ...
@@ -66,15 +67,6 @@ class RunServices(Protocol):
         """Record an event of the run, which happened at `at` or now."""
         ...
 
-    def recall(self, name: str) -> Artifact | None:
-        """The artifact of that name, if its file is there and unchanged."""
-        ...
-
-    def scratch(self) -> tuple[str, Path]:
-        """The name of a new temporary part, and the path to write it to."""
-        ...
-
-    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
     def finish(self, result: str, connection: Any) -> None:
         """Store that the run has succeeded, on the caller's connection; LeaseLost if the run is not ours."""
         ...

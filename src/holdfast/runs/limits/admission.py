@@ -1,4 +1,4 @@
-"""Admissions: which of some submissions become runs, judged before anything of them is written.
+"""Admission: which of some submissions become runs, judged before anything of them is written.
 
 A bounded queue that is full refuses; a submission that is to be the only one of its kind may be given the run that is
 there. Stages, segments and children, which others wait for, are counted and never refused.

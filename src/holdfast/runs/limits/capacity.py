@@ -1,4 +1,4 @@
-"""Seats: in a bounded queue each run that has not ended has one.
+"""Capacity: in a bounded queue each run that has not ended has a seat.
 
 There is no counter: a submission holds the rows of its bounded queues still, counts the seats, and takes as many as it
 needs or none; an outcome gives its run's seat back (a trigger does it) without touching the queue. So the bound is

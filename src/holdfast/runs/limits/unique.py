@@ -1,4 +1,4 @@
-"""Uniques: a submission that asks to be the only one of its kind gets the run that is there already.
+"""Unique: a submission that asks to be the only one of its kind gets the run that is there already.
 
 Who inserts the row (job, digest) makes the run; the others are given that run while it is queued (or active), and else
 one of them replaces it, by compare-and-swap. Whether it is still queued needs no lock: work begins after its claim is
