@@ -43,16 +43,7 @@ class Lease:
 
     @classmethod
     def of(cls, row: Row) -> Lease:
-        return cls(
-            ticket=QueueEntry.of(row),
-            holder=row["holder"],
-            started_at=row["started_at"],
-            expires_at=row["expires_at"],
-            deadline_at=row["deadline_at"],
-            cancel_requested_at=row["cancel_requested_at"],
-            cancel_reason=row["cancel_reason"],
-            place=row["place"],
-        )
+        return cls(ticket=QueueEntry.of(row), **{name: row[name] for name in cls.__slots__ if name != "ticket"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from holdfast.schedules import triggers
-from holdfast.schedules.triggers import Cron, Trigger
+from holdfast.schedules.triggers import Trigger
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidPolicy, ScheduleNotFound, Unreadable
@@ -103,10 +103,6 @@ class ScheduleStatus:
     def name(self) -> str:
         return self.schedule.name
 
-    def next_slots(self, count: int, *, now: datetime) -> list[datetime]:
-        """The next slots that are due, as far as they can be told without the trigger's code."""
-        return next_slots(self.schedule.trigger, count, after=max(self.considered_at, now))
-
 
 def next_slots(trigger: Trigger, count: int, *, after: datetime) -> list[datetime]:
     """Its next slots after an instant, at most so many."""
@@ -116,11 +112,6 @@ def next_slots(trigger: Trigger, count: int, *, after: datetime) -> list[datetim
         at = trigger.after(at)
         found += [] if at is None else [at]
     return found
-
-
-def zone_of(schedule: Schedule) -> str | None:
-    """The time zone by whose clock it goes, if it goes by one."""
-    return schedule.trigger.tz if isinstance(schedule.trigger, Cron) else None
 
 
 def key_of(name: str) -> str:
@@ -179,11 +170,6 @@ def from_json(name: str, spec: str) -> Schedule:
         return _schedule(name, stored)
     except (InvalidPolicy, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise Unreadable(f"not a schedule: {error!r}") from None
-
-
-def digest(spec: str) -> str:
-    """A short text that tells one definition of a schedule from another."""
-    return json_text.digest(spec)
 
 
 def differences(ours: str, stored: str) -> str:

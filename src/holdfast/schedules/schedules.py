@@ -14,6 +14,7 @@ from holdfast.runtime import Runtime
 from holdfast.schedules import definitions, slots, triggers
 from holdfast.schedules.definitions import Schedule, ScheduleStatus
 from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
 from holdfast.support.errors import ScheduleNotFound
 from holdfast.support.validation import did_you_mean, job_name
 from holdfast.values.schedules import ScheduleInfo, Slot
@@ -116,7 +117,9 @@ class Schedules:
         if of.paused_at is not None:
             return []
         taken = {slot.scheduled_for for slot in slots.last(tx, of.name, limit=AHEAD) if slot.scheduled_for > tx.now}
-        return [at for at in of.next_slots(count + len(taken), now=tx.now) if at not in taken][:count]
+        after = max(of.considered_at, tx.now)
+        found = definitions.next_slots(of.schedule.trigger, count + len(taken), after=after)
+        return [at for at in found if at not in taken][:count]
 
     def _info(self, tx: Transaction, of: ScheduleStatus | Schedule, alive: Sequence[WorkerInfo]) -> ScheduleInfo:
         schedule = of if isinstance(of, Schedule) else of.schedule
@@ -124,7 +127,7 @@ class Schedules:
             name=schedule.name,
             trigger=str(schedule.trigger),
             words=triggers.in_words(schedule.trigger),
-            tz=definitions.zone_of(schedule),
+            tz=schedule.trigger.tz if isinstance(schedule.trigger, triggers.Cron) else None,
             queue=schedule.queue,
             considered_at=None,
             paused_at=None,
@@ -135,7 +138,7 @@ class Schedules:
         )
         if isinstance(of, Schedule):
             return info
-        stored = definitions.digest(of.spec)
+        stored = json_text.digest(of.spec)
         return replace(
             info,
             considered_at=of.considered_at,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.store.counters import Counters
-from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
+from holdfast.store.dialects.base import About, Caller, Conflict, Dialect, Session
 from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Row, Transaction
@@ -114,9 +114,7 @@ class Store:
     def once(self, verb: Callable[[Transaction], T], *, write: bool) -> T:
         """Run a verb that is a single statement: it needs no `begin` and no `commit` around it."""
         with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
-            now = self.clock.now()
-            session = self.dialect.alone(connection)
-            answer = verb(Transaction(session, self.queries, self.dialect, now=now, ids=self.ids))
+            answer = verb(self._begun(self.dialect.alone(connection), self.queries))
             if write:
                 self.dialect.committed(connection)
             return answer
@@ -149,17 +147,9 @@ class Store:
         try:
             session, style = self.dialect.join(caller)
             queries = self.queries.styled(style)
-            self._require_same_database(Transaction(session, queries, self.dialect, now=self.clock.now(), ids=self.ids))
+            self._require_same_database(self._begun(session, queries))
             self.dialect.enter(caller, session)
-            tx = Transaction(
-                session,
-                queries,
-                self.dialect,
-                now=self.clock.now(),
-                ids=self.ids,
-                owned=False,
-                bounded=self.bounded,
-            )
+            tx = self._begun(session, queries, owned=False)
             answer = verb(tx)
             self.dialect.announce_joined(tx)
             return answer
@@ -267,14 +257,7 @@ class Store:
             try:
                 session = self.dialect.begin(connection, write=write, patience=patience, own_patience=own_patience)
                 # Read when the lock is ours: what is promised from now on must not be old before it is written.
-                tx = Transaction(
-                    session,
-                    self.queries,
-                    self.dialect,
-                    now=self.clock.now(),
-                    ids=self.ids,
-                    bounded=self.bounded,
-                )
+                tx = self._begun(session, self.queries)
                 yield tx
                 self.dialect.commit(connection)
             except BaseException:
@@ -282,6 +265,10 @@ class Store:
                 raise
             if tx.wrote:
                 self.dialect.committed(connection)
+
+    def _begun(self, session: Session, queries: Queries, *, owned: bool = True) -> Transaction:
+        now = self.clock.now()
+        return Transaction(session, queries, self.dialect, now=now, ids=self.ids, owned=owned, bounded=self.bounded)
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool) -> Iterator[Any]:

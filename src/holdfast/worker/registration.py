@@ -16,8 +16,9 @@ from holdfast.orchestrator import recover
 from holdfast.orchestrator.recover import STARTUP
 from holdfast.runs import workers
 from holdfast.runtime import Runtime
-from holdfast.schedules import definitions, slots
+from holdfast.schedules import slots
 from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
 from holdfast.support.errors import WorkerExists
 from holdfast.support.ids import Ids
 from holdfast.values.workers import WorkerInfo
@@ -122,7 +123,7 @@ def update(runtime: Runtime, worker: Worker) -> None:
 
 def _definitions(worker: Worker) -> dict[str, str]:
     """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
-    return {name: definitions.digest(schedule.to_json()) for name, schedule in worker.declarations.schedules.items()}
+    return {name: json_text.digest(schedule.to_json()) for name, schedule in worker.declarations.schedules.items()}
 
 
 def _end_predecessors(runtime: Runtime, worker: Worker) -> None:

@@ -71,9 +71,9 @@ def submission_to_wire(submission: Submission) -> Message:
     return to_wire(submission) | {
         "policy": submission.policy.to_json(),
         "after": dict(submission.after),
-        "wishes": [[_wish_to_wire(wish), must] for wish, must in submission.wishes.items()],
-        "needed": [one if isinstance(one, str) else _wish_to_wire(one) for one in submission.needed],
-        "build": None if submission.build is None else _wish_to_wire(submission.build),
+        "wishes": [[wish.row(), must] for wish, must in submission.wishes.items()],
+        "needed": [one if isinstance(one, str) else one.row() for one in submission.needed],
+        "build": None if submission.build is None else submission.build.row(),
         "family": [submission_to_wire(member) for member in submission.family],
     }
 
@@ -88,11 +88,6 @@ def submission_from_wire(told: Message) -> Submission:
         build=None if told["build"] is None else Wish.of(told["build"]),
         family=tuple(submission_from_wire(member) for member in told["family"]),
     )
-
-
-def _wish_to_wire(wish: Wish) -> Message:
-    identity = {"job": wish.job, "scope": wish.scope, "fingerprint": wish.fingerprint}
-    return identity | {"submission": wish.to_json()}
 
 
 def error_to_wire(error: Exception) -> Message:
