@@ -16,9 +16,9 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.options import Options
 from holdfast.runs.lease import Lease, require_lease
 from holdfast.runs.submission import CHILD, Submission
-from holdfast.runs.submit import submit_runs
+from holdfast.runs.submit import submit_one
 from holdfast.store.transaction import Transaction
-from holdfast.support.errors import HoldfastError, InvalidPolicy, RunFailed
+from holdfast.support.errors import InvalidPolicy, RunFailed
 from holdfast.support.validation import MAX_NAME
 from holdfast.values.runs import Result
 
@@ -98,11 +98,7 @@ def submit(tx: Transaction, lease: Lease, submission: Submission, *, name: str, 
         return str(found["id"])
     kind = submission.kind or CHILD
     child = replace(submission, kind=kind, parent_id=lease.run_id, stage=CHILD, segment=name)
-    child = renumber(child, new_id=tx.new_id)
-    [answer] = submit_runs(tx, [child])
-    if isinstance(answer, HoldfastError):
-        raise answer
-    return answer
+    return submit_one(tx, renumber(child, new_id=tx.new_id))
 
 
 def gathered(

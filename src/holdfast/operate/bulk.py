@@ -18,7 +18,7 @@ from holdfast.runs import audit, steps
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.handle import Run
 from holdfast.runs.lease import require_attempt
-from holdfast.runs.submit import submit_runs
+from holdfast.runs.submit import submit_one
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
@@ -83,11 +83,9 @@ class Bulk:
         draft = job.draft(job.options, (), given, now=now)
 
         def submit(tx: Transaction) -> str:
-            [answer] = submit_runs(tx, [draft(tx.new_id, None)])
-            if not isinstance(answer, str):
-                raise answer
-            audit.record(tx, by, name.rpartition(".")[2], run_id=answer, filter=filter.to_json(), **more)
-            return answer
+            run_id = submit_one(tx, draft(tx.new_id, None))
+            audit.record(tx, by, name.rpartition(".")[2], run_id=run_id, filter=filter.to_json(), **more)
+            return run_id
 
         return self._handle(runtime.do(submit))
 

@@ -9,7 +9,7 @@ from holdfast.pipelines.rerun import rerun_pipeline
 from holdfast.runs import audit
 from holdfast.runs.snapshot import get_snapshot
 from holdfast.runs.submission import Submission, with_dependencies_of
-from holdfast.runs.submit import submit_runs
+from holdfast.runs.submit import submit_one
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import InvalidPolicy, Unreadable
 from holdfast.values.policies import Policy
@@ -61,7 +61,4 @@ def _again(tx: Transaction, run_id: str, *, idempotency_key: str | None, allowed
         idempotency_key=idempotency_key,
         again_of=old.id,
     )
-    answer = submit_runs(tx, [with_dependencies_of(tx, new, run_id)])[0]
-    if not isinstance(answer, str):
-        raise answer
-    return answer
+    return submit_one(tx, with_dependencies_of(tx, new, run_id))

@@ -8,10 +8,10 @@ from holdfast.pipelines import stages
 from holdfast.pipelines.plan import Plan, Stage, plan_submission
 from holdfast.runs.snapshot import find_results, get_snapshot
 from holdfast.runs.submission import Submission, with_dependencies_of
-from holdfast.runs.submit import submit_runs
+from holdfast.runs.submit import submit_one
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
-from holdfast.support.errors import HoldfastError, InvalidArguments, StageNotDone
+from holdfast.support.errors import InvalidArguments, StageNotDone
 from holdfast.values.policies import Policy
 
 
@@ -44,11 +44,7 @@ def rerun_pipeline(
     )
     # What it waited for was given to its first stages.
     roots = with_dependencies_of(tx, new, plan.stages[0].run_id)
-    again = plan_submission(plan, new, new_id=tx.new_id, renew=renew, roots=roots)
-    [answer] = submit_runs(tx, [again])
-    if isinstance(answer, HoldfastError):
-        raise answer
-    return answer
+    return submit_one(tx, plan_submission(plan, new, new_id=tx.new_id, renew=renew, roots=roots))
 
 
 def _from(tx: Transaction, plan: Plan, name: str) -> set[str]:

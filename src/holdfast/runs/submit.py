@@ -108,6 +108,14 @@ def _write(
             one.sent = one.sent or committing
 
 
+def submit_one(tx: Transaction, submission: Submission) -> str:
+    """The id of its run, or the error if it was refused."""
+    [answer] = submit_runs(tx, [submission])
+    if isinstance(answer, HoldfastError):
+        raise answer
+    return answer
+
+
 def submit_runs(
     tx: Transaction, submissions: Sequence[Submission], *, first: bool = False, whole: bool = False
 ) -> list[str | HoldfastError]:
