@@ -77,7 +77,7 @@ begin
     -- A subquery for each lease: whatever the planner knows of the tables, it reads runs by their primary key.
     if exists (
         select from started as l
-        where not coalesce((select r.key is not distinct from l.key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
+        where not coalesce((select r.run_key is not distinct from l.run_key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
     ) then
         raise exception 'a lease has the key and the key limit of its run' using errcode = 'check_violation';
     end if;
@@ -114,13 +114,13 @@ CREATE UNIQUE INDEX holdfast_forgotten_pkey ON public.holdfast_forgotten USING b
 column holdfast_gates.id text collate "C" not null
 constraint holdfast_gates_pkey PRIMARY KEY (id)
 CREATE UNIQUE INDEX holdfast_gates_pkey ON public.holdfast_gates USING btree (id)
-column holdfast_holds.key text collate "C" not null
+column holdfast_holds.run_key text collate "C" not null
 column holdfast_holds.number integer not null
 column holdfast_holds.run_id text collate "C"
 options holdfast_holds (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
-constraint holdfast_holds_pkey PRIMARY KEY (key, number)
-CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (key, number) WHERE (run_id IS NULL)
-CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (key, number)
+constraint holdfast_holds_pkey PRIMARY KEY (run_key, number)
+CREATE INDEX holdfast_ix_holds_open ON public.holdfast_holds USING btree (run_key, number) WHERE (run_id IS NULL)
+CREATE UNIQUE INDEX holdfast_holds_pkey ON public.holdfast_holds USING btree (run_key, number)
 CREATE UNIQUE INDEX holdfast_ix_holds_run ON public.holdfast_holds USING btree (run_id) WHERE (run_id IS NOT NULL)
 CREATE OR REPLACE FUNCTION public.holdfast_json(stored text)
  RETURNS json
@@ -140,7 +140,7 @@ column holdfast_leases.run_id text collate "C" not null
 column holdfast_leases.job text collate "C" not null
 column holdfast_leases.queue text collate "C" not null
 column holdfast_leases.rank integer not null
-column holdfast_leases.key text collate "C"
+column holdfast_leases.run_key text collate "C"
 column holdfast_leases.attempt integer not null
 column holdfast_leases.tries integer not null
 column holdfast_leases.takeovers integer not null
@@ -157,10 +157,10 @@ column holdfast_leases.expired_seen_at timestamp with time zone
 options holdfast_leases (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000, fillfactor=80)
 constraint holdfast_leases_check CHECK (((number >= 1) AND (number <= key_limit)))
 constraint holdfast_leases_pkey PRIMARY KEY (run_id)
-CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (key, number) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX holdfast_ix_leases_key ON public.holdfast_leases USING btree (run_key, number) WHERE (run_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_leases_place ON public.holdfast_leases USING btree (queue, place) WHERE (place IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_leases_pkey ON public.holdfast_leases USING btree (run_id)
-CREATE TRIGGER holdfast_tr_leases_final BEFORE UPDATE OF run_id, key, key_limit, number ON public.holdfast_leases FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
+CREATE TRIGGER holdfast_tr_leases_final BEFORE UPDATE OF run_id, run_key, key_limit, number ON public.holdfast_leases FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
 CREATE TRIGGER holdfast_tr_leases_key AFTER INSERT ON public.holdfast_leases REFERENCING NEW TABLE AS started FOR EACH STATEMENT EXECUTE FUNCTION holdfast_check_leases()
 CREATE OR REPLACE FUNCTION public.holdfast_leave_seats()
  RETURNS trigger
@@ -234,7 +234,7 @@ column holdfast_ready.run_id text collate "C" not null
 column holdfast_ready.job text collate "C" not null
 column holdfast_ready.queue text collate "C" not null
 column holdfast_ready.rank integer not null
-column holdfast_ready.key text collate "C"
+column holdfast_ready.run_key text collate "C"
 column holdfast_ready.attempt integer not null
 column holdfast_ready.tries integer not null
 column holdfast_ready.takeovers integer not null
@@ -272,7 +272,7 @@ view holdfast_run as
     r.job,
     r.queue,
     r.priority,
-    r.key,
+    r.run_key,
     r.args,
     r.tags,
     r.idempotency_key,
@@ -321,7 +321,7 @@ column holdfast_runs.id text collate "C" not null
 column holdfast_runs.job text collate "C" not null
 column holdfast_runs.queue text collate "C" not null
 column holdfast_runs.priority integer not null
-column holdfast_runs.key text collate "C"
+column holdfast_runs.run_key text collate "C"
 column holdfast_runs.args text not null
 column holdfast_runs.policy text not null
 column holdfast_runs.tags text not null
@@ -345,7 +345,7 @@ CREATE INDEX holdfast_ix_runs_pipelines ON public.holdfast_runs USING btree (id)
 CREATE UNIQUE INDEX holdfast_ix_runs_idempotency ON public.holdfast_runs USING btree (job, idempotency_key) WHERE (idempotency_key IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_ix_runs_parent ON public.holdfast_runs USING btree (parent_id, stage, segment) WHERE (parent_id IS NOT NULL)
 CREATE UNIQUE INDEX holdfast_runs_pkey ON public.holdfast_runs USING btree (id)
-CREATE TRIGGER holdfast_tr_runs_key BEFORE UPDATE OF id, key, key_limit ON public.holdfast_runs FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
+CREATE TRIGGER holdfast_tr_runs_key BEFORE UPDATE OF id, run_key, key_limit ON public.holdfast_runs FOR EACH ROW EXECUTE FUNCTION holdfast_refuse_key_change()
 column holdfast_samples.minute_at timestamp with time zone not null
 column holdfast_samples.waiting bigint not null
 column holdfast_samples.running bigint not null
@@ -430,11 +430,11 @@ UNION ALL
     NULL::text AS error
    FROM ((( SELECT holdfast_holds.run_id
            FROM holdfast_holds
-          WHERE ((holdfast_holds.key >= 'schedule:'::text) AND (holdfast_holds.key < 'schedule;'::text) AND (holdfast_holds.run_id IS NOT NULL))
+          WHERE ((holdfast_holds.run_key >= 'schedule:'::text) AND (holdfast_holds.run_key < 'schedule;'::text) AND (holdfast_holds.run_id IS NOT NULL))
         UNION
          SELECT holdfast_waits.run_id
            FROM holdfast_waits
-          WHERE ((holdfast_waits.key >= 'schedule:'::text) AND (holdfast_waits.key < 'schedule;'::text))) a
+          WHERE ((holdfast_waits.run_key >= 'schedule:'::text) AND (holdfast_waits.run_key < 'schedule;'::text))) a
      JOIN holdfast_slots s ON ((s.run_id = a.run_id)))
      LEFT JOIN holdfast_leases l ON ((l.run_id = s.run_id)))
   WHERE ((s.state = 'claimed'::text) AND (s.run_id IS NOT NULL))
@@ -549,7 +549,7 @@ column holdfast_waits.run_id text collate "C" not null
 column holdfast_waits.job text collate "C" not null
 column holdfast_waits.queue text collate "C" not null
 column holdfast_waits.rank integer not null
-column holdfast_waits.key text collate "C"
+column holdfast_waits.run_key text collate "C"
 column holdfast_waits.attempt integer not null
 column holdfast_waits.tries integer not null
 column holdfast_waits.takeovers integer not null
@@ -567,8 +567,8 @@ constraint holdfast_waits_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_waits_due ON public.holdfast_waits USING btree (due_at) WHERE (due_at IS NOT NULL)
 CREATE INDEX holdfast_ix_waits_errand ON public.holdfast_waits USING btree (run_id) WHERE ((errand IS NOT NULL) AND (missing <= 0))
 CREATE INDEX holdfast_ix_waits_look ON public.holdfast_waits USING btree (run_id) WHERE (look = 1)
-CREATE INDEX holdfast_ix_waits_slots ON public.holdfast_waits USING btree (run_id) WHERE ((key >= 'schedule:'::text) AND (key < 'schedule;'::text))
-CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (key, due_at, run_id) WHERE ((key IS NOT NULL) AND (missing = 0))
+CREATE INDEX holdfast_ix_waits_slots ON public.holdfast_waits USING btree (run_id) WHERE ((run_key >= 'schedule:'::text) AND (run_key < 'schedule;'::text))
+CREATE INDEX holdfast_ix_waits_turn ON public.holdfast_waits USING btree (run_key, due_at, run_id) WHERE ((run_key IS NOT NULL) AND (missing = 0))
 CREATE UNIQUE INDEX holdfast_waits_pkey ON public.holdfast_waits USING btree (run_id)
 column holdfast_workers.id text collate "C" not null
 column holdfast_workers.host text not null

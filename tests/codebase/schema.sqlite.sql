@@ -100,13 +100,13 @@ CREATE TABLE holdfast_gates (
 ) without rowid;
 
 CREATE TABLE holdfast_holds (
-    key text not null,
+    run_key text not null,
     number integer not null,
     run_id text,
-    primary key (key, number)
+    primary key (run_key, number)
 ) without rowid;
 
-CREATE INDEX holdfast_ix_holds_open on holdfast_holds (key, number) where run_id is null;
+CREATE INDEX holdfast_ix_holds_open on holdfast_holds (run_key, number) where run_id is null;
 
 CREATE UNIQUE INDEX holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null;
 
@@ -115,7 +115,7 @@ CREATE TABLE holdfast_leases (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -133,17 +133,17 @@ CREATE TABLE holdfast_leases (
     expired_seen_at text
 ) without rowid;
 
-CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null;
+CREATE UNIQUE INDEX holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null;
 
 CREATE UNIQUE INDEX holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null;
 
-CREATE TRIGGER holdfast_tr_leases_final before update of run_id, key, key_limit, number on holdfast_leases
+CREATE TRIGGER holdfast_tr_leases_final before update of run_id, run_key, key_limit, number on holdfast_leases
 begin
     select raise(abort, 'the run, the key, the key limit and the number of a lease never change');
 end;
 
 CREATE TRIGGER holdfast_tr_leases_key before insert on holdfast_leases
-when not exists (select 1 from holdfast_runs as r where r.id = new.run_id and r.key is new.key and r.key_limit = new.key_limit)
+when not exists (select 1 from holdfast_runs as r where r.id = new.run_id and r.run_key is new.run_key and r.key_limit = new.key_limit)
 begin
     select raise(abort, 'a lease has the key and the key limit of its run');
 end;
@@ -235,7 +235,7 @@ CREATE TABLE holdfast_ready (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -254,7 +254,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.key,
+    r.run_key,
     r.args,
     r.tags,
     r.idempotency_key,
@@ -300,7 +300,7 @@ CREATE TABLE holdfast_runs (
     job text not null,
     queue text not null,
     priority integer not null,
-    key text,
+    run_key text,
     args text not null,
     policy text not null,
     tags text not null,
@@ -336,7 +336,7 @@ CREATE UNIQUE INDEX holdfast_ix_runs_parent on holdfast_runs (parent_id, stage, 
 
 CREATE INDEX holdfast_ix_runs_pipelines on holdfast_runs (id) where kind = 'pipeline';
 
-CREATE TRIGGER holdfast_tr_runs_key before update of id, key, key_limit on holdfast_runs
+CREATE TRIGGER holdfast_tr_runs_key before update of id, run_key, key_limit on holdfast_runs
 begin
     select raise(abort, 'the id, the key and the key limit of a run never change');
 end;
@@ -429,11 +429,11 @@ select
 from (
     select run_id
     from holdfast_holds
-    where key >= 'schedule:' and key < 'schedule;' and run_id is not null
+    where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
     from holdfast_waits
-    where key >= 'schedule:' and key < 'schedule;'
+    where run_key >= 'schedule:' and run_key < 'schedule;'
 ) as a
 cross join holdfast_slots as s
 left join holdfast_leases as l on l.run_id = s.run_id
@@ -573,7 +573,7 @@ CREATE TABLE holdfast_waits (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -596,9 +596,9 @@ CREATE INDEX holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is
 
 CREATE INDEX holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1;
 
-CREATE INDEX holdfast_ix_waits_slots on holdfast_waits (run_id) where key >= 'schedule:' and key < 'schedule;';
+CREATE INDEX holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;';
 
-CREATE INDEX holdfast_ix_waits_turn on holdfast_waits (key, due_at, run_id) where key is not null and missing = 0;
+CREATE INDEX holdfast_ix_waits_turn on holdfast_waits (run_key, due_at, run_id) where run_key is not null and missing = 0;
 
 CREATE TABLE holdfast_workers (
     id text not null primary key,

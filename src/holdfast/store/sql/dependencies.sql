@@ -110,7 +110,7 @@ set
     look = case when missing <= (r.value ->> 'count') then 1 else look end
 from json_each(:rows) as r
 where holdfast_waits.run_id = r.value ->> 'run_id'
-returning run_id, key, missing, due_at, spare, errand
+returning run_id, run_key, missing, due_at, spare, errand
 
 -- name: subtract_needs (postgres)
 update holdfast_waits as w
@@ -120,7 +120,7 @@ set
     look = case when w.missing <= r.count then 1 else w.look end
 from json_to_recordset(cast(:rows as json)) as r (run_id text, count integer, bad integer)
 where w.run_id = r.run_id
-returning w.run_id, w.key, w.missing, w.due_at, w.spare, w.errand
+returning w.run_id, w.run_key, w.missing, w.due_at, w.spare, w.errand
 
 -- name: subtract_needs (sqlserver)
 update w
@@ -130,7 +130,7 @@ set
     look = case when w.missing <= r.[count] then 1 else w.look end
 output
     inserted.run_id,
-    inserted.[key],
+    inserted.run_key,
     inserted.missing,
     inserted.due_at,
     inserted.spare,

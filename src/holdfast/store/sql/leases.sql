@@ -8,7 +8,7 @@ insert into holdfast_leases (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -25,7 +25,7 @@ select
     value ->> 'job',
     value ->> 'queue',
     value ->> 'rank',
-    value ->> 'key',
+    value ->> 'run_key',
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'takeovers',
@@ -47,7 +47,7 @@ insert into holdfast_leases (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -64,7 +64,7 @@ select
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -75,7 +75,7 @@ select
     :now,
     expires_at,
     deadline_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, place integer, expires_at timestamptz, deadline_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, run_key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, place integer, expires_at timestamptz, deadline_at timestamptz)
 order by run_id
 on conflict do nothing
 returning run_id
@@ -88,7 +88,7 @@ insert into holdfast_leases (
     job,
     queue,
     rank,
-    [key],
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -106,7 +106,7 @@ select
     r.job,
     r.queue,
     r.rank,
-    r.[key],
+    r.run_key,
     r.attempt,
     r.tries,
     r.takeovers,
@@ -123,7 +123,7 @@ from (
         s.job,
         s.queue,
         s.rank,
-        s.[key] collate latin1_general_100_bin2 as [key],
+        s.run_key collate latin1_general_100_bin2 as run_key,
         s.attempt,
         s.tries,
         s.takeovers,
@@ -134,9 +134,9 @@ from (
         s.deadline_at,
         row_number() over (
             partition by
-                s.[key] collate latin1_general_100_bin2,
+                s.run_key collate latin1_general_100_bin2,
                 s.number,
-                case when s.[key] is null then s.run_id end
+                case when s.run_key is null then s.run_id end
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
     from openjson(:rows) with (
@@ -144,7 +144,7 @@ from (
         job nvarchar(1000),
         queue nvarchar(1000),
         rank int,
-        [key] nvarchar(1000),
+        run_key nvarchar(1000),
         attempt int,
         tries int,
         takeovers int,
@@ -161,7 +161,7 @@ where
     and not exists (
         select 1
         from holdfast_leases as l
-        where l.[key] = r.[key] and l.[key] is not null and l.number = r.number
+        where l.run_key = r.run_key and l.run_key is not null and l.number = r.number
     )
     and not exists (
         select 1
@@ -302,7 +302,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -363,7 +363,7 @@ option (force order, loop join)
 -- name: find_expired (sqlite)
 -- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -373,7 +373,7 @@ limit :limit
 
 -- name: find_expired (postgres)
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -392,7 +392,7 @@ output
     inserted.job,
     inserted.queue,
     inserted.rank,
-    inserted.[key],
+    inserted.run_key,
     inserted.attempt,
     inserted.tries,
     inserted.takeovers,
@@ -525,7 +525,7 @@ inner join holdfast_leases as l on l.run_id = k.id collate latin1_general_100_bi
 
 -- name: find_leases_of
 -- What this worker holds, as the database sees it.
-select run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, place, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
+select run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, place, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
 from holdfast_leases
 where holder = :holder
 order by run_id
@@ -536,7 +536,7 @@ select
     job,
     queue,
     rank,
-    [key],
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -557,33 +557,33 @@ order by run_id
 -- name: find_key_leases (sqlite)
 -- Which of these keys and numbers stand under a lease.
 select
-    l.key,
+    l.run_key,
     l.number
 from json_each(:rows) as r
-inner join holdfast_leases as l on l.key = r.value ->> 'key' and l.number = r.value ->> 'number'
+inner join holdfast_leases as l on l.run_key = r.value ->> 'run_key' and l.number = r.value ->> 'number'
 
 -- name: find_key_leases (postgres)
 select
-    l.key,
+    l.run_key,
     l.number
-from json_to_recordset(cast(:rows as json)) as r (key text, number integer)
-inner join holdfast_leases as l on l.key = r.key and l.number = r.number
+from json_to_recordset(cast(:rows as json)) as r (run_key text, number integer)
+inner join holdfast_leases as l on l.run_key = r.run_key and l.number = r.number
 
 -- name: find_key_leases (sqlserver)
 select
-    l.[key],
+    l.run_key,
     l.number
-from openjson(:rows) with ([key] nvarchar(1000), number int) as r
+from openjson(:rows) with (run_key nvarchar(1000), number int) as r
 inner join holdfast_leases as l
     on
-        l.[key] = r.[key] collate latin1_general_100_bin2
+        l.run_key = r.run_key collate latin1_general_100_bin2
         and l.number = r.number
-where l.[key] is not null
+where l.run_key is not null
 
 -- name: find_all_leases
 -- Every lease there is, and what to do about it.
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -599,7 +599,7 @@ output
     inserted.job,
     inserted.queue,
     inserted.rank,
-    inserted.[key],
+    inserted.run_key,
     inserted.attempt,
     inserted.tries,
     inserted.takeovers,
@@ -629,7 +629,7 @@ select
     run_id,
     job,
     queue,
-    key,
+    run_key,
     attempt,
     holder,
     started_at,
@@ -647,7 +647,7 @@ select top (:limit)
     run_id,
     job,
     queue,
-    [key],
+    run_key,
     attempt,
     holder,
     started_at,

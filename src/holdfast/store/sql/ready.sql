@@ -7,7 +7,7 @@ insert into holdfast_ready (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -20,7 +20,7 @@ select
     value ->> 'job',
     value ->> 'queue',
     value ->> 'rank',
-    value ->> 'key',
+    value ->> 'run_key',
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'takeovers',
@@ -36,7 +36,7 @@ insert into holdfast_ready (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -49,14 +49,14 @@ select
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
     key_limit,
     number,
     reserved
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, run_key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)
 
 -- name: insert_ready (sqlserver)
 insert into holdfast_ready (
@@ -64,7 +64,7 @@ insert into holdfast_ready (
     job,
     queue,
     rank,
-    [key],
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -77,7 +77,7 @@ select
     r.job,
     r.queue,
     r.rank,
-    r.[key],
+    r.run_key,
     r.attempt,
     r.tries,
     r.takeovers,
@@ -89,7 +89,7 @@ from openjson(:rows) with (
     job nvarchar(1000),
     queue nvarchar(1000),
     rank int,
-    [key] nvarchar(1000),
+    run_key nvarchar(1000),
     attempt int,
     tries int,
     takeovers int,
@@ -128,7 +128,7 @@ returning
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -166,7 +166,7 @@ taken as (
     -- The limit says again what the planner can't see in the one above: that these are few.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
 select
@@ -174,7 +174,7 @@ select
     t.job,
     t.queue,
     t.rank,
-    t.key,
+    t.run_key,
     t.attempt,
     t.tries,
     t.takeovers,
@@ -184,7 +184,7 @@ select
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -207,7 +207,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -288,7 +288,7 @@ returning
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -340,7 +340,7 @@ taken as (
     -- The limit says again what the planner can't see in the one above: that these are few.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
 select
@@ -348,7 +348,7 @@ select
     t.job,
     t.queue,
     t.rank,
-    t.key,
+    t.run_key,
     t.attempt,
     t.tries,
     t.takeovers,
@@ -358,7 +358,7 @@ select
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -379,7 +379,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -431,12 +431,12 @@ option (force order, loop join)
 -- These runs may not be claimed any more: the rows that come back are ours to move.
 delete from holdfast_ready
 where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
 
 -- name: delete_ready (postgres)
 delete from holdfast_ready
 where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
 
 -- name: delete_ready (sqlserver)
 delete y
@@ -445,7 +445,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,

@@ -8,7 +8,7 @@ insert into holdfast_runs (
     job,
     queue,
     priority,
-    key,
+    run_key,
     args,
     policy,
     tags,
@@ -30,7 +30,7 @@ select
     value ->> 'job',
     value ->> 'queue',
     value ->> 'priority',
-    value ->> 'key',
+    value ->> 'run_key',
     value ->> 'args',
     value ->> 'policy',
     value ->> 'tags',
@@ -66,7 +66,7 @@ insert into holdfast_runs (
     job,
     queue,
     priority,
-    key,
+    run_key,
     args,
     policy,
     tags,
@@ -88,7 +88,7 @@ select
     job,
     queue,
     priority,
-    key,
+    run_key,
     args,
     policy,
     tags,
@@ -113,7 +113,7 @@ select
             ) then null
         else created_at
     end
-from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, run_key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
 order by id
 on conflict do nothing
 returning id
@@ -124,7 +124,7 @@ insert into holdfast_runs (
     job,
     queue,
     priority,
-    [key],
+    run_key,
     args,
     policy,
     tags,
@@ -148,7 +148,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.[key],
+    r.run_key,
     r.args,
     r.policy,
     r.tags,
@@ -161,7 +161,7 @@ select
     r.needed,
     r.dependencies,
     r.key_limit,
-    concat(r.id, '|', r.key_limit, '|', r.[key]),
+    concat(r.id, '|', r.key_limit, '|', r.run_key),
     r.audit,
     r.trace,
     case
@@ -180,7 +180,7 @@ from (
         s.job collate latin1_general_100_bin2 as job,
         s.queue,
         s.priority,
-        s.[key],
+        s.run_key,
         s.args,
         s.policy,
         s.tags,
@@ -208,7 +208,7 @@ from (
         job nvarchar(1000),
         queue nvarchar(1000),
         priority int,
-        [key] nvarchar(1000),
+        run_key nvarchar(1000),
         args nvarchar(max),
         policy nvarchar(max),
         tags nvarchar(max),
@@ -283,7 +283,7 @@ select
     r.id,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -305,7 +305,7 @@ select
     id,
     args,
     policy,
-    key as own_key,
+    run_key as own_key,
     key_limit as own_key_limit,
     tags,
     again_of,
@@ -325,7 +325,7 @@ select
     r.id,
     r.args,
     r.policy,
-    r.[key] as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -346,7 +346,7 @@ select
     v.job,
     v.queue,
     v.priority,
-    v.key,
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -385,7 +385,7 @@ select
     v.job,
     v.queue,
     v.priority,
-    v.key,
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -426,7 +426,7 @@ select
     v.job,
     v.queue,
     v.priority,
-    v.[key],
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -817,7 +817,7 @@ from (
                     and q.created_at < :until
                     and (:job is null or q.job = :job)
                     and (:queue is null or q.queue = :queue)
-                    and (:key is null or q.key = :key)
+                    and (:key is null or q.run_key = :key)
                     and (:tag is null or q.tags like :tag escape '~')
                     and (:parent_id is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
@@ -1010,7 +1010,7 @@ from (
                     and q.created_at < :until
                     and (cast(:job as text) is null or q.job = :job)
                     and (cast(:queue as text) is null or q.queue = :queue)
-                    and (cast(:key as text) is null or q.key = :key)
+                    and (cast(:key as text) is null or q.run_key = :key)
                     and (cast(:tag as text) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as text) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
@@ -1202,7 +1202,7 @@ from (
                     and q.created_at < :until
                     and (cast(:job as nvarchar(1000)) is null or q.job = :job)
                     and (cast(:queue as nvarchar(1000)) is null or q.queue = :queue)
-                    and (cast(:key as nvarchar(1000)) is null or q.[key] = :key)
+                    and (cast(:key as nvarchar(1000)) is null or q.run_key = :key)
                     and (cast(:tag as nvarchar(4000)) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as nvarchar(100)) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))

@@ -365,14 +365,14 @@ select
 from (
     select run_id
     from holdfast_holds
-    where key = :key and run_id is not null
+    where run_key = :key and run_id is not null
     union
     select w.run_id
     from (
         select run_id
         from holdfast_waits
-        where key = :key and key is not null and missing = 0
-        order by key, due_at, run_id
+        where run_key = :key and run_key is not null and missing = 0
+        order by run_key, due_at, run_id
         limit :limit
     ) as w
 ) as a
@@ -391,14 +391,14 @@ select top (:limit)
 from (
     select run_id
     from holdfast_holds
-    where [key] = :key and run_id is not null
+    where run_key = :key and run_id is not null
     union
     select w.run_id
     from (
         select top (:limit) run_id
         from holdfast_waits
-        where [key] = :key and [key] is not null and missing = 0
-        order by [key], due_at, run_id
+        where run_key = :key and run_key is not null and missing = 0
+        order by run_key, due_at, run_id
     ) as w
 ) as a
 left join holdfast_slots as s on s.run_id = a.run_id and s.run_id is not null

@@ -8,7 +8,7 @@ insert into holdfast_waits (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -27,7 +27,7 @@ select
     value ->> 'job',
     value ->> 'queue',
     value ->> 'rank',
-    value ->> 'key',
+    value ->> 'run_key',
     value ->> 'attempt',
     value ->> 'tries',
     value ->> 'takeovers',
@@ -49,7 +49,7 @@ insert into holdfast_waits (
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -68,7 +68,7 @@ select
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -81,7 +81,7 @@ select
     because,
     look,
     since_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, spare integer, errand text, reserved bigint, missing integer, due_at timestamptz, because text, look integer, since_at timestamptz)
+from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, run_key text, attempt integer, tries integer, takeovers integer, key_limit integer, spare integer, errand text, reserved bigint, missing integer, due_at timestamptz, because text, look integer, since_at timestamptz)
 
 -- name: insert_waits (sqlserver)
 insert into holdfast_waits (
@@ -89,7 +89,7 @@ insert into holdfast_waits (
     job,
     queue,
     rank,
-    [key],
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -108,7 +108,7 @@ select
     r.job,
     r.queue,
     r.rank,
-    r.[key],
+    r.run_key,
     r.attempt,
     r.tries,
     r.takeovers,
@@ -126,7 +126,7 @@ from openjson(:rows) with (
     job nvarchar(1000),
     queue nvarchar(1000),
     rank int,
-    [key] nvarchar(1000),
+    run_key nvarchar(1000),
     attempt int,
     tries int,
     takeovers int,
@@ -145,7 +145,7 @@ from openjson(:rows) with (
 -- Runs whose time has come.
 select
     run_id,
-    key
+    run_key
 from holdfast_waits
 where due_at <= :now and missing = 0
 order by due_at
@@ -154,7 +154,7 @@ limit :limit
 -- name: find_due (postgres)
 select
     run_id,
-    key
+    run_key
 from holdfast_waits
 where due_at <= :now and missing = 0
 order by due_at
@@ -167,7 +167,7 @@ update w
 set look = w.look
 output
     inserted.run_id,
-    inserted.[key]
+    inserted.run_key
 from (
     select top (:limit) d.run_id
     from holdfast_waits as d with (readpast, updlock, readcommittedlock)
@@ -206,7 +206,7 @@ option (force order, loop join)
 -- Waits that no orchestrator has looked at since they were committed.
 select
     run_id,
-    key,
+    run_key,
     key_limit,
     missing,
     due_at,
@@ -219,7 +219,7 @@ limit :limit
 -- name: find_looks (sqlserver)
 select top (:limit)
     run_id,
-    [key],
+    run_key,
     key_limit,
     missing,
     due_at,
@@ -253,7 +253,7 @@ where
             and key_limit <= (
                 select count(*)
                 from holdfast_holds as h
-                where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
+                where h.run_key = holdfast_waits.run_key and h.number <= holdfast_waits.key_limit and h.run_id is not null
             )
         )
         or (errand is not null and missing <= 0)
@@ -282,7 +282,7 @@ where
             and key_limit <= (
                 select count(*)
                 from holdfast_holds as h
-                where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
+                where h.run_key = holdfast_waits.run_key and h.number <= holdfast_waits.key_limit and h.run_id is not null
             )
         )
         or (errand is not null and missing <= 0)
@@ -312,7 +312,7 @@ where
             and w.key_limit <= (
                 select count(*)
                 from holdfast_holds as h
-                where h.[key] = w.[key] and h.number <= w.key_limit and h.run_id is not null
+                where h.run_key = w.run_key and h.number <= w.key_limit and h.run_id is not null
             )
         )
         or (w.errand is not null and w.missing <= 0)
@@ -346,12 +346,12 @@ option (force order, loop join)
 -- These runs wait no longer: the rows that come back are ours to move.
 delete from holdfast_waits
 where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
 -- name: delete_waits (postgres)
 delete from holdfast_waits
 where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
 -- name: delete_waits (sqlserver)
 delete w
@@ -360,7 +360,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -382,9 +382,9 @@ where
     run_id in (select value from json_each(:ids))
     and missing = 0
     and due_at is null
-    and key is null
+    and run_key is null
     and errand is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
 -- name: delete_free_waits (postgres)
 delete from holdfast_waits
@@ -392,9 +392,9 @@ where
     run_id = any (array(select json_array_elements_text(cast(:ids as json))))
     and missing = 0
     and due_at is null
-    and key is null
+    and run_key is null
     and errand is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
 -- name: delete_free_waits (sqlserver)
 delete w
@@ -403,7 +403,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -416,5 +416,5 @@ output
     deleted.since_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-where w.missing = 0 and w.due_at is null and w.[key] is null and w.errand is null
+where w.missing = 0 and w.due_at is null and w.run_key is null and w.errand is null
 option (force order, loop join)
