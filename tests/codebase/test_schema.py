@@ -15,7 +15,7 @@ from tests.databases import sqlite
 
 from holdfast import Holdfast
 from holdfast.store import migrate
-from holdfast.store.queries import DIALECTS
+from holdfast.store.macros import DIALECTS
 from holdfast.testing.postgres import PostgresServer
 
 FOLDER = Path(__file__).parent

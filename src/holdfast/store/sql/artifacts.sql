@@ -45,19 +45,6 @@ where place >= :first and place < :last and (place > :first or name > :behind)
 order by place, name
 limit :limit
 
--- name: find_artifacts (sqlserver)
-select top (:limit)
-    run_id,
-    place,
-    name,
-    attempt,
-    size,
-    sha256,
-    made_at
-from holdfast_artifacts
-where place >= :first and place < :last and (place > :first or name > :behind)
-order by place, name
-
 -- name: read_artifacts
 -- A page of artifacts, to check their files.
 select
@@ -72,19 +59,6 @@ from holdfast_artifacts
 where place >= :place and (place > :place or name > :name)
 order by place, name
 limit :limit
-
--- name: read_artifacts (sqlserver)
-select top (:limit)
-    run_id,
-    place,
-    name,
-    attempt,
-    size,
-    sha256,
-    made_at
-from holdfast_artifacts
-where place >= :place and (place > :place or name > :name)
-order by place, name
 
 -- name: adopt_artifact
 -- An artifact that is as it must be serves another run too, and is that run's from now on.

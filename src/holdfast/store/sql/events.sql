@@ -1,60 +1,8 @@
 -- Events: what was recorded of a run, in order; and the signs by which a page notices that something changed.
 
--- name: insert_events (sqlite)
+-- name: insert_events
 -- Record what happened.
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'kind',
-    value ->> 'attempt',
-    value ->> 'data',
-    value ->> 'happened_at'
-from json_each(:rows)
-where true
-
--- name: insert_events (postgres)
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, kind text, attempt integer, data text, happened_at timestamptz)
-
--- name: insert_events (sqlserver)
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    r.run_id,
-    r.kind,
-    r.attempt,
-    r.data,
-    r.happened_at
-from openjson(:rows) with (
-    run_id varchar(100),
-    kind nvarchar(1000),
-    attempt int,
-    data nvarchar(max),
-    happened_at datetime2(6)
-) as r
+{insert holdfast_events: run_id id, kind name, attempt int, data text, happened_at time}
 
 -- name: find_events
 -- What was recorded of a run.
@@ -69,18 +17,6 @@ from holdfast_events
 where run_id = :run_id and id > :after
 order by id
 limit :limit
-
--- name: find_events (sqlserver)
-select top (:limit)
-    id,
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from holdfast_events
-where run_id = :run_id and id > :after
-order by id
 
 -- name: find_all_events (sqlite)
 -- What was recorded after that, of all runs: those of a kind that is wanted, and the last that was looked at.
@@ -257,18 +193,6 @@ where run_id = :run_id and id < :before
 order by id desc
 limit :limit
 
--- name: find_last_events (sqlserver)
-select top (:limit)
-    id,
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from holdfast_events
-where run_id = :run_id and id < :before
-order by id desc
-
 -- name: find_marks (sqlite)
 -- What of these runs changes when there is news of them.
 select
@@ -356,21 +280,10 @@ select
     run_id,
     data,
     happened_at
-from holdfast_events
+from holdfast_events {unlocked}
 where kind = 'OPERATED' and id < :before
 order by id desc
 limit :limit
-
--- name: find_operations (sqlserver)
--- What operators did, the newest first; what an open transaction writes is passed by.
-select top (:limit)
-    id,
-    run_id,
-    data,
-    happened_at
-from holdfast_events with (readpast, readcommittedlock)
-where kind = 'OPERATED' and id < :before
-order by id desc
 
 -- name: announce (postgres)
 -- Wake other processes when this is committed.

@@ -1,34 +1,19 @@
 -- Key locks ("holds"): which run has a key, and which waiting run gets it next.
 
--- name: take_holds (sqlite)
+-- name: take_holds
 -- Take free keys that only one run may hold. A key that a due run waits for is not free: that run is older.
-insert into holdfast_holds (run_key, number, run_id)
-select
-    value ->> 'run_key',
-    1,
-    value ->> 'run_id'
-from json_each(:rows)
-where not exists (
-    select 1
-    from holdfast_waits as w
-    where w.run_key = value ->> 'run_key' and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
-)
-on conflict do nothing
-returning run_id
-
--- name: take_holds (postgres)
 insert into holdfast_holds (run_key, number, run_id)
 select
     r.run_key,
     1,
     r.run_id
-from json_to_recordset(cast(:rows as json)) as r (run_key text, run_id text)
+from {rows: run_key name, run_id id} as r
 where not exists (
     select 1
     from holdfast_waits as w
     where w.run_key = r.run_key and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
 )
-order by r.run_key
+{postgres: order by r.run_key}
 on conflict do nothing
 returning run_id
 
@@ -156,16 +141,11 @@ from (
 ) as f
 where f.turn <= f.wanted
 
--- name: open_holds (sqlite)
+-- name: open_holds
 -- These runs have had their turn.
 update holdfast_holds
 set run_id = null
-where run_id in (select value from json_each(:ids))
-
--- name: open_holds (postgres)
-update holdfast_holds
-set run_id = null
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where run_id in {ids}
 
 -- name: open_holds (sqlserver)
 update h
@@ -174,7 +154,7 @@ from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_holds as h with (rowlock) on h.run_id = k.id collate latin1_general_100_bin2 and h.run_id is not null
 option (force order, loop join)
 
--- name: find_open_holds (sqlite)
+-- name: find_open_holds
 -- Holds between two turns.
 select
     run_key,
@@ -183,16 +163,7 @@ from holdfast_holds
 where run_id is null
 order by run_key, number
 limit :limit
-
--- name: find_open_holds (postgres)
-select
-    run_key,
-    number
-from holdfast_holds
-where run_id is null
-order by run_key, number
-limit :limit
-for update skip locked
+{postgres: for update skip locked}
 
 -- name: find_open_holds (sqlserver)
 -- The update changes nothing: it holds them still until this transaction ends.
@@ -361,20 +332,11 @@ cross apply (
 ) as c
 order by k.run_key, k.number, c.run_id
 
--- name: give_holds (sqlite)
+-- name: give_holds
 -- It is these runs' turn.
-update holdfast_holds
-set run_id = r.value ->> 'run_id'
-from json_each(:rows) as r
-where
-    holdfast_holds.run_key = r.value ->> 'run_key'
-    and holdfast_holds.number = r.value ->> 'number'
-    and holdfast_holds.run_id is null
-
--- name: give_holds (postgres)
 update holdfast_holds as h
 set run_id = r.run_id
-from json_to_recordset(cast(:rows as json)) as r (run_key text, number integer, run_id text)
+from {rows: run_key name, number int, run_id id} as r
 where h.run_key = r.run_key and h.number = r.number and h.run_id is null
 
 -- name: give_holds (sqlserver)
@@ -437,50 +399,16 @@ left join holdfast_waits as w on w.run_id = h.run_id
 where h.run_key = :key
 order by h.number
 
--- name: find_holds (sqlserver)
-select
-    h.number,
-    h.run_id,
-    l.holder,
-    l.started_at,
-    l.expires_at,
-    w.run_id as waits,
-    w.due_at
-from holdfast_holds as h
-left join holdfast_leases as l on l.run_id = h.run_id
-left join holdfast_waits as w on w.run_id = h.run_id
-where h.run_key = :key
-order by h.number
-
--- name: find_holders (sqlite)
+-- name: find_holders
 -- Those of these runs that hold their key.
 select
     run_id,
     number
 from holdfast_holds
-where run_id in (select value from json_each(:ids))
-
--- name: find_holders (postgres)
-select
-    run_id,
-    number
-from holdfast_holds
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_holders (sqlserver)
-select
-    h.run_id,
-    h.number
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_holds as h on h.run_id = k.id collate latin1_general_100_bin2 and h.run_id is not null
+where run_id in {ids} and run_id is not null
 
 -- name: count_waiting_before
 -- How many wait for a key before this run.
-select count(*) as ahead
-from holdfast_waits as w
-where w.run_key = :key and w.missing = 0 and w.due_at is null and w.run_id < :run_id
-
--- name: count_waiting_before (sqlserver)
 select count(*) as ahead
 from holdfast_waits as w
 where w.run_key = :key and w.run_key is not null and w.missing = 0 and w.due_at is null and w.run_id < :run_id
@@ -494,51 +422,6 @@ with named as (
 ),
 
 page as (select run_key from named order by run_key limit :limit)
-
-select
-    p.run_key,
-    (
-        select max(each.key_limit)
-        from (
-            select w.key_limit from holdfast_waits as w where w.run_key = p.run_key and w.missing = 0
-            union all
-            select l.key_limit from holdfast_leases as l where l.run_key = p.run_key
-            union all
-            select max(h.number) as key_limit from holdfast_holds as h where h.run_key = p.run_key
-        ) as each
-    ) as key_limit,
-    (
-        select count(*)
-        from holdfast_waits as w
-        where
-            w.run_key = p.run_key
-            and w.missing = 0
-            and not exists (select 1 from holdfast_holds as h where h.run_key = w.run_key and h.run_id = w.run_id)
-    ) as waiting,
-    (
-        select min(r.created_at)
-        from holdfast_runs as r
-        where
-            r.id = (
-                select min(w.run_id)
-                from holdfast_waits as w
-                where
-                    w.run_key = p.run_key
-                    and w.missing = 0
-                    and not exists (select 1 from holdfast_holds as h where h.run_key = w.run_key and h.run_id = w.run_id)
-            )
-    ) as oldest_at
-from page as p
-order by p.run_key
-
--- name: list_keys (sqlserver)
-with named as (
-    select run_key from holdfast_holds where run_key > :after
-    union
-    select run_key from holdfast_waits where run_key is not null and missing = 0 and run_key > :after
-),
-
-page as (select top (:limit) run_key from named order by run_key)
 
 select
     p.run_key,

@@ -1,84 +1,12 @@
 -- Leases: which worker runs which run, until when, and whether it was asked to stop. With the places of a queue that
 -- limits its concurrency.
 
--- name: insert_leases (sqlite)
+-- name: insert_leases
 -- Claim, second half: a run whose key, or whose place in its queue, someone else has is left out.
-insert into holdfast_leases (
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'rank',
-    value ->> 'run_key',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'key_limit',
-    value ->> 'number',
-    value ->> 'place',
-    :holder,
-    :now,
-    value ->> 'expires_at',
-    value ->> 'deadline_at'
-from json_each(:rows)
-where true
-on conflict do nothing
-returning run_id
-
--- name: insert_leases (postgres)
-insert into holdfast_leases (
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at
-)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    :holder,
-    :now,
-    expires_at,
-    deadline_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, run_key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, place integer, expires_at timestamptz, deadline_at timestamptz)
-order by run_id
-on conflict do nothing
-returning run_id
+{insert holdfast_leases:
+    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
+    number int, place int, holder = :holder, started_at = :now, expires_at time, deadline_at time;
+    unless run_id; returning run_id}
 
 -- name: insert_leases (sqlserver)
 -- Claim, second half: a run whose key, or whose place in its queue, someone
@@ -169,30 +97,18 @@ where
         where l.queue = r.queue collate latin1_general_100_bin2 and l.place = r.place and l.place is not null
     )
 
--- name: guard_leases (sqlite)
+-- name: guard_leases
 -- Which of these leases are still ours; they stay so until this transaction ends.
 select
     l.run_id,
     l.attempt
-from json_each(:rows) as r
-inner join holdfast_leases as l
-    on
-        l.run_id = r.value ->> 'run_id'
-        and l.attempt = r.value ->> 'attempt'
-        and l.holder = :holder
-
--- name: guard_leases (postgres)
-select
-    l.run_id,
-    l.attempt
-from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer)
+from {rows: run_id id, attempt int} as r
 inner join holdfast_leases as l
     on
         l.run_id = r.run_id
         and l.attempt = r.attempt
         and l.holder = :holder
-order by l.run_id
-for key share of l
+{postgres: order by l.run_id for key share of l}
 
 -- name: guard_leases (sqlserver)
 -- Which of these leases are still ours; they stay so until this transaction ends, because they are written.
@@ -360,7 +276,7 @@ inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 where l.expires_at < :now and l.expired_seen_at is null
 option (force order, loop join)
 
--- name: find_expired (sqlite)
+-- name: find_expired
 -- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
 select
     l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
@@ -370,17 +286,7 @@ inner join holdfast_runs as r on r.id = l.run_id
 where l.expired_seen_at <= :seen_before
 order by l.run_id
 limit :limit
-
--- name: find_expired (postgres)
-select
-    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
-    r.policy, r.kind
-from holdfast_leases as l
-inner join holdfast_runs as r on r.id = l.run_id
-where l.expired_seen_at <= :seen_before
-order by l.run_id
-limit :limit
-for update of l skip locked
+{postgres: for update of l skip locked}
 
 -- name: find_expired (sqlserver)
 -- The update changes nothing: it locks the rows until this transaction ends, so that no request to cancel comes in
@@ -498,30 +404,14 @@ select
 from holdfast_leases
 where holder = :holder and cancel_requested_at is not null
 
--- name: find_attempts (sqlite)
+-- name: find_attempts
 -- Which attempts of these runs hold a lease.
 select
     run_id,
     attempt,
     holder
 from holdfast_leases
-where run_id in (select value from json_each(:ids))
-
--- name: find_attempts (postgres)
-select
-    run_id,
-    attempt,
-    holder
-from holdfast_leases
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_attempts (sqlserver)
-select
-    l.run_id,
-    l.attempt,
-    l.holder
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_leases as l on l.run_id = k.id collate latin1_general_100_bin2
+where run_id in {ids}
 
 -- name: find_leases_of
 -- What this worker holds, as the database sees it.
@@ -530,54 +420,13 @@ from holdfast_leases
 where holder = :holder
 order by run_id
 
--- name: find_leases_of (sqlserver)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at,
-    cancel_requested_at,
-    cancel_reason,
-    expired_seen_at
-from holdfast_leases
-where holder = :holder
-order by run_id
-
--- name: find_key_leases (sqlite)
+-- name: find_key_leases
 -- Which of these keys and numbers stand under a lease.
 select
     l.run_key,
     l.number
-from json_each(:rows) as r
-inner join holdfast_leases as l on l.run_key = r.value ->> 'run_key' and l.number = r.value ->> 'number'
-
--- name: find_key_leases (postgres)
-select
-    l.run_key,
-    l.number
-from json_to_recordset(cast(:rows as json)) as r (run_key text, number integer)
+from {rows: run_key name, number int} as r
 inner join holdfast_leases as l on l.run_key = r.run_key and l.number = r.number
-
--- name: find_key_leases (sqlserver)
-select
-    l.run_key,
-    l.number
-from openjson(:rows) with (run_key nvarchar(1000), number int) as r
-inner join holdfast_leases as l
-    on
-        l.run_key = r.run_key collate latin1_general_100_bin2
-        and l.number = r.number
 where l.run_key is not null
 
 -- name: find_all_leases
@@ -642,23 +491,6 @@ order by
     run_id
 limit :limit
 
--- name: list_leases (sqlserver)
-select top (:limit)
-    run_id,
-    job,
-    queue,
-    run_key,
-    attempt,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at,
-    cancel_requested_at
-from holdfast_leases
-order by
-    holder,
-    run_id
-
 -- name: count_leases
 -- How much each worker has in hand.
 select
@@ -667,29 +499,13 @@ select
 from holdfast_leases
 group by holder
 
--- name: find_places (sqlite)
+-- name: find_places
 -- Which places of these queues are taken.
 select
     queue,
     place
 from holdfast_leases
-where place is not null and queue in (select value from json_each(:queues))
-
--- name: find_places (postgres)
-select
-    queue,
-    place
-from holdfast_leases
-where place is not null and queue = any (array(select json_array_elements_text(cast(:queues as json))))
-
--- name: find_places (sqlserver)
-select
-    l.queue,
-    l.place
-from holdfast_leases as l
-where
-    l.place is not null
-    and l.queue in (select n.name collate latin1_general_100_bin2 from openjson(:queues) with (name nvarchar(1000) '$') as n)
+where place is not null and queue in {queues}
 
 -- name: give_places (sqlite)
 -- Number the leases of a queue that becomes limited and have no place yet.

@@ -92,16 +92,6 @@ from holdfast_queues
 order by name
 limit :limit
 
--- name: list_limits (sqlserver)
-select top (:limit)
-    name,
-    paused_at,
-    note,
-    max_queued,
-    concurrency
-from holdfast_queues
-order by name
-
 -- name: set_limits
 -- How many runs of this queue may be queued or running, and how many may run at once.
 update holdfast_queues
@@ -180,80 +170,26 @@ inner join holdfast_queues as q with (rowlock) on q.name = n.name collate latin1
 where q.max_queued is not null
 option (force order, loop join)
 
--- name: find_bounds (sqlite)
+-- name: find_bounds
 -- The bounded ones of these queues.
 select
     name,
     max_queued
 from holdfast_queues
-where max_queued is not null and name in (select value from json_each(:queues))
+where max_queued is not null and name in {queues}
 
--- name: find_bounds (postgres)
-select
-    name,
-    max_queued
-from holdfast_queues
-where max_queued is not null and name = any (array(select json_array_elements_text(cast(:queues as json))))
-
--- name: find_bounds (sqlserver)
-select
-    q.name,
-    q.max_queued
-from openjson(:queues) with (name nvarchar(1000) '$') as n
-inner join holdfast_queues as q on q.name = n.name collate latin1_general_100_bin2
-where q.max_queued is not null
-
--- name: insert_seats (sqlite)
+-- name: insert_seats
 -- Seat new runs.
-insert into holdfast_seats (run_id, queue)
-select
-    value ->> 'run_id',
-    value ->> 'queue'
-from json_each(:rows)
-where true
-on conflict do nothing
+{insert holdfast_seats: run_id id, queue name; unless run_id}
 
--- name: insert_seats (postgres)
-insert into holdfast_seats (run_id, queue)
-select
-    run_id,
-    queue
-from json_to_recordset(cast(:rows as json)) as r (run_id text, queue text)
-order by run_id
-on conflict do nothing
-
--- name: insert_seats (sqlserver)
-insert into holdfast_seats (run_id, queue)
-select
-    r.run_id,
-    r.queue
-from openjson(:rows) with (run_id varchar(100), queue nvarchar(1000)) as r
-where not exists (select 1 from holdfast_seats as s where s.run_id = r.run_id collate latin1_general_100_bin2)
-
--- name: count_seats (sqlite)
+-- name: count_seats
 -- How many seats of these queues are taken.
 select
     queue,
     count(*) as seats
 from holdfast_seats
-where queue in (select value from json_each(:queues))
+where queue in {queues}
 group by queue
-
--- name: count_seats (postgres)
-select
-    queue,
-    count(*) as seats
-from holdfast_seats
-where queue = any (array(select json_array_elements_text(cast(:queues as json))))
-group by queue
-
--- name: count_seats (sqlserver)
-select
-    s.queue,
-    count(*) as seats
-from holdfast_seats as s
-where s.queue in (select n.name collate latin1_general_100_bin2 from openjson(:queues) with (name nvarchar(1000) '$') as n)
-group by s.queue
 
 -- name: count_all_seats
 -- How many seats are taken, queue by queue.

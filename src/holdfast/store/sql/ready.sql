@@ -1,102 +1,10 @@
 -- Ready runs: each may be claimed by any worker of its queue.
 
--- name: insert_ready (sqlite)
+-- name: insert_ready
 -- Let runs be claimed.
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    value ->> 'run_id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'rank',
-    value ->> 'run_key',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'key_limit',
-    value ->> 'number',
-    value ->> 'reserved'
-from json_each(:rows)
-where true
-
--- name: insert_ready (postgres)
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, run_key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)
-
--- name: insert_ready (sqlserver)
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    run_key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    r.run_id,
-    r.job,
-    r.queue,
-    r.rank,
-    r.run_key,
-    r.attempt,
-    r.tries,
-    r.takeovers,
-    r.key_limit,
-    r.number,
-    r.reserved
-from openjson(:rows) with (
-    run_id varchar(100),
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    rank int,
-    run_key nvarchar(1000),
-    attempt int,
-    tries int,
-    takeovers int,
-    key_limit int,
-    number int,
-    reserved bigint
-) as r
+{insert holdfast_ready:
+    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
+    number int, reserved bigint}
 
 -- name: take_ready (sqlite)
 -- Claim, first half: the highest priority first, then the oldest; no more than the queue has places free.
@@ -427,15 +335,10 @@ from (
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
 option (force order, loop join)
 
--- name: delete_ready (sqlite)
+-- name: delete_ready
 -- These runs may not be claimed any more: the rows that come back are ours to move.
 delete from holdfast_ready
-where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
-
--- name: delete_ready (postgres)
-delete from holdfast_ready
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where run_id in {ids}
 returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
 
 -- name: delete_ready (sqlserver)

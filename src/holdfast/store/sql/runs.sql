@@ -1,6 +1,6 @@
 -- Runs: one row per submission of a job. Insert them, look them up, and search them wherever they stand.
 
--- name: insert_runs (sqlite)
+-- name: insert_runs
 -- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
 -- Where a queue is bounded and its seats were not counted, the database refuses.
 insert into holdfast_runs (
@@ -26,83 +26,25 @@ insert into holdfast_runs (
     created_at
 )
 select
-    value ->> 'id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'priority',
-    value ->> 'run_key',
-    value ->> 'args',
-    value ->> 'policy',
-    value ->> 'tags',
-    value ->> 'idempotency_key',
-    value ->> 'again_of',
-    value ->> 'kind',
-    value ->> 'parent_id',
-    value ->> 'stage',
-    value ->> 'segment',
-    value ->> 'needed',
-    value ->> 'dependencies',
-    value ->> 'key_limit',
-    value ->> 'audit',
-    value ->> 'trace',
-    case
-        when
-            :counted = 0
-            and exists (
-                select 1
-                from holdfast_queues as q
-                where q.max_queued is not null and q.name in ('*', value ->> 'queue')
-            ) then null
-        else value ->> 'created_at'
-    end
-from json_each(:rows)
-where true
-on conflict do nothing
-returning id
-
--- name: insert_runs (postgres)
-insert into holdfast_runs (
-    id,
-    job,
-    queue,
-    priority,
-    run_key,
-    args,
-    policy,
-    tags,
-    idempotency_key,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    dependencies,
-    key_limit,
-    audit,
-    trace,
-    created_at
-)
-select
-    id,
-    job,
-    queue,
-    priority,
-    run_key,
-    args,
-    policy,
-    tags,
-    idempotency_key,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    dependencies,
-    key_limit,
-    audit,
-    trace,
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.run_key,
+    r.args,
+    r.policy,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.dependencies,
+    r.key_limit,
+    r.audit,
+    r.trace,
     case
         when
             :counted = 0
@@ -111,10 +53,14 @@ select
                 from holdfast_queues as q
                 where q.max_queued is not null and q.name in ('*', r.queue)
             ) then null
-        else created_at
+        else r.created_at
     end
-from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, run_key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
-order by id
+from {rows:
+    id id, job name, queue name, priority int, run_key name, args text, policy text, tags text,
+    idempotency_key name, again_of id, kind name, parent_id id, stage name, segment name,
+    needed text, dependencies text, key_limit int, audit int, trace name, created_at time} as r
+where true
+{postgres: order by r.id}
 on conflict do nothing
 returning id
 
@@ -245,37 +191,16 @@ where
     )
 order by r.id
 
--- name: find_idempotent (sqlite)
+-- name: find_idempotent
 -- The runs that already have these idempotency keys.
 select
     r.id,
     r.job,
     r.idempotency_key,
     r.args
-from json_each(:rows) as k
-inner join holdfast_runs as r on r.job = k.value ->> 'job' and r.idempotency_key = k.value ->> 'idempotency_key'
-
--- name: find_idempotent (postgres)
-select
-    r.id,
-    r.job,
-    r.idempotency_key,
-    r.args
-from json_to_recordset(cast(:rows as json)) as k (job text, idempotency_key text)
-inner join holdfast_runs as r on r.job = k.job and r.idempotency_key = k.idempotency_key
-
--- name: find_idempotent (sqlserver)
-select
-    r.id,
-    r.job,
-    r.idempotency_key,
-    r.args
-from openjson(:rows) with (job nvarchar(1000), idempotency_key nvarchar(1000)) as k
+from {rows: job name, idempotency_key name} as k
 inner join holdfast_runs as r
-    on
-        r.job = k.job collate latin1_general_100_bin2
-        and r.idempotency_key = k.idempotency_key collate latin1_general_100_bin2
-        and r.idempotency_key is not null
+    on r.job = k.job and r.idempotency_key = k.idempotency_key and r.idempotency_key is not null
 
 -- name: get_submissions (sqlite)
 -- What was submitted, and how many runs of its queue may run at once.
@@ -460,61 +385,29 @@ inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
 inner join holdfast_run as v on v.id = r.id
 option (force order, loop join)
 
--- name: find_runs (sqlite)
+-- name: find_runs
 -- Which of these runs exist.
 select id
 from holdfast_runs
-where id in (select value from json_each(:ids))
+where id in {ids}
 
--- name: find_runs (postgres)
-select id
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_runs (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-
--- name: find_open (sqlite)
+-- name: find_open
 -- Those of these runs that exist and have not ended.
 select r.id
 from holdfast_runs as r
 where
-    r.id in (select value from json_each(:ids))
+    r.id in {ids}
     and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
-
--- name: find_open (postgres)
-select r.id
-from holdfast_runs as r
-where
-    r.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
-
--- name: find_open (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-where not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
 
 -- name: find_ids
 -- The ids between two texts.
 select id
-from holdfast_runs
+from holdfast_runs {unlocked}
 where
     id > :after
     and id < :before
 order by id
 limit :limit
-
--- name: find_ids (sqlserver)
--- The ids between two texts; one that a caller's open transaction submits is passed by.
-select top (:limit) id
-from holdfast_runs with (readpast, readcommittedlock)
-where
-    id > :after
-    and id < :before
-order by id
 
 -- name: find_newest (sqlite)
 -- The newest run, after which new ones come.
@@ -743,18 +636,12 @@ from (
     where run_id = :run_id
 ) as p
 
--- name: share_runs (sqlite)
+-- name: share_runs
 -- Which of these runs there are; none of them can be removed before this transaction ends.
 select id
 from holdfast_runs
-where id in (select value from json_each(:ids))
-
--- name: share_runs (postgres)
-select id
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-order by id
-for key share
+where id in {ids}
+{postgres: order by id for key share}
 
 -- name: share_runs (sqlserver)
 select r.id
