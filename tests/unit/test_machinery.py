@@ -349,8 +349,27 @@ def test_a_dialects_statement_wins_over_the_common_one() -> None:
             "from openjson(:rows) with (a varchar(100), c datetime2(6)) as j) as r "
             "where not exists (select 1 from t as o where o.a = r.a) order by r.a",
         ),
+        (
+            "update holdfast_t as o\nset n = r.n\nfrom {rows: a int, n int} as r\nwhere o.a = r.a",
+            "update holdfast_t as o set n = r.n "
+            "from (select value ->> 'a' as a, value ->> 'n' as n from json_each(:rows)) as r where o.a = r.a",
+            "update holdfast_t as o set n = r.n "
+            "from json_to_recordset(cast(:rows as json)) as r (a integer, n integer) where o.a = r.a",
+            "update o set n = r.n from (select j.a as a, j.n as n from openjson(:rows) with (a int, n int) as j) as r "
+            "inner join holdfast_t as o with (rowlock) on o.a = r.a option (force order, loop join)",
+        ),
+        (
+            "delete from holdfast_t\nwhere id in {ids}\nreturning id, n",
+            "delete from holdfast_t where id in (select value from json_each(:ids)) returning id, n",
+            "delete from holdfast_t where id = any (array(select json_array_elements_text(cast(:ids as json)))) "
+            "returning id, n",
+            "delete t output deleted.id, deleted.n from (select k.value collate latin1_general_100_bin2 "
+            "from openjson(:ids) with (value varchar(100) '$') as k) as i (id) "
+            "inner join holdfast_t as t with (rowlock) on t.id = i.id where t.id is not null "
+            "option (force order, loop join)",
+        ),
     ],
-    ids=["list", "limit and locks", "rows", "insert"],
+    ids=["list", "limit and locks", "rows", "insert", "update", "delete"],
 )
 def test_a_macro_is_spelt_as_each_dialect_has_it(text: str, sqlite: str, postgres: str, sqlserver: str) -> None:
     for dialect, expected in {"sqlite": sqlite, "postgres": postgres, "sqlserver": sqlserver}.items():

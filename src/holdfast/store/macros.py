@@ -6,8 +6,14 @@
     {insert holdfast_seats: run_id id, queue name; unless run_id; returning run_id}
                                         insert `:rows`; `unless`: but not a row that is there already, by these columns;
                                         `finished_at = :now` among the columns: the same value for every row
+    update t as o set … from {rows: …} as r where o.id = r.id
+    delete from t where id in {ids} returning id
+                                        as they are; for SQL Server, statements of these two forms are turned round so
+                                        that the list comes first, with `{seek}`
     holdfast_events as e {unlocked}     SQL Server passes over rows that another transaction has locked. Elsewhere such
                                         a read sees the row as it was committed last
+    {seek}                              the end of a statement for SQL Server: read the tables in the order written, and
+                                        find each row by an index; a scan would wait for rows that others have locked
     {postgres: for update skip locked}  only in this dialect
 
 A column of rows is an `id` (at most 100 ASCII characters), a `code` (ASCII), a `name` (at most 1,000 characters), a
@@ -42,15 +48,29 @@ _INSERT = re.compile(
     r"\{insert (?P<table>\w+):\s+(?P<columns>[^{};]+)"
     r"(?:;\s+unless (?P<unless>[^{};]+))?(?:;\s+returning (?P<returning>[^{};]+))?\}"
 )
+_UPDATE = re.compile(
+    r"\bupdate (?P<table>holdfast_\w+) as (?P<alias>\w+)\n(?P<set>set\s.*?)\n"
+    r"from (?P<rows>\{rows:.*?\} as \w+)\nwhere\s(?P<where>.*)",
+    re.DOTALL,
+)
+_DELETE = re.compile(
+    r"^delete from (?P<table>holdfast_\w+)\nwhere (?P<column>\w+) in \{(?P<ids>\w+)\}"
+    r"(?:\nreturning (?P<returning>.*))?\Z",
+    re.MULTILINE,
+)
 _ONLY = re.compile(rf"\{{({'|'.join(DIALECTS)}): ([^{{}}]+)\}}")
 
 
 def expand(text: str, dialect: str) -> str:
     """The statement as this dialect spells it."""
+    if dialect == "sqlserver":
+        text = _UPDATE.sub(_update_by_seeks, text)
+        text = _DELETE.sub(_delete_by_seeks, text)
     text = _INSERT.sub(lambda found: _insert(dialect, **found.groupdict()), text)
     text = _ROWS.sub(lambda found: _rows(dialect, _columns(found[1].split(",")), found[2]), text)
     text = _LIST.sub(lambda found: _list(dialect, found[1]), text)
     text = text.replace(" {unlocked}", " with (readpast, readcommittedlock)" if dialect == "sqlserver" else "")
+    text = text.replace("{seek}", "option (force order, loop join)")
     text = _ONLY.sub(lambda found: found[2] if found[1] == dialect else "", text)
     if dialect == "sqlserver":
         text = _LIMIT.sub(r"offset 0 rows fetch next \1 rows only", text)
@@ -68,6 +88,23 @@ def _list(dialect: str, name: str) -> str:
         case _:
             kind = _TYPES["id" if name == "ids" else "name"][1]
             return f"in (select k.value{_BYTEWISE} from openjson(:{name}) with (value {kind} '$') as k)"
+
+
+def _update_by_seeks(found: re.Match[str]) -> str:
+    return (
+        f"update {found['alias']}\n{found['set']}\nfrom {found['rows']}\n"
+        f"inner join {found['table']} as {found['alias']} with (rowlock) on {found['where']}\n{{seek}}"
+    )
+
+
+def _delete_by_seeks(found: re.Match[str]) -> str:
+    output = ", ".join(f"deleted.{name}" for name in found["returning"].split(", ")) if found["returning"] else ""
+    listed = _list("sqlserver", found["ids"]).removeprefix("in ")
+    return (
+        f"delete t{output and f' output {output}'}\nfrom {listed} as i (id)\n"
+        f"inner join {found['table']} as t with (rowlock) on t.{found['column']} = i.id "
+        f"where t.{found['column']} is not null\n{{seek}}"
+    )
 
 
 def _columns(parts: list[str]) -> dict[str, str]:

@@ -126,19 +126,20 @@ where (place, name) in (
         a.place,
         a.name
     from holdfast_artifacts as a
-    where a.run_id in (select value from json_each(:ids))
+    where a.run_id in {ids}
     order by a.place, a.name
     limit :limit
 )
 returning run_id, place, name, attempt, size, sha256, made_at
 
 -- name: delete_artifacts_of (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with chosen as (
     select
         place,
         name
     from holdfast_artifacts
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     order by place, name
     limit :limit
     for update
@@ -161,4 +162,4 @@ output
     deleted.made_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_artifacts as a with (rowlock) on a.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}

@@ -103,6 +103,7 @@ where
 returning job, scope, fingerprint
 
 -- name: replace_builds (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select
         b.job,
@@ -159,7 +160,7 @@ inner join holdfast_builds as b with (rowlock)
         and b.scope = r.scope collate latin1_general_100_bin2
         and b.fingerprint = r.fingerprint collate latin1_general_100_bin2
         and b.run_id = r.old_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: invalidate_build
 -- What was made is not good any more; why it was first called so stays.
@@ -187,10 +188,11 @@ from (
     limit :limit
 ) as r
 inner join json_each(case when json_valid(r.needed) then r.needed else '[]' end) as n
-where n.value in (select value from json_each(:ids))
+where n.value in {ids}
 group by n.value
 
 -- name: count_uses (postgres)
+-- A text that is no array counts as an empty one.
 select
     n.run_id,
     count(distinct r.id) as uses
@@ -204,7 +206,7 @@ from (
 cross join lateral json_array_elements_text(
     case json_typeof(holdfast_json(r.needed)) when 'array' then holdfast_json(r.needed) else cast('[]' as json) end
 ) as n (run_id)
-where n.run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where n.run_id in {ids}
 group by n.run_id
 
 -- name: count_uses (sqlserver)
@@ -274,15 +276,9 @@ output
 from openjson(:rows) with (run_id varchar(100), number int) as r
 inner join holdfast_asks as a with (rowlock)
     on a.run_id = r.run_id collate latin1_general_100_bin2 and a.number = r.number
-option (force order, loop join)
+{seek}
 
 -- name: delete_asks_of
 -- These runs ask for nothing any more.
 delete from holdfast_asks
 where run_id in {ids}
-
--- name: delete_asks_of (sqlserver)
-delete a
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_asks as a with (rowlock) on a.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)

@@ -10,6 +10,7 @@
 
 -- name: subtract_needs (sqlite)
 -- So many needs fewer, and so many of them ended badly; who needs nothing more is to be looked at.
+-- SQLite 3.40 knows no alias in `returning`.
 update holdfast_waits
 set
     missing = missing - (r.value ->> 'count'),
@@ -44,7 +45,7 @@ output
     inserted.errand
 from openjson(:rows) with (run_id varchar(100), [count] int, bad int) as r
 inner join holdfast_waits as w with (rowlock) on w.run_id = r.run_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: set_needed
 -- Which runs these ones need, now that their builds are known.
@@ -53,30 +54,12 @@ set needed = k.needed
 from {rows: id id, needed text} as k
 where r.id = k.id
 
--- name: set_needed (sqlserver)
-update r
-set needed = k.needed
-from openjson(:rows) with (id varchar(100), needed nvarchar(max)) as k
-inner join holdfast_runs as r with (rowlock) on r.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: set_must_succeed
 -- These needs must end well, though it was first said that they need not.
 update holdfast_needs as n
 set must_succeed = 1
 from {rows: needed id, run_id id} as r
 where n.needed = r.needed and n.run_id = r.run_id and n.must_succeed = 0
-
--- name: set_must_succeed (sqlserver)
-update n
-set must_succeed = 1
-from openjson(:rows) with (needed varchar(100), run_id varchar(100)) as r
-inner join holdfast_needs as n with (rowlock)
-    on
-        n.needed = r.needed collate latin1_general_100_bin2
-        and n.run_id = r.run_id collate latin1_general_100_bin2
-where n.must_succeed = 0
-option (force order, loop join)
 
 -- name: find_needs_of
 -- What a run still needs; the first of it.
@@ -186,15 +169,9 @@ inner join holdfast_needs as n with (rowlock)
     on
         n.needed = r.needed collate latin1_general_100_bin2
         and n.run_id = r.run_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: delete_needs_of
 -- These runs need nothing any more.
 delete from holdfast_needs
 where run_id in {ids}
-
--- name: delete_needs_of (sqlserver)
-delete n
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_needs as n with (rowlock) on n.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)

@@ -37,7 +37,7 @@ from (
         e.attempt,
         e.data,
         e.happened_at,
-        case when :kinds is null or e.kind in (select value from json_each(:kinds)) then 1 else 0 end as wanted,
+        case when :kinds is null or e.kind in {kinds} then 1 else 0 end as wanted,
         count(*) over () as searched,
         row_number() over (order by e.id) as number
     from (
@@ -193,41 +193,19 @@ where run_id = :run_id and id < :before
 order by id desc
 limit :limit
 
--- name: find_marks (sqlite)
+-- name: find_marks
 -- What of these runs changes when there is news of them.
 select
-    k.id,
+    v.id,
     (
         select max(e.id)
         from holdfast_events as e
-        where e.run_id = k.id
-    ) as event,
-    (
-        select s.attempt || ' ' || s.number
-        from holdfast_steps as s
-        where s.run_id = k.id
-        order by
-            s.attempt desc,
-            s.number desc
-        limit 1
-    ) as step,
-    v.place,
-    v.attempt
-from (select value as id from json_each(:ids)) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_marks (postgres)
-select
-    k.id,
-    (
-        select max(e.id)
-        from holdfast_events as e
-        where e.run_id = k.id
+        where e.run_id = v.id
     ) as event,
     (
         select concat(s.attempt, ' ', s.number)
         from holdfast_steps as s
-        where s.run_id = k.id
+        where s.run_id = v.id
         order by
             s.attempt desc,
             s.number desc
@@ -235,29 +213,31 @@ select
     ) as step,
     v.place,
     v.attempt
-from json_array_elements_text(cast(:ids as json)) as k (id)
-inner join holdfast_run as v on v.id = k.id
+from holdfast_run as v
+where v.id in {ids}
 
--- name: find_marks (sqlserver)
+-- name: find_marks (sqlite)
+-- SQLite 3.40 has no concat().
 select
-    k.id,
+    v.id,
     (
         select max(e.id)
         from holdfast_events as e
-        where e.run_id = k.id
+        where e.run_id = v.id
     ) as event,
     (
-        select top (1) concat(s.attempt, ' ', s.number)
+        select s.attempt || ' ' || s.number
         from holdfast_steps as s
-        where s.run_id = k.id
+        where s.run_id = v.id
         order by
             s.attempt desc,
             s.number desc
+        limit 1
     ) as step,
     v.place,
     v.attempt
-from (select i.id collate latin1_general_100_bin2 as id from openjson(:ids) with (id varchar(100) '$') as i) as k
-inner join holdfast_run as v on v.id = k.id
+from holdfast_run as v
+where v.id in {ids}
 
 -- name: find_signs
 -- What is another one whenever a run was submitted, began or ended, something was recorded, or a worker spoke.

@@ -145,16 +145,6 @@ set value = o.value + r.count
 from {rows: name name, label name, count bigint} as r
 where o.name = r.name and o.label = r.label
 
--- name: set_counters (sqlserver)
-update o
-set value = o.value + r.[count]
-from openjson(:rows) with (name nvarchar(1000), label nvarchar(1000), [count] bigint) as r
-inner join holdfast_counters as o with (rowlock)
-    on
-        o.name = r.name collate latin1_general_100_bin2
-        and o.label = r.label collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: list_counters
 -- What no row proves, counted.
 select

@@ -152,7 +152,7 @@ update h
 set run_id = null
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_holds as h with (rowlock) on h.run_id = k.id collate latin1_general_100_bin2 and h.run_id is not null
-option (force order, loop join)
+{seek}
 
 -- name: find_open_holds
 -- Holds between two turns.
@@ -182,7 +182,7 @@ from (
 ) as chosen
 inner join holdfast_holds as h with (rowlock) on h.run_key = chosen.run_key and h.number = chosen.number
 where h.run_id is null
-option (force order, loop join)
+{seek}
 
 -- name: find_turns (sqlite)
 -- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
@@ -339,15 +339,6 @@ set run_id = r.run_id
 from {rows: run_key name, number int, run_id id} as r
 where h.run_key = r.run_key and h.number = r.number and h.run_id is null
 
--- name: give_holds (sqlserver)
-update h
-set run_id = r.run_id
-from openjson(:rows) with (run_key nvarchar(1000), number int, run_id varchar(100)) as r
-inner join holdfast_holds as h with (rowlock)
-    on h.run_key = r.run_key collate latin1_general_100_bin2 and h.number = r.number
-where h.run_id is null
-option (force order, loop join)
-
 -- name: delete_open_holds (sqlite)
 -- Holds that no one wants any more.
 delete from holdfast_holds
@@ -381,7 +372,7 @@ where
             and w.look = 0
             and w.key_limit >= h.number
     )
-option (force order, loop join)
+{seek}
 
 -- name: find_holds
 -- Whose turn it is for a key; one that waits keeps it meanwhile.

@@ -123,7 +123,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: renew_leases (sqlite)
 -- Extend our own leases, which no longer count as expired; cancel requests come back with them.
@@ -139,6 +139,7 @@ where
 returning run_id, attempt, cancel_requested_at, cancel_reason
 
 -- name: renew_leases (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select
         l.run_id,
@@ -177,7 +178,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: delete_leases (sqlite)
 -- Give up our own leases: the rows that come back are ours to move, the others are lost.
@@ -194,6 +195,7 @@ where run_id in (
 returning run_id, cancel_requested_at, cancel_reason
 
 -- name: delete_leases (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select l.run_id
     from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer)
@@ -234,7 +236,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: mark_expired (sqlite)
 -- Note when leases were first seen expired.
@@ -249,6 +251,7 @@ where run_id in (
 )
 
 -- name: mark_expired (postgres)
+-- Chosen in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit` says.
 with unmarked as (
     select run_id
     from holdfast_leases
@@ -274,7 +277,7 @@ from (
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 where l.expires_at < :now and l.expired_seen_at is null
-option (force order, loop join)
+{seek}
 
 -- name: find_expired
 -- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
@@ -322,7 +325,7 @@ from (
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
 where l.expired_seen_at <= :seen_before
-option (force order, loop join)
+{seek}
 
 -- name: delete_expired (sqlite)
 -- Take leases away, if they are still as we saw them.
@@ -356,7 +359,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
         and l.expires_at = r.expires_at
-option (force order, loop join)
+{seek}
 
 -- name: request_cancels (sqlite)
 -- Ask whoever runs these to stop; the first request counts.
@@ -364,7 +367,7 @@ update holdfast_leases
 set
     cancel_reason = coalesce(cancel_reason, :reason),
     cancel_requested_at = coalesce(cancel_requested_at, :now)
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 returning run_id
 
 -- name: request_cancels (postgres)
@@ -373,7 +376,7 @@ returning run_id
 with locked as (
     select run_id
     from holdfast_leases
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     order by run_id
     for update
 )
@@ -393,7 +396,7 @@ set
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_leases as l with (rowlock) on l.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: find_cancels
 -- Which of our runs were asked to stop.
@@ -470,7 +473,7 @@ from (
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
-option (force order, loop join)
+{seek}
 
 -- name: list_leases
 -- What runs now, and on which worker.
@@ -522,6 +525,7 @@ from (
 where holdfast_leases.run_id = n.run_id
 
 -- name: give_places (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select run_id from holdfast_leases where queue = :queue and place is null order by run_id for update
 ),

@@ -24,7 +24,7 @@ set turn = r.turn
 output inserted.name, inserted.number, inserted.turn, inserted.started_at
 from openjson(:names) with (name nvarchar(1000) '$') as n
 inner join holdfast_rates as r with (rowlock) on r.name = n.name collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: set_rates
 -- What was started, and the turns that were given.
@@ -34,18 +34,6 @@ set
     started_at = r.started_at
 from {rows: name name, number int, turn bigint, started_at time} as r
 where o.name = r.name and o.number = r.number
-
--- name: set_rates (sqlserver)
-update o
-set
-    turn = r.turn,
-    started_at = r.started_at
-from openjson(:rows) with (name nvarchar(1000), number int, turn bigint, started_at datetime2(6)) as r
-inner join holdfast_rates as o with (rowlock)
-    on
-        o.name = r.name collate latin1_general_100_bin2
-        and o.number = r.number
-option (force order, loop join)
 
 -- name: delete_idle_rates (sqlite)
 -- Rates that no one uses any more. Who holds row 0 still has all rows of its rate.
@@ -59,6 +47,7 @@ where name in (
 )
 
 -- name: delete_idle_rates (postgres)
+-- Chosen in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit` says.
 with idle as (
     select name
     from holdfast_rates
@@ -81,7 +70,7 @@ from (
     order by i.started_at
 ) as idle
 inner join holdfast_rates as r with (rowlock) on r.name = idle.name
-option (force order, loop join)
+{seek}
 
 -- name: insert_uniques
 -- Be the only run of a kind; where there has been one, the row is left out.
@@ -105,6 +94,7 @@ left join holdfast_leases as l on l.run_id = u.run_id
 
 -- name: replace_uniques (sqlite)
 -- Take over from runs that are no longer in the way, if they are still the ones that were seen.
+-- SQLite 3.40 knows no alias in `returning`.
 update holdfast_uniques
 set run_id = r.value ->> 'run_id'
 from json_each(:rows) as r
@@ -131,4 +121,4 @@ inner join holdfast_uniques as u with (rowlock)
         u.job = r.job collate latin1_general_100_bin2
         and u.digest = r.digest collate latin1_general_100_bin2
 where u.run_id = r.old_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}

@@ -144,7 +144,7 @@ inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = w.run_id
 inner join holdfast_runs as p on p.id = r.parent_id
 where w.errand is not null and w.missing <= 0
-option (force order, loop join)
+{seek}
 
 -- name: set_expansion
 -- So far a stage's segments are made; the last batch lets it wait for all of them.

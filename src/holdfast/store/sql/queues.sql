@@ -123,7 +123,7 @@ where name = :name
 -- The bounded ones of these queues, held still: one submission at a time counts their seats.
 update holdfast_queues
 set version = version + 1
-where max_queued is not null and name in (select value from json_each(:queues))
+where max_queued is not null and name in {queues}
 returning name, max_queued
 
 -- name: lock_bounds (postgres)
@@ -133,7 +133,7 @@ with bound as (
     from holdfast_queues
     where
         max_queued is not null
-        and name = any (array(select json_array_elements_text(cast(:queues as json))))
+        and name in {queues}
         and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
     order by name
     for update
@@ -158,7 +158,7 @@ select
 from holdfast_queues
 where
     max_queued is not null
-    and name = any (array(select json_array_elements_text(cast(:queues as json))))
+    and name in {queues}
     and current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
 
 -- name: lock_bounds (sqlserver)
@@ -168,7 +168,7 @@ output inserted.name, inserted.max_queued
 from openjson(:queues) with (name nvarchar(1000) '$') as n
 inner join holdfast_queues as q with (rowlock) on q.name = n.name collate latin1_general_100_bin2
 where q.max_queued is not null
-option (force order, loop join)
+{seek}
 
 -- name: find_bounds
 -- The bounded ones of these queues.
@@ -299,11 +299,11 @@ select
     p.run_id,
     p.queue
 from (
-    select run_id, queue from holdfast_leases where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_leases where run_id in {ids}
     union all
-    select run_id, queue from holdfast_waits where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_waits where run_id in {ids}
     union all
-    select run_id, queue from holdfast_ready where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_ready where run_id in {ids}
 ) as p
 where true
 on conflict do nothing
@@ -311,15 +311,15 @@ on conflict do nothing
 -- name: insert_seats_of (postgres)
 -- Each is held still first: one that ends meanwhile would leave its seat behind.
 with leased as (
-    select run_id, queue from holdfast_leases where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_leases where run_id in {ids} order by run_id for update
 ),
 
 waiting as (
-    select run_id, queue from holdfast_waits where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_waits where run_id in {ids} order by run_id for update
 ),
 
 free as (
-    select run_id, queue from holdfast_ready where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_ready where run_id in {ids} order by run_id for update
 )
 
 insert into holdfast_seats (run_id, queue)

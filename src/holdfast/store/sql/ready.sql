@@ -15,7 +15,7 @@ where run_id in (
     where
         y.queue = :queue
         and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
-        and y.job in (select value from json_each(:jobs))
+        and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce(
         (
@@ -63,7 +63,7 @@ chosen as (
     where
         y.queue = :queue
         and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
-        and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+        and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce((select free from room), :limit)
     for update skip locked
@@ -150,7 +150,7 @@ from (
     order by c.rank, c.run_id
 ) as chosen
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
-option (force order, loop join)
+{seek}
 
 -- name: take_oldest_ready (sqlite)
 -- Claim, first half, by age alone, so that priority starves no one.
@@ -162,7 +162,7 @@ where run_id in (
         from (
             select y.run_id
             from holdfast_ready as y
-            where y.queue = :queue and y.rank = 0 and y.job in (select value from json_each(:jobs))
+            where y.queue = :queue and y.rank = 0 and y.job in {jobs}
             order by y.run_id
             limit :limit
         )
@@ -171,7 +171,7 @@ where run_id in (
         from (
             select y.run_id
             from holdfast_ready as y
-            where y.queue = :queue and y.rank <> 0 and y.job in (select value from json_each(:jobs))
+            where y.queue = :queue and y.rank <> 0 and y.job in {jobs}
             order by y.run_id
             limit :limit
         )
@@ -221,7 +221,7 @@ plain as (
     select y.run_id
     from holdfast_ready as y
     -- Between, not equal: so the order is one that only the queue's own index has.
-    where y.queue = :queue and y.rank between 0 and 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    where y.queue = :queue and y.rank between 0 and 0 and y.job in {jobs}
     order by y.rank, y.run_id
     limit :limit
     for update skip locked
@@ -230,7 +230,7 @@ plain as (
 ranked as (
     select y.run_id
     from holdfast_ready as y
-    where y.queue = :queue and y.rank <> 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    where y.queue = :queue and y.rank <> 0 and y.job in {jobs}
     order by y.run_id
     limit :limit
     for update skip locked
@@ -333,31 +333,13 @@ from (
     order by oldest.run_id
 ) as chosen
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
-option (force order, loop join)
+{seek}
 
 -- name: delete_ready
 -- These runs may not be claimed any more: the rows that come back are ours to move.
 delete from holdfast_ready
 where run_id in {ids}
 returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
-
--- name: delete_ready (sqlserver)
-delete y
-output
-    deleted.run_id,
-    deleted.job,
-    deleted.queue,
-    deleted.rank,
-    deleted.run_key,
-    deleted.attempt,
-    deleted.tries,
-    deleted.takeovers,
-    deleted.key_limit,
-    deleted.number,
-    deleted.reserved
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_ready as y with (rowlock) on y.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: find_ready_queues
 -- The queues that something is ready in.

@@ -65,7 +65,7 @@ select
     o.finished_at
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
-where r.parent_id in (select value from json_each(:ids))
+where r.parent_id in {ids}
 
 -- name: find_offspring (postgres)
 -- What these runs have made others do: stages, segments, children; and how that ended. The outcomes are looked up one
@@ -85,7 +85,7 @@ left join lateral (
     where run_id = r.id
     limit 1
 ) as o on true
-where r.parent_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where r.parent_id in {ids}
 
 -- name: find_offspring (sqlserver)
 select
@@ -132,7 +132,7 @@ from (
         on q.id = k.id collate latin1_general_100_bin2
 ) as chosen
 inner join holdfast_runs as r with (rowlock) on r.id = chosen.id
-option (force order, loop join)
+{seek}
 
 -- name: open_gate
 -- From now on and until it is closed, this transaction may delete outcomes.
@@ -149,22 +149,10 @@ where id = :id
 delete from holdfast_outcomes
 where run_id in {ids}
 
--- name: delete_outcomes (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_outcomes as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: delete_runs
 -- These runs are no longer kept.
 delete from holdfast_runs
 where id in {ids}
-
--- name: delete_runs (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as t with (rowlock) on t.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: delete_events_of (sqlite)
 -- Some of what happened to these runs is no longer kept.
@@ -172,16 +160,17 @@ delete from holdfast_events
 where id in (
     select id
     from holdfast_events
-    where run_id in (select value from json_each(:ids))
+    where run_id in {ids}
     limit :limit
 )
 
 -- name: delete_events_of (postgres)
+-- An array, not a join: its plan doesn't change with the number of events.
 delete from holdfast_events
 where id = any (array(
     select id
     from holdfast_events
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     limit :limit
 ))
 
@@ -189,63 +178,32 @@ where id = any (array(
 delete top (:limit) e
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_events as e with (rowlock) on e.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: delete_steps_of
 -- What these runs remembered is no longer kept.
 delete from holdfast_steps
 where run_id in {ids}
 
--- name: delete_steps_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_steps as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: delete_forgotten_of
 -- What these runs have forgotten is no longer kept, either.
 delete from holdfast_forgotten
 where run_id in {ids}
-
--- name: delete_forgotten_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_forgotten as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: delete_builds_of
 -- What these runs made, or failed to make, is no build any more.
 delete from holdfast_builds
 where run_id in {ids}
 
--- name: delete_builds_of (sqlserver)
-delete b
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_builds as b with (rowlock) on b.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: delete_slots_of
 -- The slots that these runs had are no longer kept.
 delete from holdfast_slots
 where run_id in {ids}
 
--- name: delete_slots_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_slots as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-where t.run_id is not null
-option (force order, loop join)
-
 -- name: delete_uniques_of
 -- These runs are no longer the last of their kind.
 delete from holdfast_uniques
 where run_id in {ids}
-
--- name: delete_uniques_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_uniques as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: delete_old_events (sqlite)
 -- The oldest events of no run in particular are no longer kept.
@@ -261,6 +219,7 @@ where
     and happened_at < :before
 
 -- name: delete_old_events (postgres)
+-- `order by run_id, id` is the order of an index; by id alone, PostgreSQL reads the primary key from its start.
 delete from holdfast_events
 where
     id = any (array(
@@ -282,4 +241,4 @@ from (
 ) as chosen
 inner join holdfast_events as e with (rowlock) on e.id = chosen.id
 where e.happened_at < :before
-option (force order, loop join)
+{seek}

@@ -411,31 +411,6 @@ where
     and t.since_at = r.since_at
     and t.state = r.state
 
--- name: set_tallies (sqlserver)
-update t
-set
-    runs = r.runs,
-    waited = r.waited,
-    ran = r.ran
-from openjson(:rows) with (
-    grain int,
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    since_at datetime2(6),
-    state nvarchar(1000),
-    runs bigint,
-    waited nvarchar(max),
-    ran nvarchar(max)
-) as r
-inner join holdfast_tallies as t with (rowlock)
-    on
-        t.grain = r.grain
-        and t.job = r.job collate latin1_general_100_bin2
-        and t.queue = r.queue collate latin1_general_100_bin2
-        and t.since_at = r.since_at
-        and t.state = r.state collate latin1_general_100_bin2
-option (force order, loop join)
-
 -- name: read_tallies (sqlite)
 -- What was counted of these jobs and queues between two instants, the newest first.
 select
@@ -537,6 +512,7 @@ where (grain, job, queue, since_at, state) in (
 )
 
 -- name: delete_old_tallies (postgres)
+-- By ctid: the rows that were chosen and locked are deleted without being looked for again.
 delete from holdfast_tallies
 where ctid = any (array(
     select ctid
@@ -562,4 +538,4 @@ inner join holdfast_tallies as t with (rowlock)
         and t.queue = old.queue
         and t.since_at = old.since_at
         and t.state = old.state
-option (force order, loop join)
+{seek}

@@ -202,8 +202,28 @@ from {rows: job name, idempotency_key name} as k
 inner join holdfast_runs as r
     on r.job = k.job and r.idempotency_key = k.idempotency_key and r.idempotency_key is not null
 
+-- name: get_submissions
+-- What was submitted.
+select
+    id,
+    args,
+    policy,
+    run_key as own_key,
+    key_limit as own_key_limit,
+    tags,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    trace,
+    created_at
+from holdfast_runs
+where id in {ids}
+
 -- name: get_submissions (sqlite)
--- What was submitted, and how many runs of its queue may run at once.
+-- And how many runs of its queue may run at once: elsewhere, `take_ready` says so.
 select
     r.id,
     r.args,
@@ -222,89 +242,10 @@ select
     q.concurrency
 from holdfast_runs as r
 left join holdfast_queues as q on q.name = r.queue
-where r.id in (select value from json_each(:ids))
+where r.id in {ids}
 
--- name: get_submissions (postgres)
--- What was submitted.
-select
-    id,
-    args,
-    policy,
-    run_key as own_key,
-    key_limit as own_key_limit,
-    tags,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    trace,
-    created_at
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: get_submissions (sqlserver)
--- What was submitted.
-select
-    r.id,
-    r.args,
-    r.policy,
-    r.run_key as own_key,
-    r.key_limit as own_key_limit,
-    r.tags,
-    r.again_of,
-    r.kind,
-    r.parent_id,
-    r.stage,
-    r.segment,
-    r.needed,
-    r.trace,
-    r.created_at
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-
--- name: find_snapshots (sqlite)
--- These runs, wherever they are.
-select
-    v.id,
-    v.job,
-    v.queue,
-    v.priority,
-    v.run_key,
-    v.args,
-    v.tags,
-    v.idempotency_key,
-    v.again_of,
-    v.kind,
-    v.parent_id,
-    v.stage,
-    v.segment,
-    v.needed,
-    v.audit,
-    v.created_at,
-    v.state,
-    v.place,
-    v.attempt,
-    v.tries,
-    v.takeovers,
-    v.holder,
-    v.started_at,
-    v.finished_at,
-    v.expires_at,
-    v.deadline_at,
-    v.cancel_requested_at,
-    v.due_at,
-    v.because,
-    v.failure_type,
-    v.error,
-    v.result,
-    r.policy
-from holdfast_run as v
-inner join holdfast_runs as r on r.id = v.id
-where v.id in (select value from json_each(:ids))
-
--- name: find_snapshots (postgres)
+-- name: find_snapshots
+-- These runs, wherever they are. The list stands twice because PostgreSQL passes no array on through a join.
 select
     v.id,
     v.job,
@@ -342,8 +283,8 @@ select
 from holdfast_run as v
 inner join holdfast_runs as r on r.id = v.id
 where
-    v.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and r.id = any (array(select json_array_elements_text(cast(:ids as json))))
+    v.id in {ids}
+    and r.id in {ids}
 
 -- name: find_snapshots (sqlserver)
 select
@@ -383,7 +324,7 @@ select
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
 inner join holdfast_run as v on v.id = r.id
-option (force order, loop join)
+{seek}
 
 -- name: find_runs
 -- Which of these runs exist.
@@ -437,7 +378,7 @@ select top (1)
 from holdfast_runs with (readpast, readcommittedlock)
 order by id desc
 
--- name: find_kin (sqlite)
+-- name: find_kin
 -- Where the runs stand that belong to a run, those that repeat it, and those that are named.
 select
     k.relation,
@@ -471,103 +412,16 @@ from (
     from (
         select r.id
         from holdfast_runs as r
-        where r.again_of = :run_id
+        where r.again_of = :run_id and r.again_of is not null
         order by r.id desc
         limit :limit
     ) as a
     union all
     select
         'named' as relation,
-        j.value as id
-    from json_each(:ids) as j
-) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_kin (postgres)
-select
-    k.relation,
-    v.id,
-    v.job,
-    v.kind,
-    v.stage,
-    v.segment,
-    v.state,
-    v.created_at,
-    v.started_at,
-    v.finished_at,
-    v.failure_type
-from (
-    select
-        'child' as relation,
-        c.id
-    from (
-        select r.id
-        from holdfast_runs as r
-        where r.parent_id = :run_id
-        order by
-            r.stage,
-            r.segment
-        limit :limit
-    ) as c
-    union all
-    select
-        'repeat' as relation,
-        a.id
-    from (
-        select r.id
-        from holdfast_runs as r
-        where r.again_of = :run_id
-        order by r.id desc
-        limit :limit
-    ) as a
-    union all
-    select
-        'named' as relation,
-        j.id
-    from json_array_elements_text(cast(:ids as json)) as j (id)
-) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_kin (sqlserver)
-select
-    k.relation,
-    v.id,
-    v.job,
-    v.kind,
-    v.stage,
-    v.segment,
-    v.state,
-    v.created_at,
-    v.started_at,
-    v.finished_at,
-    v.failure_type
-from (
-    select
-        'child' as relation,
-        c.id
-    from (
-        select top (:limit) r.id
-        from holdfast_runs as r
-        where r.parent_id = :run_id
-        order by
-            r.stage,
-            r.segment
-    ) as c
-    union all
-    select
-        'repeat' as relation,
-        a.id
-    from (
-        select top (:limit) r.id
-        from holdfast_runs as r
-        where r.again_of = :run_id
-        order by r.id desc
-    ) as a
-    union all
-    select
-        'named' as relation,
-        j.id collate latin1_general_100_bin2 as id
-    from openjson(:ids) with (id varchar(100) '$') as j
+        n.id
+    from holdfast_runs as n
+    where n.id in {ids}
 ) as k
 inner join holdfast_run as v on v.id = k.id
 
@@ -647,7 +501,7 @@ where id in {ids}
 select r.id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r with (repeatableread, rowlock) on r.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: count_states
 -- How many runs are in each state, counted no further than that.

@@ -123,17 +123,6 @@ set
 from {rows: job name, slot_at time, because text} as r
 where s.job = r.job and s.slot_at = r.slot_at
 
--- name: set_slots_skipped (sqlserver)
-update s
-set
-    state = 'skipped',
-    run_id = null,
-    because = r.because
-from openjson(:rows) with (job nvarchar(1000), slot_at datetime2(6), because nvarchar(max)) as r
-inner join holdfast_slots as s with (rowlock)
-    on s.job = r.job collate latin1_general_100_bin2 and s.slot_at = r.slot_at
-option (force order, loop join)
-
 -- name: find_slots
 -- The latest slots of a schedule, and what became of their runs. Not by the view of runs: SQLite would read all of it.
 select

@@ -33,7 +33,7 @@ from (
 ) as chosen
 inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
 where w.due_at <= :now and w.missing = 0
-option (force order, loop join)
+{seek}
 
 -- name: come_due
 -- Keyed runs whose time has come: from now on they wait for their turn only.
@@ -50,7 +50,7 @@ set
     look = 1
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: find_looks
 -- Waits that no orchestrator has looked at since they were committed.
@@ -126,7 +126,7 @@ where
         )
         or (w.errand is not null and w.missing <= 0)
     )
-option (force order, loop join)
+{seek}
 
 -- name: lock_waits
 -- Hold these waits still until this transaction ends.
@@ -143,35 +143,13 @@ set look = w.look
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: delete_waits
 -- These runs wait no longer: the rows that come back are ours to move.
 delete from holdfast_waits
 where run_id in {ids}
 returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
-
--- name: delete_waits (sqlserver)
-delete w
-output
-    deleted.run_id,
-    deleted.job,
-    deleted.queue,
-    deleted.rank,
-    deleted.run_key,
-    deleted.attempt,
-    deleted.tries,
-    deleted.takeovers,
-    deleted.key_limit,
-    deleted.reserved,
-    deleted.missing,
-    deleted.due_at,
-    deleted.because,
-    deleted.look,
-    deleted.since_at
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: delete_free_waits
 -- Of these runs, those that wait for nothing: they are ours to move.
@@ -205,4 +183,4 @@ output
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
 where w.missing = 0 and w.due_at is null and w.run_key is null and w.errand is null
-option (force order, loop join)
+{seek}

@@ -87,7 +87,7 @@ select
     exists (
         select 1
         from holdfast_ready as y
-        where y.queue in (select value from json_each(:queues)) and y.job in (select value from json_each(:jobs))
+        where y.queue in {queues} and y.job in {jobs}
     ) as ready,
     exists (select 1 from holdfast_waits where look = 1) as looks,
     exists (select 1 from holdfast_holds where run_id is null) as open_holds,
@@ -109,7 +109,7 @@ select
         where (
             select 1
             from holdfast_ready as y
-            where y.queue = q.name and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+            where y.queue = q.name and y.job in {jobs}
             order by y.rank, y.run_id
             limit 1
         ) = 1
