@@ -499,7 +499,7 @@ options holdfast_seats (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_thre
 constraint holdfast_seats_pkey PRIMARY KEY (run_id)
 CREATE INDEX holdfast_ix_seats_queue ON public.holdfast_seats USING btree (queue)
 CREATE UNIQUE INDEX holdfast_seats_pkey ON public.holdfast_seats USING btree (run_id)
-column holdfast_slots.job character varying(128) not null
+column holdfast_slots.job character varying(128) collate "C" not null
 column holdfast_slots.slot_at timestamp with time zone not null
 column holdfast_slots.state text collate "C" not null
 column holdfast_slots.run_id text collate "C"

@@ -393,7 +393,7 @@ create table holdfast_schedules (
 go
 -- One due time of a schedule: the run that has it, or why none has.
 create table holdfast_slots (
-    job varchar(128) not null,
+    job varchar(128) collate "C" not null,
     slot_at timestamptz not null,
     state text collate "C" not null,
     run_id text collate "C",
