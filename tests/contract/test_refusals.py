@@ -56,7 +56,9 @@ class Sample:
         @hf.job(name="keyed", key="name")
         def keyed(name: str) -> None: ...
 
+        hf.schedule("0 * * * *", name="hourly")(lambda: None)
         self.work, self.count, self.keyed = work, count, keyed
+        self.run = work.submit()
 
     def build(self, **arguments: Any) -> Any:
         return self.app.environment.of(configuration_id="c1", **arguments)
@@ -346,6 +348,15 @@ def other_verbs() -> Refusals:
         "trigger an unknown schedule",
         Refusal(lambda on: on.hf.schedules.trigger("nothing", scheduled_for=START), ScheduleNotFound),
     )
+    for text in ("a\x00b", "half \ud800"):
+        texts: dict[str, Callable[[Sample], object]] = {
+            "the reason": lambda on, text=text: on.hf.cancel(on.run, reason=text),  # type: ignore[misc]
+            "who cancels": lambda on, text=text: on.hf.cancel(on.run, by=text),  # type: ignore[misc]
+            "the note of a queue": lambda on, text=text: on.hf.queues.pause("default", note=text),  # type: ignore[misc]
+            "the note of a schedule": lambda on, text=text: on.hf.schedules.pause("hourly", note=text),  # type: ignore[misc]
+        }
+        for which, steer in texts.items():
+            yield f"{text!r} as {which}", Refusal(steer, InvalidArguments)
     for span in (timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600):
         yield (
             f"a series of {span}",
@@ -406,8 +417,9 @@ def test_a_bad_call_is_refused_with_a_code_and_leaves_nothing(
     hf.start()
 
     def kept() -> tuple[object, ...]:
-        rows = database.counts("builds", "queues", "slots")
-        return rows, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declared.per_worker)
+        rows = database.counts("builds", "queues", "schedules", "slots")
+        steered = hf.snapshot(on.run).state, hf.schedules.get("hourly").paused_at
+        return rows, steered, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declared.per_worker)
 
     before = kept()
     with pytest.raises(refusal.error, match=refusal.says) as caught:
