@@ -35,6 +35,7 @@ def declare(hf: Holdfast) -> None:
 
     @hf.job(name="letters.fail", queue="risky")
     def fail(text: str = "no ink") -> None:
+        logging.getLogger("letters").warning(text)
         raise ValueError(text)
 
     @hf.job(name="letters.echo")
