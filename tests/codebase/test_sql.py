@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import holdfast
+from holdfast.store import migrate
 from holdfast.store.macros import DIALECTS, expand
 from holdfast.store.queries import Query, Statement, sources, statements, translate
 
@@ -121,6 +122,36 @@ def test_the_texts_of_a_statement_stand_side_by_side() -> None:
     names = [(one.file, one.name) for one in statements()]
     assert [name for name, _ in groupby(names)] == list(dict.fromkeys(names))
     assert len({name for _, name in names}) == len(set(names)), "a statement stands in two files"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_migrations_are_numbered_without_a_gap(dialect: str) -> None:
+    found = migrate.migrations(dialect, "holdfast_")
+    assert list(found) == list(range(1, migrate.latest("sqlite") + 1))
+    assert all(statement for statements in found.values() for statement in statements)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "own"),
+    [
+        ("postgres", {"events.tx"}),
+        ("sqlserver", {"events.tx", "gates.outcome", "leases.locked", "runs.key_submitted", "runs.locked"}),
+    ],
+)
+def test_every_dialect_makes_the_same_tables_and_columns(dialect: str, own: set[str]) -> None:
+    """Except for columns that its locks or its order of events need."""
+    assert columns(dialect) - columns("sqlite") == own
+    assert columns("sqlite") - columns(dialect) == set()
+
+
+def columns(dialect: str) -> set[str]:
+    script = "\n".join(statement for each in migrate.migrations(dialect, "").values() for statement in each)
+    return {
+        f"{table}.{column}"
+        for table, body in re.findall(r"^create table (\w+) \((.*?)^\)", script, re.DOTALL | re.MULTILINE)
+        for column in re.findall(r"^    \[?(\w+)", body, re.MULTILINE)
+        if column not in ("primary", "unique", "constraint", "check", "foreign")
+    }
 
 
 def test_every_file_says_first_what_it_is_about() -> None:
