@@ -90,6 +90,13 @@ column holdfast_counters.label text collate "C" not null
 column holdfast_counters.value bigint not null
 constraint holdfast_counters_pkey PRIMARY KEY (name, label)
 CREATE UNIQUE INDEX holdfast_counters_pkey ON public.holdfast_counters USING btree (name, label)
+view holdfast_event as
+ SELECT id,
+    run_id,
+    kind,
+    happened_at,
+    data
+   FROM holdfast_events e;
 column holdfast_events.id bigint not null generated always as identity
 column holdfast_events.run_id text collate "C"
 column holdfast_events.kind text not null

@@ -71,6 +71,15 @@ CREATE TABLE holdfast_counters (
     primary key (name, label)
 ) without rowid;
 
+CREATE VIEW holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e;
+
 CREATE TABLE holdfast_events (
     id integer primary key autoincrement,
     run_id text,
