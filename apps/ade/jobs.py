@@ -36,11 +36,7 @@ LOOKED_AT, LONGEST_REASON = 100, 1_000
 log = logging.getLogger("ade")
 
 given = settings.load()
-hf = Holdfast(
-    queues=(BUILDS, RUNS),
-    # One place more, so that what operators ask for in bulk finds one.
-    concurrency=given.max_concurrency + given.max_builds + 1,
-)
+hf = Holdfast(queues=(BUILDS, RUNS), concurrency=given.max_concurrency + given.max_builds)
 # The bound on queued runs is the server's to set: see `set_queue_size`.
 hf.queue(RUNS, per_worker=given.max_concurrency)
 hf.queue(BUILDS, per_worker=given.max_builds)
