@@ -77,12 +77,9 @@ database = Database(
     MetaData(),  # `migrate` makes all of them
     prepare=_prepare,
     complete=lambda connection: migrations.migrate(connection, prefix=_engine_prefix()),
+    sql_server=True,
 )
-environments = Environments(
-    given.environments,
-    limits=_limits(given.build_timeout.total_seconds()),
-    grace=given.stop_grace,
-)
+environments = Environments(given.environments, limits=_limits(given.build_timeout.total_seconds()))
 
 
 @hf.build(
@@ -254,7 +251,6 @@ def _work(
             environment=environment,
             name=document.name,
             limits=_limits(given.run_timeout_seconds.total_seconds()),
-            grace=given.stop_grace,
             over_at=over_at,
         )
     work.configuration.mkdir(parents=True)

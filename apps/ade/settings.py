@@ -42,11 +42,6 @@ class Settings(AppSettings):
     samples_every: Period = Field(timedelta(seconds=20), description="How often one of the samples is submitted.")
 
     @property
-    def stop_grace(self) -> timedelta:
-        """From asking an engine to stop until it is killed."""
-        return timedelta(seconds=2)
-
-    @property
     def environments(self) -> Path:
         return self.folder.absolute() / "environments"
 

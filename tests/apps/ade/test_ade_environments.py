@@ -32,7 +32,7 @@ CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
 
 
 def environments(folder: Path) -> Environments:
-    return Environments(folder / "environments", limits=LIMITS, grace=timedelta(seconds=0.3))
+    return Environments(folder / "environments", limits=LIMITS)
 
 
 def wheel(folder: Path) -> None:
