@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from apps.ade import folders, install, process
 from apps.ade.environments import BuildFailed, EnvironmentLost, Environments, NotRestored
-from tests.apps.ade.ade_service import RULES, files, wait_for
+from tests.apps.ade.ade_service import RULES, files
 from tests.apps.serving import ROOT
+from tests.process.support import wait_for
 
 from holdfast import Artifact
 from holdfast.artifacts.backends import open_artifact_store

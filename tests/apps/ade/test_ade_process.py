@@ -140,7 +140,8 @@ from pathlib import Path
 run(Path({str(place)!r}), "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)")
 """
     with subprocess.Popen([sys.executable, "-c", script]) as parent:
-        pid = int(wait_for(lambda: (place / "pid").exists() and (place / "pid").read_text(), what="it has begun"))
+        wait_for(lambda: (place / "pid").exists() and (place / "pid").read_text(), what="it has begun")
+        pid = int((place / "pid").read_text())
         assert os.getpgid(pid) == pid
         assert os.getpgid(pid) != os.getpgid(parent.pid)
         parent.kill()
