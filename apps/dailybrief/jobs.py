@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from apps.dailybrief import job_runs, schedules, services, tables
-from apps.dailybrief.settings import load
+from apps.dailybrief.settings import Settings
 from apps.shared.database import Database
 from holdfast import Context, GiveUp, Holdfast
 
-settings = load()
+settings = Settings.load()
 # Workers keep no schedules unless told to: only k2dailybrief-worker is, in `worker_loop`.
 hf = Holdfast(schedules=False)
 database = Database(hf.settings.url, tables.Table.metadata, prepare=hf.start)

@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
-from holdfast import InvalidSetting, StoreBusy
+from holdfast import Holdfast, InvalidSetting, StoreBusy
 
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 SQL_SERVER = {"mssql": "mssql+mssqlpython", "sqlserver": "mssql+mssqlpython"}
@@ -138,6 +138,12 @@ class Database:
                 if not left:
                     raise
                 time.sleep(TURN)
+
+
+def engine_prefix(hf: Holdfast) -> str:
+    """What the names of the engine's views begin with, with their schema if they have one."""
+    schema, prefix = hf.settings.schema_name, hf.settings.prefix
+    return prefix if schema is None else f"{schema}.{prefix}"
 
 
 @contextlib.contextmanager

@@ -26,10 +26,10 @@ class Process:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def serve(site: str, *options: str, settings: Mapping[str, str] | None = None) -> Process:
-    """The process that serves an application's site: `holdfast serve SITE OPTIONS`."""
+def serve(site: str, *options: str, name: str = "web", settings: Mapping[str, str] | None = None) -> Process:
+    """The process that serves a site: `holdfast serve SITE OPTIONS`."""
     return Process(
-        name="web",
+        name=name,
         module="holdfast",
         arguments=("serve", site, "--fd", "{fd}", *options),
         listens=True,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apps.dailybrief import tables
-from apps.dailybrief.settings import load
+from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Cluster, ClusterArticle, Feed, RawArticle
 from apps.shared.database import Database
 from sqlalchemy import Engine, Table, event, func, insert, select
@@ -24,7 +24,7 @@ class Newsroom:
     def __init__(self, url: str) -> None:
         self.url = url
         self.database = open_database(url)
-        self.settings = load({"DAILYBRIEF_EMBEDDING": "text"})
+        self.settings = Settings.load({"DAILYBRIEF_EMBEDDING": "text"})
         with self.database.write() as session:
             session.execute(insert(Feed).values(id=1, url="https://feed.test/", added_at=START))
 

@@ -18,7 +18,7 @@ from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples import __main__ as samples
 from apps.dailybrief.samples.feeds import SampleFeeds
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
-from apps.dailybrief.settings import Settings, load
+from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed
 from apps.shared.checks import CheckClient
 from sqlalchemy import insert, text
@@ -106,7 +106,7 @@ def test_the_samples_are_read_grouped_and_each_event_is_one_group(sqlite_url: st
 
 
 def test_the_settings_of_the_samples_are_settings() -> None:
-    assert load(samples.SETTINGS).allow_private_addresses
+    assert Settings.load(samples.SETTINGS).allow_private_addresses
 
 
 def test_the_readme_names_every_setting_with_its_default() -> None:

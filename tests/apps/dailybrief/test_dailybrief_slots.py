@@ -19,7 +19,7 @@ import pytest
 from apps.dailybrief import job_runs, schedules, services, tables
 from apps.dailybrief.cron_trigger import WallClock
 from apps.dailybrief.job_runs import JobRun
-from apps.dailybrief.settings import Settings, load
+from apps.dailybrief.settings import Settings
 from apps.shared.database import Database
 from sqlalchemy import Connection, text
 
@@ -117,7 +117,7 @@ def test_each_job_has_terms_of_its_own(job: int) -> None:
         f"DAILYBRIEF_{prefix}_MISFIRE_GRACE_TIME": "900",
         f"DAILYBRIEF_{prefix}_MAX_INSTANCES": "1",
     }
-    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in schedules.plan(load(given))]
+    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in schedules.plan(Settings.load(given))]
     expected: list[Any] = [(1, True, 5 * MINUTE)] * 4
     expected[job] = (1, False, 15 * MINUTE)
     assert terms == expected
@@ -150,7 +150,7 @@ def test_a_job_is_stopped_after_twice_the_time_that_is_expected(newsroom: Holdfa
 )
 def test_a_setting_that_makes_no_sense_is_named_at_the_start(name: str, value: str, said: str) -> None:
     with pytest.raises(InvalidSetting, match=said) as caught:
-        load({f"DAILYBRIEF_{name}": value})
+        Settings.load({f"DAILYBRIEF_{name}": value})
     assert f"DAILYBRIEF_{name}" in str(caught.value)
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from apps.records.settings import load
+from apps.records.settings import Settings
 from tests.apps.records.serving import Served
 from tests.apps.records.test_records_running import contentions, note, who_waits_for
 from tests.apps.serving import ROOT
@@ -123,4 +123,4 @@ def test_a_run_that_is_under_way_at_a_shutdown_ends_and_does_not_go_back(hasty: 
 )
 def test_a_setting_that_makes_no_sense_is_named_at_start(name: str, value: str, says: str) -> None:
     with pytest.raises(InvalidSetting, match=says):
-        load({name: value})
+        Settings.load({name: value})
