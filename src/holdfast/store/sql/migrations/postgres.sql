@@ -571,6 +571,16 @@ select
 from holdfast_builds as b
 left join holdfast_run as v on v.id = b.run_id
 go
+-- Recorded events, for any SQL client.
+create view holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e
+go
 -- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
 -- outcome leaves only the branches that can have it.
 create view holdfast_schedule_slots as

@@ -523,6 +523,16 @@ left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
 left join holdfast_leases as l on l.run_id = b.run_id
 go
+-- Recorded events, for any SQL client.
+create view holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e
+go
 -- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
 -- outcome leaves only the branches that can have it. `cross join` keeps the order of the tables.
 create view holdfast_schedule_slots as
