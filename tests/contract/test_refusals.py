@@ -419,7 +419,7 @@ def test_a_bad_call_is_refused_with_a_code_and_leaves_nothing(
     def kept() -> tuple[object, ...]:
         rows = database.counts("builds", "queues", "schedules", "slots")
         steered = hf.snapshot(on.run).state, hf.schedules.get("hourly").paused_at
-        return rows, steered, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declared.per_worker)
+        return rows, steered, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declarations.per_worker)
 
     before = kept()
     with pytest.raises(refusal.error, match=refusal.says) as caught:

@@ -225,7 +225,7 @@ def test_a_signal_is_taken_by_one_wait_and_never_lost_before_it() -> None:
 def test_listeners_hear_every_commit_until_they_leave() -> None:
     notifier = Notifier()
     heard: list[tuple[set[str], list[str]]] = []
-    leave = notifier.listen(lambda rung, ended: heard.append((rung, ended)))
+    leave = notifier.listen(lambda names, ended: heard.append((names, ended)))
     notifier.committed({"mail"}, ["r1"])
     notifier.heard({""})
     leave()

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.runs import ready
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed, Skipped
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed, Skipped
 from holdfast.runs.queue_entry import QueueEntry
-from holdfast.runs.waiting import SKIP, delete_dependencies, let_go_waiting, take_waiting
+from holdfast.runs.waiting import SKIP, let_go_waiting, take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.runs import last_line
 
@@ -29,7 +29,7 @@ def due(tx: Transaction, *, limit: int) -> int:
     keyed = sorted(row["run_id"] for row in rows if row["run_key"] is not None and row["run_id"] not in own)
     if keyed:
         tx.put("come_due", ids=keyed)
-        tx.ring("waits")
+        tx.notify("waits")
     return len(rows)
 
 
@@ -39,7 +39,7 @@ def needs(tx: Transaction, ended: Sequence[str], *, limit: int) -> int:
 
 
 def needs_after(tx: Transaction, cursor: tuple[str, str], *, limit: int) -> tuple[str, str] | None:
-    """A page of all needs, whoever rang or did not; the cursor of the next page, or None at the end."""
+    """A page of all needs, notified or not; the cursor of the next page, or None at the end."""
     rows = tx.all("find_needs_after", needed=cursor[0], run_id=cursor[1], limit=limit)
     _met(tx, [row for row in rows if row["state"] is not None])
     return (rows[-1]["needed"], rows[-1]["run_id"]) if len(rows) == limit else None
@@ -102,7 +102,7 @@ def hand_on(tx: Transaction) -> None:
     if tx.opened:
         given = _give(tx, _next_up(tx, tx.opened))
         if given == len(tx.opened):
-            tx.rung.discard("holds")
+            tx.notified.discard("holds")
 
 
 def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
@@ -111,7 +111,7 @@ def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
     moved = {ticket.run_id: ticket for ticket in take_waiting(tx, sorted(next_up.values()))}
     given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
     tx.put("give_holds", rows=[{"run_key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
-    ready.put(tx, [ticket.holding(number) for _, number, ticket in given])
+    ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
     return len(given)
 
 
@@ -173,7 +173,7 @@ def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, S
     free = [row["run_id"] for row in left if _is_free(row) and row["run_key"] is None]
     ready.put(tx, take_waiting(tx, free) if free else ())
     if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def _is_free(row: Row) -> bool:
@@ -197,9 +197,7 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
         failure = _failure(endings[run_id])
         return Skipped(failure.error or "") if skip else failure
 
-    failed = take_waiting(tx, list(needed))
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
+    end_unstarted(tx, {ticket: outcome(ticket) for ticket in take_waiting(tx, list(needed))})
 
 
 def _failure(ending: Row, *, own: bool = False) -> Failed:
@@ -224,18 +222,14 @@ def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) 
         return
     endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(one_too_many.values())))}
     failed = take_waiting(tx, list(one_too_many))
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(
-        tx,
-        [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]], own=True)) for ticket in failed],
-    )
+    end_unstarted(tx, {ticket: _failure(endings[one_too_many[ticket.run_id]], own=True) for ticket in failed})
 
 
 def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> None:
     """These wait for nothing; `own` says which hold of its key a run has kept."""
     if run_ids:
         gone = take_waiting(tx, run_ids)
-        ready.put(tx, [ticket.holding(own.get(ticket.run_id, 1)) for ticket in gone])
+        ready.put(tx, [ticket.changed(number=own.get(ticket.run_id, 1)) for ticket in gone])
 
 
 def _holding(tx: Transaction, run_ids: Sequence[str]) -> dict[str, int]:

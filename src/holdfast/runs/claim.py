@@ -106,7 +106,7 @@ def claim_runs(
         turns = {} if judgement is None else judgement.turns
         ready.put(tx, [one.changed(reserved=turns.get(one.run_id)) for one in crowded])
     if len(inserted) < len(taken) == limit:
-        tx.ring(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
+        tx.notify(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
     return [claim for claim in claims if claim.lease.run_id in inserted]
 
 

@@ -16,10 +16,10 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from tests.contract.joining.callers import POSTGRES_WAYS, SQLITE_WAYS, WAYS, caller, count, library
 from tests.databases import Schemas, sqlite
+from tests.postgres import PostgresServer, postgres_server
 
 from holdfast import Holdfast, StoreBusy, WrongConnection
 from holdfast.jobs.job import Job
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 
 @pytest.mark.contract("S2")

@@ -44,7 +44,7 @@ def open_key_locks(tx: Transaction, tickets: Iterable[QueueEntry]) -> None:
     if keyed:
         tx.put("open_holds", ids=sorted(run_id for run_id, _, _ in keyed))
         tx.opened += [(key, number) for _, key, number in keyed]
-        tx.ring("holds")
+        tx.notify("holds")
 
 
 def list_keys(tx: Transaction, *, limit: int, after: str) -> list[Key]:
