@@ -44,7 +44,8 @@ def queues() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """Every queue that has a run or something said about it; '*' is the limit over all of them.
+    """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal; '*' is all of them
+    together.
 
     QUEUED waits or is READY; LIMIT is how many of the runs that may be queued or running there are, AT ONCE how many
     may run; OLDEST is how long the oldest that is queued has been there.
@@ -145,8 +146,8 @@ def _row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str 
     full = queue.max_queued is not None and queue.seats >= queue.max_queued
     return (
         screen.plain(queue.name),
-        str(queue.queued),
-        str(queue.ready),
+        f"{queue.queued}{'+' if queue.more else ''}",
+        f"{queue.ready}{'+' if queue.more else ''}",
         str(queue.running),
         Text("" if queue.max_queued is None else f"{queue.seats} of {queue.max_queued}", style="red" if full else ""),
         "" if queue.concurrency is None else str(queue.concurrency),

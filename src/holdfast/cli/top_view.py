@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -14,8 +14,9 @@ from holdfast.cli import screen
 from holdfast.cli.workers import ending
 from holdfast.runs.workers import by_worker
 from holdfast.values.filters import RunFilter
+from holdfast.values.queues import Queue
 from holdfast.values.runs import Snapshot, last_line
-from holdfast.values.statistics import Depth, Overview, QueueFigures, Times
+from holdfast.values.statistics import Overview, Times
 from holdfast.values.workers import Task, WorkerInfo
 
 QUEUES = ("QUEUE", "WAITING", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "REFUSED", "NOTE")
@@ -30,7 +31,6 @@ class Moment:
     """All that a frame tells of, from questions that cost the same however much has ended."""
 
     overview: Overview
-    queues: Sequence[QueueFigures]
     workers: Sequence[WorkerInfo]
     tasks: Mapping[str, Sequence[Task]]
     failures: Sequence[Snapshot]
@@ -41,7 +41,6 @@ def look(hf: Holdfast) -> Moment:
     failed = [run for state in ("failed", "timed_out") for run in hf.search(RunFilter(state=state), limit=NEWEST).items]
     return Moment(
         overview=hf.statistics.overview(),
-        queues=hf.statistics.queues(),
         workers=hf.workers.list(),
         tasks=by_worker(hf.workers.tasks()),
         failures=sorted(failed, key=lambda run: run.finished_at or run.created_at, reverse=True)[:NEWEST],
@@ -52,7 +51,7 @@ def frame(moment: Moment, *, height: int | None) -> RenderableType:
     """A moment for a screen of so many lines; of each table as many rows as there is room for."""
     room = None if height is None else max(2, (height - SPARE_LINES - len(moment.failures)) // 2)
     parts: list[RenderableType] = [_headline(moment.overview), _pace(moment.overview), Text()]
-    rows = [_queue(queue) for queue in moment.queues]
+    rows = [_queue(queue, moment.overview.at) for queue in moment.overview.queues]
     parts += _table("no queue has anything", QUEUES, rows, room, spare=("LIMIT", "AT ONCE", "REFUSED", "OLDEST"))
     workers = [_worker(worker, moment) for worker in moment.workers]
     parts += _table("no worker is alive", WORKERS, workers, room, spare=("QUEUES", "HEARD"))
@@ -66,7 +65,7 @@ def trouble(message: str) -> RenderableType:
 
 
 def _headline(seen: Overview) -> Text:
-    more = "+" if seen.more_queued else ""
+    more = "+" if seen.more else ""
     line = Text(f"{seen.at:%H:%M:%S} UTC   ", style="bold")
     line.append(f"{seen.queued:,}{more} queued   {seen.running:,} running of {seen.capacity:,}   ")
     line.append(f"{seen.workers} {'worker' if seen.workers == 1 else 'workers'}", style="" if seen.workers else "red")
@@ -105,23 +104,20 @@ def _table(
     return [screen.table(columns, shown, spare=spare), *more, Text()]
 
 
-def _queue(queue: QueueFigures) -> tuple[str | Text, ...]:
+def _queue(queue: Queue, now: datetime) -> tuple[str | Text, ...]:
+    more = "+" if queue.more else ""
     note = "" if queue.paused_at is None else f"paused{f': {queue.note}' if queue.note else ''}"
     return (
-        screen.plain(queue.queue),
-        _depth(queue.waiting),
-        _depth(queue.ready),
+        screen.plain(queue.name),
+        f"{queue.waiting:,}{more}",
+        f"{queue.ready:,}{more}",
         f"{queue.running:,}",
         "" if queue.max_queued is None else f"{queue.max_queued:,}",
         "" if queue.concurrency is None else f"{queue.concurrency:,}",
-        "" if queue.oldest_waiting is None else screen.duration(queue.oldest_waiting),
+        "" if queue.oldest_ready_at is None else screen.duration(now - queue.oldest_ready_at),
         f"{queue.rejected:,}" if queue.rejected else "",
         Text(screen.plain(note), style="yellow"),
     )
-
-
-def _depth(depth: Depth) -> str:
-    return f"{depth.runs:,}{'+' if depth.more else ''}"
 
 
 def _worker(worker: WorkerInfo, moment: Moment) -> tuple[str | Text, ...]:
