@@ -20,6 +20,7 @@ from tests.sample_app import declare
 from holdfast import Holdfast
 from holdfast.cli import exit_codes, screen
 from holdfast.support.errors import HoldfastError
+from holdfast.support.text import plain
 from holdfast.testing import Manual
 from holdfast.web import server
 
@@ -153,10 +154,10 @@ def test_every_error_code_with_an_exit_code_exists() -> None:
 
 
 def test_plain_spells_out_what_steers_and_leaves_words_alone() -> None:
-    assert screen.plain("grüße, 世界 👩‍👩‍👧 שלום [bold]") == "grüße, 世界 👩‍👩‍👧 שלום [bold]"
-    assert screen.plain("a\nb\tc") == "a\\nb\\tc"
-    assert screen.plain("a\nb\tc", lines=True) == "a\nb\tc"
-    assert screen.plain("\ud800\x1b\x9b\u202e\ufeff") == "\\ud800\\x1b\\x9b\\u202e\\ufeff"
+    assert plain("grüße, 世界 👩‍👩‍👧 שלום [bold]") == "grüße, 世界 👩‍👩‍👧 שלום [bold]"
+    assert plain("a\nb\tc") == "a\\nb\\tc"
+    assert plain("a\nb\tc", lines=True) == "a\nb\tc"
+    assert plain("\ud800\x1b\x9b\u202e\ufeff") == "\\ud800\\x1b\\x9b\\u202e\\ufeff"
 
 
 def test_a_cell_is_shortened_at_a_terminal_and_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
