@@ -112,9 +112,9 @@ def test_a_lease_by_hand_on_the_key_of_a_placed_run_sends_it_to_wait(
     job = hf.job(name="keyed", queue="q", key="k")(lambda k: None)
     run, other = job.submit(k="x"), job.submit(k="x")
     database.run(
-        "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-        "expires_at) select id, job, queue, 0, key, 1, 1, 0, 'by hand', created_at, created_at from holdfast_runs "
-        f"where id = '{other.id}'"
+        "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+        "started_at, expires_at) select id, job, queue, 0, run_key, 1, 1, 0, 'by hand', created_at, created_at "
+        f"from holdfast_runs where id = '{other.id}'"
     )
 
     assert manual.worker("b", queues=["q"]).claim() == []

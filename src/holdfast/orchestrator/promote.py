@@ -23,10 +23,10 @@ def due(tx: Transaction, *, limit: int) -> int:
     rows = tx.all("find_due", now=tx.now, limit=limit)
     if not rows:
         return 0
-    own = _holding(tx, [row["run_id"] for row in rows if row["key"] is not None])
-    free = [row["run_id"] for row in rows if row["key"] is None or row["run_id"] in own]
+    own = _holding(tx, [row["run_id"] for row in rows if row["run_key"] is not None])
+    free = [row["run_id"] for row in rows if row["run_key"] is None or row["run_id"] in own]
     _let_go(tx, free, own)
-    keyed = sorted(row["run_id"] for row in rows if row["key"] is not None and row["run_id"] not in own)
+    keyed = sorted(row["run_id"] for row in rows if row["run_key"] is not None and row["run_id"] not in own)
     if keyed:
         tx.put("come_due", ids=keyed)
         tx.notify("waits")
@@ -52,20 +52,20 @@ def looks(tx: Transaction, *, limit: int) -> int:
         return 0
     _met(tx, tx.all("find_met_needs_of", ids=[row["run_id"] for row in rows if row["missing"] > 0]))
     free = [row for row in rows if row["missing"] == 0 and row["due_at"] is None and row["errand"] is None]
-    keyless = [row["run_id"] for row in free if row["key"] is None]
+    keyless = [row["run_id"] for row in free if row["run_key"] is None]
     if keyless:
         ready.put(tx, let_go_waiting(tx, keyless))
-    keyed = [row for row in free if row["key"] is not None]
+    keyed = [row for row in free if row["run_key"] is not None]
     own = _holding(tx, [row["run_id"] for row in keyed])
     _let_go(tx, list(own), own)
-    wanted = Counter(row["key"] for row in keyed if row["run_id"] not in own)
+    wanted = Counter(row["run_key"] for row in keyed if row["run_id"] not in own)
     if wanted:
         limits = dict.fromkeys(wanted, 1)
         for row in keyed:
-            limits[row["key"]] = max(limits.get(row["key"], 1), row["key_limit"])
+            limits[row["run_key"]] = max(limits.get(row["run_key"], 1), row["key_limit"])
         tx.put(
             "open_new_holds",
-            rows=[{"key": key, "key_limit": limits[key], "wanted": wanted[key]} for key in sorted(wanted)],
+            rows=[{"run_key": key, "key_limit": limits[key], "wanted": wanted[key]} for key in sorted(wanted)],
         )
     return len(rows)
 
@@ -83,12 +83,12 @@ def seen(tx: Transaction, *, limit: int) -> int:
 
 def turns(tx: Transaction, *, limit: int) -> int:
     """Give each open hold to the oldest due waiter of its key, or remove it when no one waits."""
-    open_holds = [(row["key"], row["number"]) for row in tx.all("find_open_holds", limit=limit)]
+    open_holds = [(row["run_key"], row["number"]) for row in tx.all("find_open_holds", limit=limit)]
     if not open_holds:
         return 0
     next_up = _next_up(tx, open_holds)
     _give(tx, next_up)
-    if idle := [{"key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
+    if idle := [{"run_key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
         tx.put("delete_open_holds", rows=idle)
     return len(open_holds)
 
@@ -110,7 +110,7 @@ def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
         return 0
     moved = {ticket.run_id: ticket for ticket in take_waiting(tx, sorted(next_up.values()))}
     given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
-    tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
+    tx.put("give_holds", rows=[{"run_key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
     ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
     return len(given)
 
@@ -119,10 +119,10 @@ def _next_up(tx: Transaction, open_holds: Sequence[tuple[str, int]]) -> dict[tup
     """For each open hold the oldest waiter that may have it and has no other yet; the highest number chooses first, as
     it is the one that fewest may have."""
     opens = Counter(key for key, _ in open_holds)
-    rows = [{"key": key, "number": number, "opens": opens[key]} for key, number in open_holds]
+    rows = [{"run_key": key, "number": number, "opens": opens[key]} for key, number in open_holds]
     waiting: dict[tuple[str, int], list[str]] = {}
     for row in tx.all("find_turns", rows=rows, now=tx.now):
-        waiting.setdefault((row["key"], row["number"]), []).append(row["run_id"])
+        waiting.setdefault((row["run_key"], row["number"]), []).append(row["run_id"])
     next_up: dict[tuple[str, int], str] = {}
     taken: set[str] = set()
     for hold in sorted(waiting, reverse=True):
@@ -170,7 +170,7 @@ def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, S
     counts = [{"run_id": one, "count": count, "bad": len(bad.get(one, ()))} for one, count in sorted(removed.items())]
     left = tx.all("subtract_needs", rows=counts)
     _fail_those_with_too_many(tx, {row["run_id"]: bad[row["run_id"]][0] for row in left if not _is_spared(row)})
-    free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
+    free = [row["run_id"] for row in left if _is_free(row) and row["run_key"] is None]
     ready.put(tx, take_waiting(tx, free) if free else ())
     if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
         tx.notify("waits")

@@ -32,7 +32,7 @@ class QueueEntry(NamedTuple):
             row["job"],
             row["queue"],
             row["rank"],
-            row["key"],
+            row["run_key"],
             row["attempt"],
             row["tries"],
             row["takeovers"],
@@ -42,7 +42,19 @@ class QueueEntry(NamedTuple):
         )
 
     def row(self) -> Row:
-        return self._asdict()
+        return {
+            "run_id": self.run_id,
+            "job": self.job,
+            "queue": self.queue,
+            "rank": self.rank,
+            "run_key": self.key,
+            "attempt": self.attempt,
+            "tries": self.tries,
+            "takeovers": self.takeovers,
+            "key_limit": self.key_limit,
+            "number": self.number,
+            "reserved": self.reserved,
+        }
 
     def claimed(self) -> QueueEntry:
         """The same run, one attempt on."""

@@ -53,7 +53,8 @@ def snapshot_of(row: Row) -> Snapshot:
     """The run of a row. A value that can't be decoded is marked: one damaged row must not break a list."""
     reading = json_text.Reading(row)
     values = {
-        **row,
+        **{name: value for name, value in row.items() if name != "run_key"},
+        "key": row["run_key"],
         "args": reading.column("args", json_text.load, instead=str),
         "tags": reading.column("tags", tags_of, instead=lambda marker: {"unreadable": marker}),
         "needed": tuple(filter(None, reading.column("needed", needed_of, instead=lambda _: ()))),

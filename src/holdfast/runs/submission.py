@@ -118,7 +118,7 @@ def stored(submission: Submission, now: datetime) -> Row:
         "job": submission.job,
         "queue": submission.queue,
         "priority": submission.priority,
-        "key": submission.key,
+        "run_key": submission.key,
         "args": submission.args,
         "policy": submission.policy.to_json(),
         "tags": submission.tags,
