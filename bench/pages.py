@@ -36,7 +36,7 @@ PATHS = """
 /api/runs/{waiting} /api/runs/{waiting}/why /api/runs/{ended}/events /api/events
 /api/queues /api/workers /api/jobs /api/keys /api/pipelines /api/pipelines?state=failed /api/pipelines/{pipeline}
 /api/builds /api/builds?state=failed /api/schedules /api/schedules/nightly-1/slots /api/operations /api/passes
-/api/statistics/overview /api/statistics/series /api/statistics/failures /api/statistics/jobs /api/statistics/queues
+/api/statistics/overview /api/statistics/series /api/statistics/failures /api/statistics/jobs
 /api/statistics/counters /metrics /readyz
 """
 

@@ -58,25 +58,7 @@ export interface Cancel {
   reason?: string;
 }
 
-export interface CancelMatching {
-  state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-  job?: string | null;
-  queue?: string | null;
-  key?: string | null;
-  /** NAME=VALUE */
-  tag?: string | null;
-  /** The pipeline whose stages and segments are meant, or the run whose children are. */
-  parent?: string | null;
-  /** False leaves out the stages and segments of pipelines. */
-  parts?: boolean;
-  /** Submitted then or later. */
-  since?: string | null;
-  /** Submitted before then. */
-  until?: string | null;
-  /** A text that the error contains, in capitals or not. */
-  error?: string | null;
-  /** Argument → value, as in the query. */
-  args?: { [name: string]: string | number | boolean | null };
+export interface CancelMatching extends FilterBody {
   /** Why; it stays with every run that is cancelled. */
   reason?: string;
 }
@@ -92,14 +74,6 @@ export interface Counter {
   name: string;
   label: string;
   value: number;
-}
-
-/** How many runs of a queue wait (`waits`, `ready`) or run (`leases`); `more`: they were not all counted. */
-export interface Depth {
-  queue: string;
-  place: string;
-  runs: number;
-  more: boolean;
 }
 
 /** What a run's state is after it was steered. */
@@ -263,11 +237,13 @@ export interface Operation {
 /** How it stands at `at`. */
 export interface Overview {
   at: string;
-  depths: Array<Depth>;
+  queues: Array<Queue>;
+  /** Runs that wait or are ready. */
+  queued: number;
+  /** Whether more runs are queued than were counted. */
+  more: boolean;
   /** Age of the oldest run that is ready. */
   oldest_waiting: number | null;
-  /** The same by queue. */
-  oldest: { [name: string]: number };
   running: number;
   capacity: number;
   workers: number;
@@ -359,26 +335,19 @@ export interface Queue {
   max_queued: number | null;
   /** Runs at once, over all workers. */
   concurrency: number | null;
+  /** Runs that wait or are ready. */
   queued: number;
   ready: number;
+  /** Whether more runs are queued than were counted: at most 10,000 are. */
+  more: boolean;
   running: number;
   /** Runs that count against `max_queued`. */
   seats: number;
   /** When the oldest that is queued was submitted. */
   oldest_at: string | null;
-}
-
-/** A queue: what waits and runs, its limits, and how often it refused a submission. */
-export interface QueueFigures {
-  queue: string;
-  waiting: Depth;
-  ready: Depth;
-  running: number;
-  oldest_waiting: number | null;
-  paused_at: string | null;
-  note: string | null;
-  max_queued: number | null;
-  concurrency: number | null;
+  /** When the oldest that is ready was submitted. */
+  oldest_ready_at: string | null;
+  /** Submissions that were refused because the queue was full. */
   rejected: number;
 }
 
@@ -691,516 +660,212 @@ export interface SearchPage<T> {
   until: string | null;
 }
 
+export type None = Record<string, never>;
+
+/** What an operation takes and answers. */
+export interface Call<Answer, Path = None, Query = None, Body = undefined> {
+  path: Path;
+  query: Query;
+  body: Body;
+  answer: Answer;
+}
+
 /** By the name of each operation. */
 export interface Api {
   /** GET /api/jobs: The jobs that can be submitted here */
-  list_jobs: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<Job>;
-  };
+  list_jobs: Call<Page<Job>>;
   /** GET /api/jobs/{name}: One job */
-  get_job: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Job;
-  };
+  get_job: Call<Job, { name: string; }>;
   /** POST /api/runs: Queue a run */
-  submit_run: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: Submit;
-    answer: Run;
-  };
+  submit_run: Call<Run, None, None, Submit>;
   /** GET /api/runs: Runs that match, the newest first */
-  list_runs: {
-    path: Record<string, never>;
-    query: {
-      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-      job?: string | null;
-      queue?: string | null;
-      key?: string | null;
-      /** NAME=VALUE */
-      tag?: string | null;
-      /** The pipeline whose stages and segments are meant, or the run whose children are. */
-      parent?: string | null;
-      /** False leaves out the stages and segments of pipelines. */
-      parts?: boolean;
-      /** Submitted then or later. */
-      since?: string | null;
-      /** Submitted before then. */
-      until?: string | null;
-      /** A text that the error contains, in capitals or not. */
-      error?: string | null;
-      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
-      arg?: Array<string>;
-      /** newest: of runs that have ended, who ended last comes first; submitted: who was submitted last. */
-      order?: "newest" | "submitted";
-      /** Go on there: `next` of the page before. */
-      after?: string | null;
-      /** Only runs that were submitted before this one. */
-      before?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: SearchPage<Run>;
-  };
+  list_runs: Call<SearchPage<Run>, None, Api["count_runs"]["query"] & {
+    /** newest: of runs that have ended, who ended last comes first; submitted: who was submitted last. */
+    order?: "newest" | "submitted";
+    /** Go on there: `next` of the page before. */
+    after?: string | null;
+    /** Only runs that were submitted before this one. */
+    before?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/runs/count: How many runs match */
-  count_runs: {
-    path: Record<string, never>;
-    query: {
-      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-      job?: string | null;
-      queue?: string | null;
-      key?: string | null;
-      /** NAME=VALUE */
-      tag?: string | null;
-      /** The pipeline whose stages and segments are meant, or the run whose children are. */
-      parent?: string | null;
-      /** False leaves out the stages and segments of pipelines. */
-      parts?: boolean;
-      /** Submitted then or later. */
-      since?: string | null;
-      /** Submitted before then. */
-      until?: string | null;
-      /** A text that the error contains, in capitals or not. */
-      error?: string | null;
-      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
-      arg?: Array<string>;
-    };
-    body: undefined;
-    answer: Count;
-  };
+  count_runs: Call<Count, None, {
+    state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+    job?: string | null;
+    queue?: string | null;
+    key?: string | null;
+    /** NAME=VALUE */
+    tag?: string | null;
+    /** The pipeline whose stages and segments are meant, or the run whose children are. */
+    parent?: string | null;
+    /** False leaves out the stages and segments of pipelines. */
+    parts?: boolean;
+    /** Submitted then or later. */
+    since?: string | null;
+    /** Submitted before then. */
+    until?: string | null;
+    /** A text that the error contains, in capitals or not. */
+    error?: string | null;
+    /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
+    arg?: Array<string>;
+  }>;
   /** GET /api/runs/counts: How many runs match, by state */
-  count_states: {
-    path: Record<string, never>;
-    query: {
-      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-      job?: string | null;
-      queue?: string | null;
-      key?: string | null;
-      /** NAME=VALUE */
-      tag?: string | null;
-      /** The pipeline whose stages and segments are meant, or the run whose children are. */
-      parent?: string | null;
-      /** False leaves out the stages and segments of pipelines. */
-      parts?: boolean;
-      /** Submitted then or later. */
-      since?: string | null;
-      /** Submitted before then. */
-      until?: string | null;
-      /** A text that the error contains, in capitals or not. */
-      error?: string | null;
-      /** PATH=VALUE of an argument; a dot leads into it, a number is a place in a list. */
-      arg?: Array<string>;
-    };
-    body: undefined;
-    answer: { [name: string]: Count };
-  };
+  count_states: Call<{ [name: string]: Count }, None, Api["count_runs"]["query"]>;
   /** GET /api/runs/ids: The ids that begin like that */
-  find_ids: {
-    path: Record<string, never>;
-    query: { beginning: string; limit?: number; };
-    body: undefined;
-    answer: Page<string>;
-  };
+  find_ids: Call<Page<string>, None, { beginning: string; limit?: number; }>;
   /** GET /api/runs/open: Which of these runs have not ended */
-  find_open: {
-    path: Record<string, never>;
-    query: { id: Array<string>; };
-    body: undefined;
-    answer: Page<string>;
-  };
+  find_open: Call<Page<string>, None, { id: Array<string>; }>;
   /** POST /api/runs/cancel: Cancel all that match */
-  cancel_matching: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: CancelMatching;
-    answer: Run;
-  };
+  cancel_matching: Call<Run, None, None, CancelMatching>;
   /** POST /api/runs/again: Do all that match again */
-  again_matching: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: FilterBody;
-    answer: Run;
-  };
+  again_matching: Call<Run, None, None, FilterBody>;
   /** GET /api/runs/{run_id}: One run */
-  get_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  get_run: Call<Run, { run_id: string; }>;
   /** GET /api/runs/{run_id}/why: Why a run is where it is */
-  why_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Why;
-  };
+  why_run: Call<Why, { run_id: string; }>;
   /** POST /api/runs/{run_id}/cancel: End a run, or ask it to stop */
-  cancel_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: Cancel;
-    answer: Done;
-  };
+  cancel_run: Call<Done, { run_id: string; }, None, Cancel>;
   /** POST /api/runs/{run_id}/again: A new run like that one */
-  again_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  again_run: Call<Run, { run_id: string; }>;
   /** GET /api/runs/{run_id}/events: What happened to a run, and what happens */
-  list_run_events: {
-    path: { run_id: string; };
-    query: {
-      /** Go on after this cursor. */
-      after?: string | null;
-      /** At most so many. */
-      limit?: number;
-      /** Wait so many seconds for news, if there are none yet. */
-      wait?: number;
-    };
-    body: undefined;
-    answer: RunEvents;
-  };
+  list_run_events: Call<RunEvents, { run_id: string; }, {
+    /** Go on after this cursor. */
+    after?: string | null;
+    /** At most so many. */
+    limit?: number;
+    /** Wait so many seconds for news, if there are none yet. */
+    wait?: number;
+  }>;
   /** GET /api/events: What is recorded of all runs */
-  list_events: {
-    path: Record<string, never>;
-    query: {
-      /** Go on after this cursor. */
-      after?: string | null;
-      kinds?: Array<"CANCEL_REQUESTED" | "LOG" | "LOOP_BLOCKED" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_PUT_OFF" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
-      /** At most so many. */
-      limit?: number;
-      /** Wait so many seconds for news, if there are none yet. */
-      wait?: number;
-    };
-    body: undefined;
-    answer: AllEvents;
-  };
+  list_events: Call<AllEvents, None, {
+    /** Go on after this cursor. */
+    after?: string | null;
+    kinds?: Array<"CANCEL_REQUESTED" | "LOG" | "LOOP_BLOCKED" | "OPERATED" | "PROGRESS" | "RUN_CANCELLED" | "RUN_FAILED" | "RUN_HANDED_BACK" | "RUN_PUT_OFF" | "RUN_QUEUED" | "RUN_RETRIED" | "RUN_STARTED" | "RUN_SUCCEEDED" | "RUN_TAKEN_OVER" | "RUN_TIMED_OUT" | "RUN_WAITS" | "SCHEDULER_CONTENTION" | "SLOTS_PASSED" | "STEP_FINISHED" | "STEP_FORGOTTEN" | "STEP_RETRIED" | "STEP_STARTED">;
+    /** At most so many. */
+    limit?: number;
+    /** Wait so many seconds for news, if there are none yet. */
+    wait?: number;
+  }>;
   /** GET /api/runs/{run_id}/logs: A run's log */
-  list_logs: {
-    path: { run_id: string; };
-    query: {
-      level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
-      text?: string | null;
-      after?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Logs;
-  };
+  list_logs: Call<Logs, { run_id: string; }, {
+    level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+    text?: string | null;
+    after?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/runs/{run_id}/steps: The steps that a run has done */
-  list_steps: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<Step>;
-  };
+  list_steps: Call<Page<Step>, { run_id: string; }>;
   /** GET /api/runs/{run_id}/steps/{name}: One step, with all of its result */
-  get_step: {
-    path: { run_id: string; name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Step;
-  };
+  get_step: Call<Step, { run_id: string; name: string; }>;
   /** GET /api/runs/{run_id}/artifacts: What a run has made */
-  list_artifacts: {
-    path: { run_id: string; };
-    query: {
-      after?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<Artifact>;
-  };
+  list_artifacts: Call<Page<Artifact>, { run_id: string; }, {
+    after?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/runs/{run_id}/artifacts/{name}: The content of an artifact */
-  download_artifact: {
-    path: { run_id: string; name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ArrayBuffer;
-  };
+  download_artifact: Call<ArrayBuffer, { run_id: string; name: string; }>;
   /** GET /api/builds: Builds, the newest first */
-  list_builds: {
-    path: Record<string, never>;
-    query: {
-      state?: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale" | null;
-      job?: string | null;
-      scope?: string | null;
-      fingerprint?: string | null;
-      /** Go on below this run: `next` of the page before. */
-      before?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<Build>;
-  };
+  list_builds: Call<Page<Build>, None, {
+    state?: "queued" | "building" | "ready" | "failed" | "cancelled" | "stale" | null;
+    job?: string | null;
+    scope?: string | null;
+    fingerprint?: string | null;
+    /** Go on below this run: `next` of the page before. */
+    before?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/builds/{run_id}: A build and the runs that made it */
-  get_build: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: BuildHistory;
-  };
+  get_build: Call<BuildHistory, { run_id: string; }>;
   /** POST /api/builds/{run_id}/invalidate: Have it made anew when asked for */
-  invalidate_build: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: Invalidate;
-    answer: Build;
-  };
+  invalidate_build: Call<Build, { run_id: string; }, None, Invalidate>;
   /** POST /api/builds/{run_id}/rebuild: Make it anew, now */
-  rebuild_build: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  rebuild_build: Call<Run, { run_id: string; }>;
   /** GET /api/keys: Keys that someone holds or waits for, in their order */
-  list_keys: {
-    path: Record<string, never>;
-    query: {
-      after?: string;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<Key>;
-  };
+  list_keys: Call<Page<Key>, None, {
+    after?: string;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/pipelines: Pipelines, the newest first */
-  list_pipelines: {
-    path: Record<string, never>;
-    query: {
-      name?: string | null;
-      state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
-      /** Go on below this run: `next` of the page before. */
-      before?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<PipelineLine>;
-  };
+  list_pipelines: Call<Page<PipelineLine>, None, {
+    name?: string | null;
+    state?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | null;
+    /** Go on below this run: `next` of the page before. */
+    before?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/pipelines/{run_id}: A pipeline, stage by stage */
-  get_pipeline: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Pipeline;
-  };
+  get_pipeline: Call<Pipeline, { run_id: string; }>;
   /** GET /api/pipelines/{run_id}/stages/{stage}/segments: The segments of a stage, in order */
-  list_segments: {
-    path: { run_id: string; stage: string; };
-    query: { after?: string; limit?: number; };
-    body: undefined;
-    answer: Page<Segment>;
-  };
+  list_segments: Call<Page<Segment>, { run_id: string; stage: string; }, { after?: string; limit?: number; }>;
   /** POST /api/pipelines/{run_id}/rerun: Again from a stage on */
-  rerun_pipeline: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: Rerun;
-    answer: Run;
-  };
+  rerun_pipeline: Call<Run, { run_id: string; }, None, Rerun>;
   /** GET /api/schedules: Every schedule, its last slot and its next */
-  list_schedules: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<ScheduleInfo>;
-  };
+  list_schedules: Call<Page<ScheduleInfo>>;
   /** GET /api/schedules/{name}/slots: The last slots of a schedule and the next */
-  list_slots: {
-    path: { name: string; };
-    query: { last?: number; next?: number; };
-    body: undefined;
-    answer: Page<Slot>;
-  };
+  list_slots: Call<Page<Slot>, { name: string; }, { last?: number; next?: number; }>;
   /** GET /api/schedules/{name}: One schedule */
-  get_schedule: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ScheduleInfo;
-  };
+  get_schedule: Call<ScheduleInfo, { name: string; }>;
   /** POST /api/schedules/{name}/trigger: Claim a slot by hand */
-  trigger_slot: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: Trigger;
-    answer: Run;
-  };
+  trigger_slot: Call<Run, { name: string; }, None, Trigger>;
   /** POST /api/schedules/{name}/pause: Let no slot start */
-  pause_schedule: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: Pause;
-    answer: ScheduleInfo;
-  };
+  pause_schedule: Call<ScheduleInfo, { name: string; }, None, Pause>;
   /** POST /api/schedules/{name}/resume: Let slots start again */
-  resume_schedule: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ScheduleInfo;
-  };
-  /** GET /api/queues: Every queue that has a run or something said about it */
-  list_queues: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<Queue>;
-  };
+  resume_schedule: Call<ScheduleInfo, { name: string; }>;
+  /** GET /api/queues: Every queue in use */
+  list_queues: Call<Page<Queue>>;
   /** GET /api/queues/{name}: One queue */
-  get_queue: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Queue;
-  };
+  get_queue: Call<Queue, { name: string; }>;
   /** POST /api/queues/{name}/pause: Let nothing of a queue start */
-  pause_queue: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: Pause;
-    answer: Queue;
-  };
+  pause_queue: Call<Queue, { name: string; }, None, Pause>;
   /** POST /api/queues/{name}/resume: Let a paused queue go on */
-  resume_queue: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Queue;
-  };
+  resume_queue: Call<Queue, { name: string; }>;
   /** POST /api/queues/{name}/limit: Set or lift the limits of a queue */
-  limit_queue: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: Limits;
-    answer: Queue;
-  };
+  limit_queue: Call<Queue, { name: string; }, None, Limits>;
   /** GET /api/workers: Every live worker, and what they do now */
-  list_workers: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Workers;
-  };
+  list_workers: Call<Workers>;
   /** GET /api/workers/{worker_id}: One live worker */
-  get_worker: {
-    path: { worker_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: WorkerInfo;
-  };
+  get_worker: Call<WorkerInfo, { worker_id: string; }>;
   /** POST /api/workers/{worker_id}/drain: Ask a worker to finish and end */
-  drain_worker: {
-    path: { worker_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: WorkerInfo;
-  };
+  drain_worker: Call<WorkerInfo, { worker_id: string; }>;
   /** GET /api/statistics/overview: How it stands, and how it goes just now */
-  get_overview: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Overview;
-  };
+  get_overview: Call<Overview>;
   /** GET /api/statistics/series: What ended, point by point */
-  get_series: {
-    path: Record<string, never>;
-    query: {
-      /** The last so many seconds. */
-      span?: number;
-      job?: string | null;
-      queue?: string | null;
-    };
-    body: undefined;
-    answer: Series;
-  };
+  get_series: Call<Series, None, {
+    /** The last so many seconds. */
+    span?: number;
+    job?: string | null;
+    queue?: string | null;
+  }>;
   /** GET /api/statistics/samples: How much waited and ran, minute by minute */
-  list_samples: {
-    path: Record<string, never>;
-    query: {
-      /** The last so many seconds. */
-      span?: number;
-    };
-    body: undefined;
-    answer: Page<Sample>;
-  };
+  list_samples: Call<Page<Sample>, None, {
+    /** The last so many seconds. */
+    span?: number;
+  }>;
   /** GET /api/statistics/failures: The newest 1,000 failures, in groups */
-  list_failures: {
-    path: Record<string, never>;
-    query: {
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<FailureGroup>;
-  };
+  list_failures: Call<Page<FailureGroup>, None, {
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/statistics/jobs: All that ever ended, by job and queue */
-  list_job_figures: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<JobTotals>;
-  };
-  /** GET /api/statistics/queues: What each queue holds and refuses */
-  list_queue_figures: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<QueueFigures>;
-  };
+  list_job_figures: Call<Page<JobTotals>>;
   /** GET /api/statistics/counters: What no row proves, counted */
-  list_counters: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<Counter>;
-  };
+  list_counters: Call<Page<Counter>>;
   /** GET /api/operations: Who did what by hand, the newest first */
-  list_operations: {
-    path: Record<string, never>;
-    query: {
-      before?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Page<Operation>;
-  };
+  list_operations: Call<Page<Operation>, None, {
+    before?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /api/passes: Every token and session that is still good */
-  list_passes: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Page<Pass>;
-  };
+  list_passes: Call<Page<Pass>>;
   /** POST /api/passes: Give someone a token */
-  give_pass: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: Give;
-    answer: Given;
-  };
+  give_pass: Call<Given, None, None, Give>;
   /** DELETE /api/passes/{name}: Take someone's token back */
-  take_pass: {
-    path: { name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: undefined;
-  };
+  take_pass: Call<undefined, { name: string; }>;
 }

@@ -1,6 +1,6 @@
 """TypeScript types from the APIs' documents: `make types` writes docs/openapi.json, docs/holdfast.d.ts and ade's.
 
-One interface for each schema; and `Api`, which has for each operation its path, query, body and answer.
+One interface for each schema; and `Api`, which has for each operation a `Call`: its path, query, body and answer.
 """
 
 from __future__ import annotations
@@ -31,6 +31,17 @@ NAMES = {
 }
 _GENERIC = re.compile(r"(\w*Page)_(\w+)_")
 LINE = 80
+SHARED = 5  # properties from which on a shape is worth building upon
+CALL = """\
+export type None = Record<string, never>;
+
+/** What an operation takes and answers. */
+export interface Call<Answer, Path = None, Query = None, Body = undefined> {
+  path: Path;
+  query: Query;
+  body: Body;
+  answer: Answer;
+}"""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 Schema = Mapping[str, Any]
@@ -77,18 +88,41 @@ def types(document: Schema) -> str:
         if found := _GENERIC.fullmatch(name):
             generic.setdefault(found[1], _declared(f"{found[1]}<T>", _of_t(schema)))
         else:
-            parts.append(_declared(name, schema))
-    parts += generic.values()
+            base = _base(schema, {other: one for other, one in schemas.items() if other != name})
+            parts.append(_declared(name, schema, base))
+    parts += [*generic.values(), CALL]
     parts.append(
         "\n".join(["/** By the name of each operation. */\nexport interface Api {", *_operations(document), "}"])
     )
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _declared(name: str, schema: Schema) -> str:
+def _declared(name: str, schema: Schema, base: tuple[str, Schema] | None = None) -> str:
     if "properties" not in schema:
         return f"{_comment(schema)}export type {name} = {_type(schema)};"
-    return f"{_comment(schema)}export interface {name} {_object(schema, indent='')}"
+    extends, schema = ("", schema) if base is None else (f" extends {base[0]}", {**schema, **_rest(schema, base[1])})
+    return f"{_comment(schema)}export interface {name}{extends} {_object(schema, indent='')}"
+
+
+def _base(schema: Schema, others: Mapping[str, Schema]) -> tuple[str, Schema] | None:
+    """The largest of the other shapes all of whose properties this one has, too; of two that are alike, the first."""
+    found = [
+        (name, other)
+        for name, other in others.items()
+        if SHARED <= len(_shape(other)) < len(_shape(schema)) and _shape(other).items() <= _shape(schema).items()
+    ]
+    return max(found, key=lambda one: len(_shape(one[1])), default=None)
+
+
+def _shape(schema: Schema) -> dict[str, tuple[str, bool]]:
+    required = schema.get("required", ())
+    return {name: (_type(of), name in required) for name, of in schema.get("properties", {}).items()}
+
+
+def _rest(schema: Schema, base: Schema) -> Schema:
+    """What a shape has beyond its base."""
+    own = {name: of for name, of in schema["properties"].items() if name not in base["properties"]}
+    return {"properties": own, "required": schema.get("required", ())}
 
 
 def _of_t(page: Schema) -> Schema:
@@ -97,28 +131,56 @@ def _of_t(page: Schema) -> Schema:
 
 
 def _operations(document: Schema) -> Iterator[str]:
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            parameters = operation.get("parameters", [])
-            yield f"  /** {method.upper()} {path}: {operation['summary']} */"
-            yield f"  {operation['operationId']}: {{"
-            yield f"    path: {_parameters(parameters, 'path')};"
-            yield f"    query: {_parameters(parameters, 'query')};"
-            yield f"    body: {_content(operation.get('requestBody'))};"
-            yield f"    answer: {_answer(operation['responses'])};"
-            yield "  };"
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    queries = {operation["operationId"]: _parameters(operation, "query") for _, _, operation in operations}
+    for method, path, operation in operations:
+        name = operation["operationId"]
+        given = [
+            _answer(operation["responses"]),
+            _inline(_parameters(operation, "path")),
+            _query(name, queries),
+            _content(operation.get("requestBody")),
+        ]
+        for default in ("undefined", "None", "None"):
+            if given[-1] == default:
+                given.pop()
+            else:
+                break
+        yield f"  /** {method} {path}: {operation['summary']} */"
+        yield f"  {name}: Call<{', '.join(given)}>;"
 
 
-def _parameters(parameters: list[Schema], where: str) -> str:
-    """In one line where it has room: most operations have one parameter or none."""
-    found = [one for one in parameters if one["in"] == where]
-    schema = {
+def _query(name: str, queries: Mapping[str, Schema]) -> str:
+    """What an operation takes in its query; with reference to another one that takes the same, or part of it."""
+    schema = queries[name]
+    for other, known in queries.items():
+        if other == name:
+            break
+        if len(_shape(known)) >= SHARED and _shape(known) == _shape(schema):
+            return f'Api["{other}"]["query"]'
+    base = _base(schema, queries)
+    if base is None:
+        return _inline(schema)
+    return f'Api["{base[0]}"]["query"] & {_inline(_rest(schema, base[1]))}'
+
+
+def _parameters(operation: Schema, where: str) -> Schema:
+    found = [one for one in operation.get("parameters", []) if one["in"] == where]
+    return {
         "properties": {one["name"]: one["schema"] for one in found},
         "required": [one["name"] for one in found if one.get("required")],
     }
-    if not found:
-        return "Record<string, never>"
-    lines = _object(schema, indent="    ")
+
+
+def _inline(schema: Schema) -> str:
+    """In one line where it has room: most operations have one parameter or none."""
+    if not schema["properties"]:
+        return "None"
+    lines = _object(schema, indent="  ")
     one_line = " ".join(lines.split())
     return one_line if "/**" not in lines and len(one_line) <= LINE else lines
 
@@ -134,7 +196,7 @@ def _content(body: Schema | None) -> str:
     if body is None or "content" not in body:
         return "undefined"
     schema = body["content"].get("application/json", {}).get("schema")
-    return "ArrayBuffer" if schema is None else _type(schema, indent="    ")
+    return "ArrayBuffer" if schema is None else _type(schema, indent="  ")
 
 
 def _object(schema: Schema, *, indent: str) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast, Policy
+from holdfast.runs.limits import queues
 from holdfast.statistics import failures, overview, rollups
 from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock
-from holdfast.testing.postgres import PostgresServer
 
 NOW = datetime(2026, 6, 3, tzinfo=UTC)
 FINISHED = 60_000
@@ -83,7 +84,7 @@ QUESTIONS: dict[str, tuple[Callable[[Holdfast], Any], int]] = {
     "series of a queue": (lambda hf: hf.statistics.series(timedelta(days=30), queue="q1"), 15_000),
     "failures": (lambda hf: hf.statistics.failures(), 5_000),
     "jobs": (lambda hf: hf.statistics.jobs(), 2_000),
-    "queues": (lambda hf: hf.statistics.queues(), 25_000),
+    "queues": (lambda hf: hf.queues.list(), 25_000),
     "figures": (lambda hf: hf.statistics.figures(), 30_000),
     "a slice": (lambda hf: hf.read(lambda tx: rollups.read(tx, NOW - timedelta(hours=10))), 30_000),
 }
@@ -177,9 +178,9 @@ def test_a_question_on_sqlite_takes_no_more_steps_than_it_may(on_sqlite: Holdfas
 
 def test_what_was_not_counted_to_the_end_says_so(on_sqlite: Holdfast) -> None:
     found = on_sqlite.statistics.overview()
-    depths = {(one.queue, one.place): (one.runs, one.more) for one in found.depths}
-    assert depths["q1", "ready"] == (READY // 3, False)
-    assert depths["late", "waits"] == (overview.MOST + 1, True)
+    seen = {one.name: one for one in found.queues}
+    assert (seen["q1"].ready, seen["q1"].more) == (READY // 3, False)
+    assert (seen["late"].waiting, seen["late"].more) == (queues.MOST + 1, True)
     assert found.pace.runs <= overview.NEWEST
     assert found.pace.since > NOW - overview.RECENT
     assert sum(group.runs for group in on_sqlite.statistics.failures(limit=100)) == failures.NEWEST

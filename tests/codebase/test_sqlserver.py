@@ -26,7 +26,7 @@ KINDS = {
 # These write the rows that they find as they are: only so are they held still where a lock hint means nothing.
 LOCKING = dict.fromkeys(("find_all_leases", "find_due", "find_expansions", "find_expired", "find_open_holds"), "update")
 LOCKING |= {"find_root": "with_compound", "lock_run": "select"}
-LOCKING |= dict.fromkeys(("count_ready", "list_keys", "list_queues"), "with_compound")  # and these lock nothing
+LOCKING |= dict.fromkeys(("count_ready", "list_keys"), "with_compound")  # and these lock nothing
 
 FORBIDDEN = {
     "merge": r"\bmerge\b",

@@ -9,10 +9,10 @@ import pytest
 from tests.listing import runs_of
 
 from holdfast import Holdfast
+from holdfast.runs.limits import queues
 from holdfast.statistics import overview, series
 from holdfast.statistics.failures import alike
 from holdfast.testing import FakeClock, Manual
-from holdfast.values.statistics import Depth
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def work(hf: Holdfast) -> Any:
 def test_the_overview_says_what_stands_where_and_how_old_it_is(
     hf: Holdfast, clock: FakeClock, manual: Manual, work: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "MOST", 3)
+    monkeypatch.setattr(queues, "MOST", 3)
     for queue, count in (("default", 2), ("deep", 5)):
         for _ in range(count):
             work.using(queue=queue).submit()
@@ -40,15 +40,16 @@ def test_the_overview_says_what_stands_where_and_how_old_it_is(
     [_] = manual.worker().claim()
     hf.queues.pause("deep", note="for now")
     found = hf.statistics.overview()
-    assert found.depths == (
-        Depth(queue="deep", place="ready", runs=3, more=True),
-        Depth(queue="default", place="leases", runs=1, more=False),
-        Depth(queue="default", place="ready", runs=1, more=False),
-        Depth(queue="late", place="waits", runs=4, more=True),
-        Depth(queue="other", place="ready", runs=1, more=False),
-    )
-    assert found.oldest == dict.fromkeys(("deep", "default", "other"), timedelta(seconds=60))
-    assert found.oldest_waiting == timedelta(seconds=60)
+    assert [(one.name, one.waiting, one.ready, one.running, one.more) for one in found.queues] == [
+        ("deep", 0, 3, 0, True),
+        ("default", 0, 1, 1, False),
+        ("late", 4, 0, 0, True),
+        ("other", 0, 1, 0, False),
+    ]
+    submitted = found.at - timedelta(seconds=60)
+    assert [one.oldest_at for one in found.queues] == [submitted] * 4
+    assert [one.oldest_ready_at for one in found.queues] == [submitted, submitted, None, submitted]
+    assert (found.queued, found.more, found.oldest_waiting) == (9, True, timedelta(seconds=60))
     assert (found.running, found.capacity, found.workers, found.paused) == (1, 0, 0, ("deep",))
 
 
@@ -90,7 +91,7 @@ def test_a_series_has_a_point_for_each_span_in_which_something_ended(
         work.using(queue="other").submit(n=n)
         manual.run_all()
         clock.advance(timedelta(minutes=20))
-    manual.tally()
+    manual.count_ended()
     every = hf.statistics.series(timedelta(hours=2))
     assert every.step == timedelta(minutes=1)
     assert [(point.runs, point.failed) for point in every.points] == [(2, 0), (2, 2), (2, 0)]
@@ -164,7 +165,7 @@ def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
     clock.advance(3)
     manual.run_all()
     clock.advance(20)
-    manual.tally()
+    manual.count_ended()
     [totals] = hf.statistics.jobs()
     assert (totals.job, totals.queue, totals.runs, totals.succeeded, totals.failed) == ("work", "default", 2, 1, 1)
     assert totals.waited.mean == pytest.approx(3)
@@ -172,9 +173,9 @@ def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
     hf.store.counters.add("queue_rejected", "gone")
     hf.store.counters.flush(at_once=True)
     work.submit(n=1)
-    queues = {queue.queue: queue for queue in hf.statistics.queues()}
-    assert (queues["default"].ready.runs, queues["default"].max_queued, queues["default"].rejected) == (1, 5, 0)
-    assert queues["gone"].rejected == 1
+    found = {queue.name: queue for queue in hf.queues.list()}
+    assert (found["default"].ready, found["default"].max_queued, found["default"].rejected) == (1, 5, 0)
+    assert found["gone"].rejected == 1
     counters = {(one.name, one.label): one.value for one in hf.statistics.counters()}
     assert counters["queue_rejected", "gone"] == 1
     assert counters["lease_lost", ""] == 0

@@ -15,6 +15,7 @@ from tests.web.pages import parse
 
 import holdfast.web
 from holdfast.support.errors import InvalidArguments
+from holdfast.support.text import steers
 from holdfast.web import text_filters
 from holdfast.web.dashboard.filter_query import asked
 from holdfast.web.dashboard.timeline import Bar, Timeline
@@ -28,7 +29,7 @@ def test_whatever_a_text_is_it_is_shown_as_text_that_steers_nothing(text: str, l
     shown = str(text_filters.shown(text, limit))
     page = parse(shown)
     assert {tag for tag, _ in page.elements} <= {"span"}
-    assert not [char for char in page.text if text_filters.steers(char) and char not in "\n\t"]
+    assert not [char for char in page.text if steers(char) and char not in "\n\t"]
     assert len(shown) <= 40 * limit + 100
     shown.encode()
 

@@ -55,7 +55,6 @@ TABLE = {
         GET /api/statistics/series
         GET /api/statistics/failures
         GET /api/statistics/jobs
-        GET /api/statistics/queues
         GET /api/statistics/counters
         GET /api/operations
         GET /api/openapi.json

@@ -133,7 +133,7 @@ def lists(hf: Any, made: dict[str, str]) -> Iterator[object]:
     yield hf.pipelines.progress(hf.pipelines.list())
     yield [hf.schedules.list(), hf.schedules.slots("letters.daily"), hf.keys.list(), hf.queues.list()]
     yield [hf.workers.list(), hf.workers.tasks()]
-    yield [hf.statistics.overview(), hf.statistics.failures(), hf.statistics.jobs(), hf.statistics.queues()]
+    yield [hf.statistics.overview(), hf.statistics.failures(), hf.statistics.jobs()]
     for run_id in made.values():
         yield [hf.snapshot(run_id), hf.why(run_id), hf.story(run_id), hf.news(run_id), hf.steps(run_id)]
         yield hf.logs(run_id)

@@ -32,12 +32,7 @@ export interface Configuration {
 }
 
 /** A configuration with the files of one version. */
-export interface ConfigurationFiles {
-  id: string;
-  workspace_id: string;
-  name: string;
-  version: number;
-  created_at: string;
+export interface ConfigurationFiles extends Configuration {
   /** Path → text. `ade.toml` is one of them. */
   files: { [name: string]: string };
   saved_at: string;
@@ -187,195 +182,80 @@ export interface Problem {
   incident?: string | null;
 }
 
+export type None = Record<string, never>;
+
+/** What an operation takes and answers. */
+export interface Call<Answer, Path = None, Query = None, Body = undefined> {
+  path: Path;
+  query: Query;
+  body: Body;
+  answer: Answer;
+}
+
 /** By the name of each operation. */
 export interface Api {
   /** GET /workspaces: All workspaces */
-  list_workspaces: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Workspaces;
-  };
+  list_workspaces: Call<Workspaces>;
   /** POST /workspaces: A new workspace */
-  create_workspace: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: NewWorkspace;
-    answer: Workspace;
-  };
+  create_workspace: Call<Workspace, None, None, NewWorkspace>;
   /** GET /documents: The newest documents */
-  list_documents: {
-    path: Record<string, never>;
-    query: {
-      workspace_id?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Documents;
-  };
+  list_documents: Call<Documents, None, {
+    workspace_id?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** POST /workspaces/{workspace_id}/documents: Upload a CSV or XLSX file */
-  upload_document: {
-    path: { workspace_id: string; };
-    query: Record<string, never>;
-    body: ArrayBuffer;
-    answer: Document;
-  };
+  upload_document: Call<Document, { workspace_id: string; }, None, ArrayBuffer>;
   /** GET /documents/{document_id}: One document */
-  get_document: {
-    path: { document_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Document;
-  };
+  get_document: Call<Document, { document_id: string; }>;
   /** GET /documents/{document_id}/content: The file as it was uploaded */
-  download_document: {
-    path: { document_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ArrayBuffer;
-  };
+  download_document: Call<ArrayBuffer, { document_id: string; }>;
   /** GET /configurations: All configurations */
-  list_configurations: {
-    path: Record<string, never>;
-    query: { workspace_id?: string | null; };
-    body: undefined;
-    answer: Configurations;
-  };
+  list_configurations: Call<Configurations, None, { workspace_id?: string | null; }>;
   /** POST /workspaces/{workspace_id}/configurations: A new configuration */
-  create_configuration: {
-    path: { workspace_id: string; };
-    query: Record<string, never>;
-    body: NewConfiguration;
-    answer: Configuration;
-  };
+  create_configuration: Call<Configuration, { workspace_id: string; }, None, NewConfiguration>;
   /** GET /configurations/{configuration_id}: A configuration with its files */
-  get_configuration: {
-    path: { configuration_id: string; };
-    query: { version?: number | null; };
-    body: undefined;
-    answer: ConfigurationFiles;
-  };
+  get_configuration: Call<ConfigurationFiles, { configuration_id: string; }, { version?: number | null; }>;
   /** PUT /configurations/{configuration_id}: Save its files as a new version */
-  save_configuration: {
-    path: { configuration_id: string; };
-    query: Record<string, never>;
-    body: NewVersion;
-    answer: ConfigurationFiles;
-  };
+  save_configuration: Call<ConfigurationFiles, { configuration_id: string; }, None, NewVersion>;
   /** POST /configurations/{configuration_id}/package: Save the files of a zip as a new version */
-  upload_package: {
-    path: { configuration_id: string; };
-    query: Record<string, never>;
-    body: ArrayBuffer;
-    answer: ConfigurationFiles;
-  };
+  upload_package: Call<ConfigurationFiles, { configuration_id: string; }, None, ArrayBuffer>;
   /** GET /builds: The newest builds */
-  list_builds: {
-    path: Record<string, never>;
-    query: {
-      configuration_id?: string | null;
-      /** At most so many. */
-      limit?: number;
-    };
-    body: undefined;
-    answer: Builds;
-  };
+  list_builds: Call<Builds, None, {
+    configuration_id?: string | null;
+    /** At most so many. */
+    limit?: number;
+  }>;
   /** GET /builds/{build_id}: One build */
-  get_build: {
-    path: { build_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Build;
-  };
+  get_build: Call<Build, { build_id: string; }>;
   /** POST /builds/{build_id}/cancel: Stop a build */
-  cancel_build: {
-    path: { build_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Build;
-  };
+  cancel_build: Call<Build, { build_id: string; }>;
   /** GET /builds/{build_id}/events: Its log, live */
-  stream_build: {
-    path: { build_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ArrayBuffer;
-  };
+  stream_build: Call<ArrayBuffer, { build_id: string; }>;
   /** POST /configurations/{configuration_id}/runs: Queue a run */
-  create_run: {
-    path: { configuration_id: string; };
-    query: Record<string, never>;
-    body: NewRun;
-    answer: Run;
-  };
+  create_run: Call<Run, { configuration_id: string; }, None, NewRun>;
   /** GET /runs: The newest runs */
-  list_runs: {
-    path: Record<string, never>;
-    query: {
-      status?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | null;
-      configuration_id?: string | null;
-      /** At most so many. */
-      limit?: number;
-      before?: string | null;
-    };
-    body: undefined;
-    answer: Runs;
-  };
+  list_runs: Call<Runs, None, {
+    status?: "queued" | "running" | "succeeded" | "failed" | "cancelled" | null;
+    configuration_id?: string | null;
+    /** At most so many. */
+    limit?: number;
+    before?: string | null;
+  }>;
   /** GET /runs/{run_id}: One run */
-  get_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  get_run: Call<Run, { run_id: string; }>;
   /** POST /runs/{run_id}/cancel: Cancel a run */
-  cancel_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  cancel_run: Call<Run, { run_id: string; }>;
   /** POST /runs/{run_id}/again: Run again: a new run */
-  run_again: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Run;
-  };
+  run_again: Call<Run, { run_id: string; }>;
   /** GET /runs/{run_id}/events: What happens to it, live */
-  stream_run: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ArrayBuffer;
-  };
+  stream_run: Call<ArrayBuffer, { run_id: string; }>;
   /** GET /runs/{run_id}/log: Its log */
-  get_log: {
-    path: { run_id: string; };
-    query: { after?: string | null; };
-    body: undefined;
-    answer: Log;
-  };
+  get_log: Call<Log, { run_id: string; }, { after?: string | null; }>;
   /** GET /runs/{run_id}/outputs: The files that it has made */
-  list_outputs: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Outputs;
-  };
+  list_outputs: Call<Outputs, { run_id: string; }>;
   /** GET /runs/{run_id}/outputs/{name}: One of these files */
-  download_output: {
-    path: { run_id: string; name: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ArrayBuffer;
-  };
+  download_output: Call<ArrayBuffer, { run_id: string; name: string; }>;
   /** GET /runs/{run_id}/preview: The first rows of what came out */
-  get_preview: {
-    path: { run_id: string; };
-    query: Record<string, never>;
-    body: undefined;
-    answer: Preview;
-  };
+  get_preview: Call<Preview, { run_id: string; }>;
 }

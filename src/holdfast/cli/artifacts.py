@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import exit_codes, json_output, parameters, screen, targets
+from holdfast.support.text import plain
 from holdfast.values.pages import Page
 
 
@@ -36,7 +37,7 @@ def list_(target: str, run_id: str, as_json: bool) -> int:
         run_id = targets.run_of(hf, run_id)
         found = hf.artifacts.of(run_id)
         rows = [
-            [screen.plain(each.name), f"{each.size:,}", screen.instant(each.made_at), each.run_id, each.address]
+            [plain(each.name), f"{each.size:,}", screen.instant(each.made_at), each.run_id, each.address]
             for each in found
         ]
         screen.listing(

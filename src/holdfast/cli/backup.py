@@ -8,6 +8,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from holdfast.cli import exit_codes, parameters, screen, targets
+from holdfast.support.text import plain
 
 
 @click.command(short_help="Copy a SQLite database that is in use.")
@@ -34,5 +35,5 @@ def backup(target: str, file: Path, as_json: bool) -> int:
     if as_json:
         screen.document({"path": str(done.path), "size": done.size, "rows": done.rows})
     else:
-        screen.show(f"{screen.plain(done.path)}: {done.size:,} bytes, {done.rows:,} rows, checked")
+        screen.show(f"{plain(done.path)}: {done.size:,} bytes, {done.rows:,} rows, checked")
     return exit_codes.OK

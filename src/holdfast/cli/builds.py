@@ -9,16 +9,16 @@ from rich.text import Text
 
 from holdfast.app import Holdfast
 from holdfast.cli import (
-    completion_values,
+    completion,
     exit_codes,
     json_output,
-    operator_name,
     parameters,
     run_tables,
     screen,
     targets,
 )
 from holdfast.support import json_text
+from holdfast.support.text import duration, plain
 from holdfast.values.builds import STATES, Build
 from holdfast.values.pages import Page
 from holdfast.values.runs import last_line
@@ -41,10 +41,10 @@ def builds() -> None:
 @builds.command("list")
 @parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only builds in this state.")
-@click.option("--job", shell_complete=completion_values.jobs, help="Only builds of this job.")
+@click.option("--job", shell_complete=completion.jobs, help="Only builds of this job.")
 @click.option("--scope", help="Only builds of this scope.")
 @parameters.limit_option
-@parameters.before_option(completion_values.builds)
+@parameters.before_option(completion.builds)
 @parameters.json_option
 def list_(
     target: str, state: str | None, job: str | None, scope: str | None, limit: int, before: str | None, as_json: bool
@@ -70,7 +70,7 @@ def list_(
 
 @builds.command("show")
 @parameters.target_argument()
-@parameters.run_argument(completion_values.builds)
+@parameters.run_argument(completion.builds)
 @parameters.json_option
 def show_(target: str, run_id: str, as_json: bool) -> int:
     """A build and the runs that made it, the newest first. ID is any of these.
@@ -93,7 +93,7 @@ def show_(target: str, run_id: str, as_json: bool) -> int:
 
 @builds.command(short_help="Have it made anew when next asked for.")
 @parameters.target_argument()
-@parameters.run_argument(completion_values.builds)
+@parameters.run_argument(completion.builds)
 @click.option("--because", help="Why; it stays with the build until it is made anew.")
 @parameters.json_option
 def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> int:
@@ -108,20 +108,20 @@ def invalidate(target: str, run_id: str, because: str | None, as_json: bool) -> 
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         before = hf.builds.get(run_id)
-        build = hf.builds.invalidate(before, because=because, **operator_name.signed(hf))
+        build = hf.builds.invalidate(before, because=because, **targets.signed(hf))
         if as_json:
             screen.document(json_output.build(build))
         elif before.state == "stale":
-            said = f": {screen.plain(build.because)}" if build.because else ""
-            screen.show(f"{screen.plain(_name(build))} was stale already{said}")
+            said = f": {plain(build.because)}" if build.because else ""
+            screen.show(f"{plain(_name(build))} was stale already{said}")
         else:
-            screen.show(f"stale; the next run that asks for {screen.plain(_name(build))} has it made anew")
+            screen.show(f"stale; the next run that asks for {plain(_name(build))} has it made anew")
         return exit_codes.OK
 
 
 @builds.command(short_help="Make it anew, now.")
 @parameters.target_argument()
-@parameters.run_argument(completion_values.builds)
+@parameters.run_argument(completion.builds)
 @parameters.json_option
 def rebuild(target: str, run_id: str, as_json: bool) -> int:
     """Make a build anew, now; prints the id of the new run. The earlier one stays in its history.
@@ -130,7 +130,7 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
     holdfast builds rebuild app:hf 01m2…
     """
     with targets.either(target) as hf:
-        run = hf.builds.rebuild(targets.run_of(hf, run_id), **operator_name.signed(hf))
+        run = hf.builds.rebuild(targets.run_of(hf, run_id), **targets.signed(hf))
         if as_json:
             screen.document(json_output.run(run.snapshot))
         else:
@@ -140,7 +140,7 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
 
 def _row(build: Build, now: datetime) -> list[str | Text]:
     return [
-        screen.plain(build.run_id),
+        plain(build.run_id),
         Text(build.state, style=STYLES.get(build.state, "")),
         screen.short(build.job, 40),
         screen.short(build.scope, 40),
@@ -164,7 +164,7 @@ def _facts(hf: Holdfast, build: Build) -> None:
     }
     for name, value in facts.items():
         if value:
-            screen.show(Text.assemble((f"{name:<12}", "bold"), f" {screen.plain(value)}"))
+            screen.show(Text.assemble((f"{name:<12}", "bold"), f" {plain(value)}"))
 
 
 def _name(build: Build) -> str:
@@ -187,4 +187,4 @@ def _note(build: Build) -> str:
 def _took(build: Build, now: datetime) -> str:
     if build.started_at is None:
         return ""
-    return screen.duration((build.finished_at or now) - build.started_at)
+    return duration((build.finished_at or now) - build.started_at)

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli import exit_codes, json_output, parameters, screen, targets
 from holdfast.store import connect
+from holdfast.support.text import plain
 
 
 @click.command()
@@ -72,9 +73,7 @@ def verify(target: str, artifacts: bool, as_json: bool) -> int:
                 + (", every artifact is as it was written" if artifacts else "")
             )
         else:
-            rows = [
-                [screen.plain(each.problem), screen.plain(each.run_id), screen.plain(each.detail)] for each in found
-            ]
+            rows = [[plain(each.problem), plain(each.run_id), plain(each.detail)] for each in found]
             screen.show(screen.table(("PROBLEM", "RUN", "DETAIL"), rows))
             screen.note(f"{len(found)} problem{'s' if len(found) > 1 else ''} found", style="red")
         return exit_codes.PROBLEM if found else exit_codes.OK

@@ -6,6 +6,7 @@ import click
 from rich.text import Text
 
 from holdfast.cli import exit_codes, parameters, screen, targets
+from holdfast.support.text import plain
 
 _STYLES = {"fine": "green", "warning": "yellow", "wrong": "red"}
 
@@ -37,7 +38,7 @@ def doctor(target: str, as_json: bool) -> int:
         )
     else:
         rows: list[list[str | Text]] = [
-            [each.name, Text(each.verdict, style=_STYLES[each.verdict]), screen.plain(each.value)] for each in checks
+            [each.name, Text(each.verdict, style=_STYLES[each.verdict]), plain(each.value)] for each in checks
         ]
         screen.show(screen.table(("CHECK", "VERDICT", "FOUND"), rows))
         for each in checks:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from holdfast.cli import screen
+from holdfast.support.text import plain
 from holdfast.values.events import Event
 
 _KINDS = {
@@ -39,7 +40,7 @@ def line(event: Event) -> Text:
     told.append(f"{event.kind:<17}", style=style)
     # What ends without a start has no attempt.
     told.append(f" {f'attempt {event.attempt}' if event.attempt else '':<11}", style="dim")
-    told.append(screen.plain(_words(event)), style=style if event.kind == "LOG" else "")
+    told.append(plain(_words(event)), style=style if event.kind == "LOG" else "")
     told.rstrip()
     return told
 
@@ -64,8 +65,8 @@ def _words(event: Event) -> str:
         data.pop(name, None)
     if isinstance(data.get("error"), str):
         data["error"] = (data["error"].strip().splitlines() or [""])[-1]
-    return ", ".join(f"{name}: {_compact(value)}" for name, value in data.items() if value not in (None, ""))
+    return ", ".join(f"{name}: {compact(value)}" for name, value in data.items() if value not in (None, ""))
 
 
-def _compact(value: Any) -> str:
+def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,20 +1,32 @@
-"""holdfast runs follow: a run's events as they happen, until it ends."""
+"""holdfast runs follow: a run's events as they happen, until it ends.
+
+`watch` does the same for `holdfast submit`: a bar of the run's progress, with its events above. All of it goes to
+stderr, beside the result; where that is no terminal, events are plain lines.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.app import Holdfast
 from holdfast.cli import event_lines, exit_codes, parameters, screen, targets
 from holdfast.support.errors import ResultTimeout
-from holdfast.values.events import Event
+from holdfast.support.text import plain
+from holdfast.values.events import ENDS_AN_ATTEMPT, Event
 from holdfast.values.runs import Snapshot
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 SOON, LATER = 0.1, 1.0
 PAGE = 1000
+
+Tell = Callable[[Event], None]
 
 
 @click.command(short_help="A run's events as they happen, until it ends.")
@@ -62,3 +74,71 @@ class Follower:
             pause = SOON if news.events else min(pause * 1.5, LATER)
             if len(news.events) < PAGE:
                 threading.Event().wait(pause)
+
+
+def watch(hf: Holdfast, run_id: str, timeout: float | None) -> Snapshot:
+    """Tell what happens to a run until it has ended, or ResultTimeout; how it ended."""
+    follower = Follower(hf, run_id)
+    try:
+        with _shown(hf, run_id) as tell:
+            for event in follower.events(timeout):
+                tell(event)
+    except KeyboardInterrupt:
+        screen.note(f"run {run_id} goes on; 'holdfast runs follow' watches it, 'holdfast runs cancel' ends it")
+        raise
+    return follower.run
+
+
+@contextlib.contextmanager
+def _shown(hf: Holdfast, run_id: str) -> Iterator[Tell]:
+    console = screen.stderr()
+    if not console.is_terminal:
+        yield lambda event: console.print(event_lines.line(event), soft_wrap=True)
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[far]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = Bar(progress, progress.add_task(_why(hf, run_id), total=None, state="queued", far=""))
+        yield bar.tell
+
+
+def _why(hf: Holdfast, run_id: str) -> str:
+    """What a run that does not start at once waits for."""
+    return plain(next(iter(hf.why(run_id).reasons), ""))
+
+
+class Bar:
+    """How far one run is."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress, self._task = progress, task
+
+    def tell(self, event: Event) -> None:
+        if event.kind == "PROGRESS":
+            self._move(event)
+            return
+        if event.kind == "RUN_STARTED":
+            # What an earlier attempt had done is done anew, but for its steps.
+            self._progress.update(self._task, state="running", far="", description="", completed=0, total=None)
+        elif event.kind in ENDS_AN_ATTEMPT:
+            self._progress.update(self._task, state="queued", description="")
+        self._progress.console.print(event_lines.line(event), soft_wrap=True)
+
+    def _move(self, event: Event) -> None:
+        done, total = (_number(event.data.get(name)) for name in ("done", "total"))
+        far = f"{done or 0:g}" if total is None else f"{done or 0:g} of {total:g}"
+        note = plain(event.data.get("note") or "")
+        self._progress.update(self._task, completed=done or 0, total=total, far=far, description=note)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None

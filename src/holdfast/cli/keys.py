@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from holdfast.cli import exit_codes, parameters, screen, targets
+from holdfast.support.text import duration, plain
 from holdfast.values.keys import Holder, Key
 from holdfast.values.pages import Page
 
@@ -52,11 +53,11 @@ def list_(target: str, limit: int, after: str, as_json: bool) -> int:
 
 def _row(key: Key, now: datetime) -> tuple[str, ...]:
     return (
-        screen.plain(key.key),
+        plain(key.key),
         str(key.limit),
         str(key.waiting),
-        "" if key.oldest_at is None else screen.duration(now - key.oldest_at),
-        screen.plain(", ".join(map(_holder, key.holders[:3])) + (" …" if len(key.holders) > 3 else "")),
+        "" if key.oldest_at is None else duration(now - key.oldest_at),
+        plain(", ".join(map(_holder, key.holders[:3])) + (" …" if len(key.holders) > 3 else "")),
     )
 
 

@@ -16,6 +16,7 @@ import click
 from holdfast import __version__
 from holdfast.cli import exit_codes, remote, screen
 from holdfast.support.errors import HoldfastError
+from holdfast.support.text import plain
 
 VARIABLE = "_HOLDFAST_COMPLETE"  # set by a shell that asks for completions
 COMMANDS = {
@@ -85,7 +86,7 @@ class Command(click.Group):
             code, message, status = error.code, str(error), exit_codes.BY_ERROR.get(error.code, exit_codes.PROBLEM)
             if "--debug" in given and error.__cause__ is not None:
                 whole = "".join(traceback.format_exception(error.__cause__))
-                click.echo(screen.plain(whole, lines=True), err=True, nl=False)
+                click.echo(plain(whole, lines=True), err=True, nl=False)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             sys.exit(exit_codes.USAGE)

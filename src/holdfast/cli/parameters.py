@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.cli import completion_values
-from holdfast.cli.completion_values import Suggest
+from holdfast.cli import completion
+from holdfast.cli.completion import Suggest
 
 HELP = (
     "TARGET is an application (app:hf, or path/app.py:hf), a database URL (sqlite:///work.db, postgresql://…), or a "
@@ -30,17 +30,17 @@ def target_argument(name: str = "target") -> Callable[[F], F]:
         if name == "target":
             command.__doc__ = f"{command.__doc__}\n    {HELP}\n    "
         metavar = "APP" if name == "app" else "TARGET"
-        return click.argument(name, metavar=metavar, shell_complete=completion_values.targets_here)(command)
+        return click.argument(name, metavar=metavar, shell_complete=completion.targets_here)(command)
 
     return explained
 
 
-def run_argument(suggest: Suggest = completion_values.runs) -> Callable[[F], F]:
+def run_argument(suggest: Suggest = completion.runs) -> Callable[[F], F]:
     """The id of a run."""
     return click.argument("run_id", metavar="ID", shell_complete=suggest)
 
 
-def before_option(suggest: Suggest = completion_values.runs) -> Callable[[F], F]:
+def before_option(suggest: Suggest = completion.runs) -> Callable[[F], F]:
     """Where a list goes on."""
     return click.option(
         "--before", metavar="ID", shell_complete=suggest, help="Go on below this one: the last of the page before."

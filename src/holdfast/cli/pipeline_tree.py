@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import run_tables, screen
-from holdfast.pipelines.progress import FEW
+from holdfast.pipelines.stages import FEW
+from holdfast.support.text import duration, plain
 from holdfast.values.pipelines import PipelineInfo, StageInfo, Trouble, in_words
 from holdfast.values.runs import last_line
 
@@ -20,14 +21,14 @@ STYLES = {"NEW": "dim", "READY": "yellow", "RUNNING": "cyan", "DONE": "green", "
 def picture(info: PipelineInfo, *, now: datetime) -> RenderableType:
     """Its name, state and time; its stages; what went wrong."""
     run = info.run
-    head = Text.assemble((screen.plain(run.job), "bold"), "  ", screen.plain(run.id), "  ")
+    head = Text.assemble((plain(run.job), "bold"), "  ", plain(run.id), "  ")
     head.append_text(run_tables.state_of(run, info.progress))
     taken = info.progress.took(run, now=now)
     if taken is not None:
-        head.append(f"  {'took' if run.ended else 'for'} {screen.duration(taken)}", style="dim")
+        head.append(f"  {'took' if run.ended else 'for'} {duration(taken)}", style="dim")
     parts = [head, stages(info)]
     if run.error:
-        parts.append(Text(screen.plain(last_line(run.error)), style="red"))
+        parts.append(Text(plain(last_line(run.error)), style="red"))
     return Group(*parts)
 
 
@@ -37,7 +38,7 @@ def stages(info: PipelineInfo) -> RenderableType:
     drawn = dict(_tree(info.stages))
     for stage in sorted(info.stages, key=lambda one: list(drawn).index(one.name)):
         table.add_row(
-            Text(f"{drawn[stage.name]}{screen.plain(stage.name)}"),
+            Text(f"{drawn[stage.name]}{plain(stage.name)}"),
             Text(stage.state, style=STYLES[stage.state]),
             _bar(stage),
             Text(_counts(stage), style="dim"),
@@ -50,7 +51,7 @@ def _troubles(info: PipelineInfo) -> RenderableType:
     for trouble in info.troubles:
         table.add_row(
             Text(screen.short(trouble.name, 40)),
-            Text(screen.plain(trouble.run_id)),
+            Text(plain(trouble.run_id)),
             Text(_fate(trouble), style="yellow" if trouble.retry_at else "red"),
             Text(screen.short(trouble.error, 200)),
         )

@@ -10,10 +10,9 @@ from rich.live import Live
 
 from holdfast.app import Holdfast
 from holdfast.cli import (
-    completion_values,
+    completion,
     exit_codes,
     json_output,
-    operator_name,
     parameters,
     pipeline_tree,
     run_tables,
@@ -40,7 +39,7 @@ def pipelines() -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only pipelines in this state.")
 @click.option("--name", help="Only pipelines of this name.")
 @parameters.limit_option
-@parameters.before_option(completion_values.pipelines)
+@parameters.before_option(completion.pipelines)
 @parameters.json_option
 def list_(target: str, state: str | None, name: str | None, limit: int, before: str | None, as_json: bool) -> int:
     """The newest pipelines first. Times are UTC.
@@ -65,7 +64,7 @@ def list_(target: str, state: str | None, name: str | None, limit: int, before: 
 
 @pipelines.command("show")
 @parameters.target_argument()
-@parameters.run_argument(completion_values.pipelines)
+@parameters.run_argument(completion.pipelines)
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit 1 if it did not succeed.")
 @parameters.json_option
 def show_(target: str, run_id: str, follow: bool, as_json: bool) -> int:
@@ -113,7 +112,7 @@ def _changes(hf: Holdfast, run_id: str) -> Iterator[PipelineInfo]:
 
 @pipelines.command(short_help="Do it again, from a stage on.")
 @parameters.target_argument()
-@parameters.run_argument(completion_values.pipelines)
+@parameters.run_argument(completion.pipelines)
 @click.option("--from", "from_stage", metavar="STAGE", required=True, help="The first stage that is done anew.")
 @parameters.json_option
 def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
@@ -126,7 +125,7 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **operator_name.signed(hf))
+        run = hf.pipelines.rerun(run_id, from_stage=from_stage, **targets.signed(hf))
         if as_json:
             screen.document(json_output.run(run.snapshot))
         else:

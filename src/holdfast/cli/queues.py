@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, parameters, screen, targets
+from holdfast.support.text import duration, plain
 from holdfast.values.pages import Page
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
 from holdfast.values.workers import WorkerInfo, why_unserved
@@ -44,7 +45,8 @@ def queues() -> None:
 @parameters.target_argument()
 @parameters.json_option
 def list_(target: str, as_json: bool) -> int:
-    """Every queue that has a run or something said about it; '*' is the limit over all of them.
+    """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal; '*' is all of them
+    together.
 
     QUEUED waits or is READY; LIMIT is how many of the runs that may be queued or running there are, AT ONCE how many
     may run; OLDEST is how long the oldest that is queued has been there.
@@ -66,7 +68,7 @@ def list_(target: str, as_json: bool) -> int:
 
 @queues.command(short_help="Let nothing of a queue start.")
 @parameters.target_argument()
-@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
+@click.argument("name", metavar="QUEUE", shell_complete=completion.queues)
 @click.option("--note", help="Why; 'queues list' and 'runs why' show it.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
@@ -76,13 +78,13 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast queues pause app:hf mail --note "the provider is down"
     """
     with targets.either(target) as hf:
-        hf.queues.pause(name, note=note, **operator_name.signed(hf))
+        hf.queues.pause(name, note=note, **targets.signed(hf))
         return _answer(hf, name, "{name} is paused", as_json=as_json)
 
 
 @queues.command(short_help="Let a paused queue go on.")
 @parameters.target_argument()
-@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
+@click.argument("name", metavar="QUEUE", shell_complete=completion.queues)
 @parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
     """Let a paused queue go on.
@@ -91,13 +93,13 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast queues resume app:hf mail
     """
     with targets.either(target) as hf:
-        hf.queues.resume(name, **operator_name.signed(hf))
+        hf.queues.resume(name, **targets.signed(hf))
         return _answer(hf, name, "{name} goes on", as_json=as_json)
 
 
 @queues.command(short_help="Set or lift the limits of a queue.")
 @parameters.target_argument()
-@click.argument("name", metavar="QUEUE", shell_complete=completion_values.queues)
+@click.argument("name", metavar="QUEUE", shell_complete=completion.queues)
 @click.option("--max-queued", metavar="N|none", callback=_number, help="Runs that may be queued or running.")
 @click.option("--concurrency", metavar="N|none", callback=_number, help="Runs at once, over all workers.")
 @parameters.json_option
@@ -115,7 +117,7 @@ def limit(
     if max_queued is UNSET and concurrency is UNSET:
         raise click.UsageError("say --max-queued, --concurrency, or both")
     with targets.either(target) as hf:
-        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency, **operator_name.signed(hf))
+        hf.queues.limit(name, max_queued=max_queued, concurrency=concurrency, **targets.signed(hf))
         return _answer(hf, name, "{name}: {counted} queued or running, {running} at once", as_json=as_json)
 
 
@@ -126,7 +128,7 @@ def _answer(hf: Holdfast, name: str, sentence: str, *, as_json: bool) -> int:
         screen.document(queue)
     else:
         counted, running = _bound(queue.max_queued), _bound(queue.concurrency)
-        screen.show(sentence.format(name=screen.plain(name), counted=counted, running=running))
+        screen.show(sentence.format(name=plain(name), counted=counted, running=running))
     used = {EVERY_QUEUE} | {hf.jobs[job].options.queue for job in hf.jobs}
     if name not in used and queue.queued + queue.running == 0:
         by = "no job of this application uses it, and " if hf.jobs.names() else ""
@@ -144,12 +146,12 @@ def _row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str 
         note = f"paused since {screen.instant(queue.paused_at)}" + (f": {queue.note}" if queue.note else "")
     full = queue.max_queued is not None and queue.seats >= queue.max_queued
     return (
-        screen.plain(queue.name),
-        str(queue.queued),
-        str(queue.ready),
+        plain(queue.name),
+        f"{queue.queued}{'+' if queue.more else ''}",
+        f"{queue.ready}{'+' if queue.more else ''}",
         str(queue.running),
         Text("" if queue.max_queued is None else f"{queue.seats} of {queue.max_queued}", style="red" if full else ""),
         "" if queue.concurrency is None else str(queue.concurrency),
-        "" if queue.oldest_at is None else screen.duration(now - queue.oldest_at),
-        Text(screen.plain(note), style="yellow"),
+        "" if queue.oldest_at is None else duration(now - queue.oldest_at),
+        Text(plain(note), style="yellow"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import event_lines, screen
-from holdfast.support import json_text
+from holdfast.support.text import duration, plain
 from holdfast.values.events import Event
-from holdfast.values.pipelines import Progress
-from holdfast.values.runs import Snapshot, Why, last_line
+from holdfast.values.pipelines import Progress, note
+from holdfast.values.runs import Snapshot, Why
 
 COLUMNS = ("ID", "STATE", "JOB", "CREATED", "TOOK", "TRIES", "QUEUE", "KEY", "NOTE")
 FEW = 10
@@ -36,11 +35,11 @@ def reasons(answer: Why, story: Sequence[Event]) -> None:
     shown = answer.run
     screen.show(Text("\nWhy", style="bold"))
     for reason in answer.reasons:
-        screen.show(f"  {screen.plain(reason)}")
+        screen.show(f"  {plain(reason)}")
     for title, text in (("Result", _result(shown)), ("Error", shown.error)):
         if text:
             screen.show(Text(f"\n{title}", style="bold"))
-            screen.show("\n".join(f"  {line}" for line in screen.plain(text.rstrip(), lines=True).splitlines()))
+            screen.show("\n".join(f"  {line}" for line in plain(text.rstrip(), lines=True).splitlines()))
     screen.show(Text("\nStory", style="bold"))
     for event in story:
         screen.show(event_lines.line(event))
@@ -54,7 +53,7 @@ def state_of(shown: Snapshot, far: Progress | None) -> Text:
 
 def _row(shown: Snapshot, far: Progress | None, now: datetime) -> list[str | Text]:
     return [
-        screen.plain(shown.id),
+        plain(shown.id),
         state_of(shown, far),
         screen.short(f"{shown.job}[{shown.segment}]" if shown.kind == "segment" else shown.job, 40),
         screen.instant(shown.created_at),
@@ -62,24 +61,8 @@ def _row(shown: Snapshot, far: Progress | None, now: datetime) -> list[str | Tex
         str(shown.tries),
         screen.short(shown.queue, 20),
         screen.short(shown.key or "", 30),
-        screen.short(_note(shown, far), 60),
+        screen.short(note(shown, far), 60),
     ]
-
-
-def _note(shown: Snapshot, far: Progress | None) -> str:
-    """The one thing to know about it."""
-    if shown.unreadable is not None:
-        return json_text.marker(shown.unreadable)
-    if shown.cancel_requested_at is not None and not shown.ended:
-        return "asked to stop"
-    if shown.failure_type is not None:
-        last = last_line(shown.error or "")
-        return f"{shown.failure_type}: {last}" if last else shown.failure_type
-    if far is not None and far.begun_at is not None and not shown.ended:
-        return f"{far.done} of {far.stages} stages done"
-    if shown.due_at is not None and shown.tries:
-        return f"to be tried again at {shown.due_at:%H:%M:%S}: {shown.because}"
-    return shown.because or ""
 
 
 def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime) -> Table:
@@ -88,7 +71,7 @@ def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime)
         "job": shown.job,
         "queue": f"{shown.queue}, priority {shown.priority}",
         "key": shown.key,
-        "arguments": "" if arguments is None else _compact(arguments),
+        "arguments": "" if arguments is None else event_lines.compact(arguments),
         "part of": _whole(shown),
         "needed": _needed(shown),
         "tags": ", ".join(f"{name}={value}" for name, value in shown.tags.items()),
@@ -113,7 +96,7 @@ def _facts(shown: Snapshot, arguments: Any, far: Progress | None, now: datetime)
     table.add_row(Text("state", style="bold"), state_of(shown, far))
     for name, value in known.items():
         if value:
-            table.add_row(Text(name, style="bold"), Text(screen.plain(value)))
+            table.add_row(Text(name, style="bold"), Text(plain(value)))
     return table
 
 
@@ -138,10 +121,10 @@ def _took(shown: Snapshot, far: Progress | None, now: datetime) -> str:
     """How long it has run; a pipeline as long as its stages do."""
     if shown.kind == "pipeline":
         taken = None if far is None else far.took(shown, now=now)
-        return "" if taken is None else screen.duration(taken)
+        return "" if taken is None else duration(taken)
     if shown.started_at is None:
         return ""
-    return screen.duration((shown.finished_at or now) - shown.started_at)
+    return duration((shown.finished_at or now) - shown.started_at)
 
 
 def _at(value: datetime | None) -> str:
@@ -150,7 +133,3 @@ def _at(value: datetime | None) -> str:
 
 def _result(shown: Snapshot) -> str | None:
     return None if shown.result in (None, "null") else shown.result
-
-
-def _compact(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

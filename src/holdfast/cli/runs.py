@@ -11,10 +11,9 @@ from rich.text import Text
 
 from holdfast.app import Holdfast
 from holdfast.cli import (
-    completion_values,
+    completion,
     exit_codes,
     json_output,
-    operator_name,
     parameters,
     pipeline_tree,
     run_tables,
@@ -23,6 +22,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.follow import follow
 from holdfast.cli.submit import tag_of
+from holdfast.support.text import plain
 from holdfast.support.validation import did_you_mean
 from holdfast.values.events import Event
 from holdfast.values.filters import STATES, RunFilter
@@ -43,10 +43,8 @@ def runs() -> None:
 @runs.command("list")
 @parameters.target_argument()
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option(
-    "--job", shell_complete=completion_values.jobs, help="Only runs of this job; the last part of its name will do."
-)
-@click.option("--queue", shell_complete=completion_values.queues, help="Only runs of this queue.")
+@click.option("--job", shell_complete=completion.jobs, help="Only runs of this job; the last part of its name will do.")
+@click.option("--queue", shell_complete=completion.queues, help="Only runs of this queue.")
 @click.option(
     "--tag",
     metavar="NAME=VALUE",
@@ -56,7 +54,7 @@ def runs() -> None:
 @click.option(
     "--parent",
     metavar="ID",
-    shell_complete=completion_values.runs,
+    shell_complete=completion.runs,
     help="Only stages and segments of this pipeline, or children of this run.",
 )
 @click.option("--all", "all_", is_flag=True, help="Stages and segments of pipelines too.")
@@ -134,7 +132,7 @@ def _tell(hf: Holdfast, answer: Why, story: Sequence[Event]) -> None:
     if info is not None:
         screen.show(Text("\nStages", style="bold"))
         screen.show(Padding(pipeline_tree.stages(info), (0, 0, 0, 2)))
-        screen.show(f"  their runs: holdfast runs list … --parent {screen.plain(run.id)}")
+        screen.show(f"  their runs: holdfast runs list … --parent {plain(run.id)}")
     run_tables.reasons(answer, story)
 
 
@@ -172,7 +170,7 @@ def why(target: str, run_id: str, as_json: bool) -> int:
         else:
             screen.show(screen.state(answer.run.state))
             for reason in answer.reasons:
-                screen.show(f"  {screen.plain(reason)}")
+                screen.show(f"  {plain(reason)}")
         return exit_codes.OK
 
 
@@ -189,7 +187,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        state = hf.cancel(run_id, reason=reason, **operator_name.signed(hf))
+        state = hf.cancel(run_id, reason=reason, **targets.signed(hf))
         sentence = {
             "cancelled": "cancelled",
             "running": "asked to stop; its worker stops it ('runs follow' shows when)",
@@ -213,7 +211,7 @@ def again(target: str, run_id: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
-        run = hf.again(run_id, **operator_name.signed(hf))
+        run = hf.again(run_id, **targets.signed(hf))
         if as_json:
             screen.document(json_output.run(run.snapshot))
         else:

@@ -10,8 +10,9 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli import completion_values, exit_codes, operator_name, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, parameters, screen, targets
 from holdfast.support import json_text
+from holdfast.support.text import duration, plain
 from holdfast.values.pages import Page
 from holdfast.values.runs import last_line
 from holdfast.values.schedules import ScheduleInfo, Slot
@@ -69,7 +70,7 @@ def list_(target: str, as_json: bool) -> int:
 
 @schedules.command(short_help="The last slots and what became of them, and the next.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=completion_values.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @click.option("--last", type=click.IntRange(0, 1000), default=20, show_default=True, help="So many that are decided.")
 @click.option("--next", "coming", type=click.IntRange(0, 1000), default=5, show_default=True, help="So many to come.")
 @parameters.json_option
@@ -99,7 +100,7 @@ def slots(target: str, name: str, last: int, coming: int, as_json: bool) -> int:
 
 @schedules.command(short_help="Claim a slot by hand.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=completion_values.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @click.argument("slot", metavar="SLOT")
 @parameters.json_option
 def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
@@ -113,7 +114,7 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
-        run = hf.schedules.trigger(name, scheduled_for=at, **operator_name.signed(hf))
+        run = hf.schedules.trigger(name, scheduled_for=at, **targets.signed(hf))
         if as_json:
             screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
         else:
@@ -123,7 +124,7 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
 
 @schedules.command(short_help="Let no slot start.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=completion_values.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @click.option("--note", help="Why; it is shown with the schedule.")
 @parameters.json_option
 def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
@@ -133,14 +134,14 @@ def pause(target: str, name: str, note: str | None, as_json: bool) -> int:
     holdfast schedules pause app:hf rss_ingestion --note "the feed is down"
     """
     with targets.either(target) as hf:
-        hf.schedules.pause(name, note=note, **operator_name.signed(hf))
+        hf.schedules.pause(name, note=note, **targets.signed(hf))
         _answer(name, "paused", as_json=as_json)
         return exit_codes.OK
 
 
 @schedules.command(short_help="Let slots start again.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=completion_values.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @parameters.json_option
 def resume(target: str, name: str, as_json: bool) -> int:
     """Let slots start again; those of the pause are late ones, and the schedule says what that means.
@@ -149,7 +150,7 @@ def resume(target: str, name: str, as_json: bool) -> int:
     holdfast schedules resume app:hf rss_ingestion
     """
     with targets.either(target) as hf:
-        hf.schedules.resume(name, **operator_name.signed(hf))
+        hf.schedules.resume(name, **targets.signed(hf))
         _answer(name, "resumed", as_json=as_json)
         return exit_codes.OK
 
@@ -158,7 +159,7 @@ def _answer(name: str, what: str, *, as_json: bool) -> None:
     if as_json:
         screen.document({"schedule": name, "state": what})
     else:
-        screen.show(f"{screen.plain(name)} {what}")
+        screen.show(f"{plain(name)} {what}")
 
 
 def _instant(text: str) -> datetime:
@@ -212,7 +213,7 @@ def _local(at: datetime | None, info: ScheduleInfo) -> str:
 
 
 def _slot_row(slot: Slot, info: ScheduleInfo, now: datetime) -> list[str | Text]:
-    took = screen.duration((slot.finished_at or now) - slot.started_at) if slot.started_at is not None else ""
+    took = duration((slot.finished_at or now) - slot.started_at) if slot.started_at is not None else ""
     return [
         screen.instant(slot.scheduled_for),
         _local(slot.scheduled_for, info),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime, timedelta
@@ -16,6 +15,8 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from holdfast.support.text import plain
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -36,16 +37,6 @@ T = TypeVar("T")
 
 GAP = 2
 USEFUL = 20  # a last column narrower than this tells nothing
-
-_JOINERS = "\u200c\u200d"  # part of ordinary words and emoji; they move no text
-
-
-def plain(text: object, *, lines: bool = False) -> str:
-    """The text with everything that steers a terminal (escapes, controls, writing direction) spelled out."""
-    return "".join(
-        char if char in _JOINERS or (lines and char in "\n\t") or not _steers(char) else _spelled(char)
-        for char in str(text)
-    )
 
 
 def short(text: object, limit: int) -> str:
@@ -151,19 +142,6 @@ def instant(at: datetime | None) -> str:
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def duration(taken: timedelta) -> str:
-    """1.2 s, 48 s, 3 min 20 s, 2 h 5 min."""
-    seconds = taken.total_seconds()
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 1:
-        return f"{rest} s"
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def stdout() -> Console:
     return _console(sys.stdout)
 
@@ -174,14 +152,6 @@ def stderr() -> Console:
 
 def _console(file: TextIO) -> Console:
     return Console(file=file, highlight=False, markup=False, emoji=False)
-
-
-def _steers(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def _spelled(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def _as_json(value: object) -> object:

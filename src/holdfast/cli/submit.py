@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import completion_values, exit_codes, json_output, parameters, progress, screen, targets
+from holdfast.cli import completion, exit_codes, json_output, parameters, screen, targets
+from holdfast.cli.follow import watch
 from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run
 from holdfast.support.errors import RunFailed
@@ -34,14 +35,14 @@ class Delay(click.ParamType[timedelta]):
 
 @click.command()
 @parameters.target_argument("app")
-@click.argument("job", shell_complete=completion_values.jobs)
+@click.argument("job", shell_complete=completion.jobs)
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(
     "--json-args",
     metavar="OBJECT|@FILE|-",
     help="All arguments as one JSON object, instead of NAME=VALUE: itself, in a file, or from stdin.",
 )
-@click.option("--queue", shell_complete=completion_values.queues, help="Another queue than the job's.")
+@click.option("--queue", shell_complete=completion.queues, help="Another queue than the job's.")
 @click.option("--priority", type=int, help="Higher goes first.")
 @click.option("--delay", type=Delay(), help="Start later: 90, 90s, 5m, 2h, 1d.")
 @click.option("--key", help="At most one run of a key runs at a time.")
@@ -97,7 +98,7 @@ def submit(
             given = options.arguments.from_json(given)
         run = options.submit(**given)
         if follow:
-            progress.watch(hf, run.id, timeout)
+            watch(hf, run.id, timeout)
         if wait or follow:
             return _wait(run, timeout, as_json=as_json)
         return _queued(app, run, as_json=as_json)

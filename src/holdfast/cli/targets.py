@@ -3,8 +3,10 @@ a database URL serves where no code is needed, and a server's URL where both are
 
 from __future__ import annotations
 
+import getpass
 import importlib
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Iterable
@@ -21,6 +23,7 @@ from holdfast.store import connect
 from holdfast.support import django_bridge, ids
 from holdfast.support.errors import HoldfastError, InvalidSetting, NotGuarded, StoreUnavailable
 from holdfast.support.redaction import is_ours
+from holdfast.values.audit import MAX_BY
 from holdfast.values.filters import RunFilter
 from holdfast.values.runs import Snapshot
 
@@ -198,3 +201,18 @@ def _is_inner(file: str) -> bool:
 def _suggestion(module: Any) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Holdfast)]
     return f"; its Holdfast is called {' or '.join(sorted(names))}" if names else ", nor any other Holdfast"
+
+
+def signed(hf: Holdfast) -> dict[str, Any]:
+    """What a verb that steers is given beside what it is about; a server knows by the token who asks."""
+    return {"by": operator()} if isinstance(hf, Holdfast) else {}
+
+
+def operator() -> str:
+    """The user and the host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user may have no name
+        user = "someone"
+    said = f"{user}@{socket.gethostname()}".encode(errors="replace").decode(errors="replace")
+    return said.replace("\x00", "")[:MAX_BY]

@@ -8,8 +8,9 @@ from datetime import timedelta
 import click
 from rich.text import Text
 
-from holdfast.cli import completion_values, exit_codes, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, parameters, screen, targets
 from holdfast.cli.submit import Delay
+from holdfast.support.text import plain
 from holdfast.values.pages import Page
 from holdfast.values.tokens import ROLES, Pass, Role
 
@@ -78,7 +79,7 @@ def list_(target: str, as_json: bool) -> int:
 
 @tokens.command(short_help="Take a token back.")
 @parameters.target_argument()
-@click.argument("name", shell_complete=completion_values.tokens)
+@click.argument("name", shell_complete=completion.tokens)
 @parameters.json_option
 def remove(target: str, name: str, as_json: bool) -> int:
     """Take someone's token back; the sessions that it began end with it.
@@ -91,12 +92,12 @@ def remove(target: str, name: str, as_json: bool) -> int:
         if as_json:
             screen.document({"name": name, "removed": True})
         else:
-            screen.show(f"{screen.plain(name)} has no token any more")
+            screen.show(f"{plain(name)} has no token any more")
         return exit_codes.OK
 
 
 def _rows(found: Sequence[Pass]) -> list[tuple[str | Text, ...]]:
     return [
-        (screen.plain(one.name), one.role, one.kind, screen.instant(one.made_at), screen.instant(one.expires_at))
+        (plain(one.name), one.role, one.kind, screen.instant(one.made_at), screen.instant(one.expires_at))
         for one in found
     ]

@@ -15,8 +15,9 @@ from types import FrameType
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import completion_values, exit_codes, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, parameters, screen, targets
 from holdfast.store import outages
+from holdfast.support.text import duration, plain
 from holdfast.worker.worker import Role, Worker
 
 TOGETHER = 2.0  # seconds: signals closer than this count as one
@@ -37,7 +38,7 @@ wait_option = click.option(
 @click.option(
     "-q",
     "--queues",
-    shell_complete=completion_values.queues,
+    shell_complete=completion.queues,
     help="Queues to serve, comma-separated.  [default: the setting; else default and what builds use]",
 )
 @click.option("-c", "--concurrency", type=click.IntRange(1, 10_000), help="Runs at once.  [default: the setting, 8]")
@@ -111,9 +112,9 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
         ended = "drained, as it was asked to" if working.drained else "nothing left to do"
         screen.note(f"{ended}; {working.claimed} attempts were made")
         return exit_codes.OK
-    grace = screen.duration(hf.settings.shutdown_grace)
+    grace = duration(hf.settings.shutdown_grace)
     screen.note(f"stopping: {len(working.in_flight)} running, {grace} to finish; signal again to stop at once")
-    if working.stop() == "handed_back":
+    if working.stop() == "released":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
         return exit_codes.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")
@@ -186,4 +187,4 @@ class PlainFormatter(logging.Formatter):
     """Log lines in which no message can steer the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return screen.plain(super().format(record), lines=True)
+        return plain(super().format(record), lines=True)

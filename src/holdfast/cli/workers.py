@@ -8,8 +8,9 @@ from datetime import datetime
 import click
 from rich.text import Text
 
-from holdfast.cli import completion_values, exit_codes, json_output, operator_name, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, json_output, parameters, screen, targets
 from holdfast.runs.workers import by_worker
+from holdfast.support.text import duration, plain
 from holdfast.values.pages import Page
 from holdfast.values.workers import Task, WorkerInfo
 
@@ -53,7 +54,7 @@ def list_(target: str, as_json: bool) -> int:
 
 @workers.command(short_help="Ask one to finish and end.")
 @parameters.target_argument()
-@click.argument("worker_id", metavar="WORKER", shell_complete=completion_values.workers)
+@click.argument("worker_id", metavar="WORKER", shell_complete=completion.workers)
 @parameters.json_option
 def drain(target: str, worker_id: str, as_json: bool) -> int:
     """Ask a live worker to claim no more, finish what it has however long that takes, and end with exit code 0.
@@ -64,30 +65,30 @@ def drain(target: str, worker_id: str, as_json: bool) -> int:
     holdfast workers drain app:hf box:4711:worker:9k2x…
     """
     with targets.either(target) as hf:
-        worker = hf.workers.drain(worker_id, **operator_name.signed(hf))
+        worker = hf.workers.drain(worker_id, **targets.signed(hf))
         tasks = by_worker(hf.workers.tasks()).get(worker.id, ())
         if as_json:
             screen.document(json_output.worker(worker, tasks))
         else:
-            screen.show(f"{screen.plain(worker.id)} drains: {len(tasks)} running, then it ends")
+            screen.show(f"{plain(worker.id)} drains: {len(tasks)} running, then it ends")
         return exit_codes.OK
 
 
 def ending(worker: WorkerInfo, does: str) -> Text:
     """What a worker does, and first whether it is about to end."""
     ends = "" if worker.claims else "drains" if worker.drain_at else "stops"
-    return Text(screen.plain("; ".join(part for part in (ends, does) if part)), style="yellow" if ends else "")
+    return Text(plain("; ".join(part for part in (ends, does) if part)), style="yellow" if ends else "")
 
 
 def _row(worker: WorkerInfo, tasks: Sequence[Task], now: datetime) -> tuple[str | Text, ...]:
     does = ", ".join(f"{task.job} {task.run_id}" for task in tasks[:FEW]) + (" …" if len(tasks) > FEW else "")
     return (
-        screen.plain(worker.id),
-        screen.plain(worker.host),
+        plain(worker.id),
+        plain(worker.host),
         str(worker.pid),
-        screen.plain(worker.version),
-        f"{screen.duration(now - worker.seen_at)} ago",
+        plain(worker.version),
+        f"{duration(now - worker.seen_at)} ago",
         f"{len(tasks)} of {worker.concurrency}",
-        screen.plain(", ".join(worker.queues)),
+        plain(", ".join(worker.queues)),
         ending(worker, does),
     )

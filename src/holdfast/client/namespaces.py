@@ -24,7 +24,7 @@ from holdfast.values.keys import Key
 from holdfast.values.queues import UNSET, Queue, Unset
 from holdfast.values.runs import Snapshot
 from holdfast.values.schedules import ScheduleInfo, Slot
-from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Sample, Series
+from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, Sample, Series
 from holdfast.values.tokens import Pass, Role
 from holdfast.values.workers import Task, WorkerInfo
 
@@ -178,7 +178,7 @@ class Queues(Door):
     """What queues have, their pauses and limits."""
 
     def list(self) -> list[Queue]:
-        """Every queue that has a run or something said about it."""
+        """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal."""
         return decoding.items(Queue, self._wire.get("queues"))
 
     def get(self, name: str) -> Queue:
@@ -237,7 +237,7 @@ class Statistics(Door):
     """How it goes, in numbers."""
 
     def overview(self) -> Overview:
-        """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
+        """The queues, the oldest run that is ready, running against capacity, and how it goes just now."""
         return decoding.value(Overview, self._wire.get("statistics", "overview"))
 
     def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
@@ -258,10 +258,6 @@ class Statistics(Door):
     def jobs(self) -> list[JobTotals]:
         """What has been counted of each job and queue since the beginning."""
         return decoding.items(JobTotals, self._wire.get("statistics", "jobs"))
-
-    def queues(self) -> list[QueueFigures]:
-        """Each queue: what waits and runs, its limits, and how often it refused a submission."""
-        return decoding.items(QueueFigures, self._wire.get("statistics", "queues"))
 
     def counters(self) -> list[Counter]:
         """Lost leases, takeovers, refusals, missed slots: what no row proves."""

@@ -115,7 +115,7 @@ def drain_worker(tx: Transaction, worker_id: str) -> WorkerInfo:
     """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
     tx.put("request_drain", id=worker_id, now=tx.now)
     worker = get(tx, worker_id)
-    tx.ring("drains")
+    tx.notify("drains")
     return worker
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from holdfast.statistics import overview
+from holdfast.runs.limits.queues import list_queues
+from holdfast.statistics.overview import oldest_waiting
 from holdfast.store.transaction import Transaction
 from holdfast.values.statistics import Sample
 
@@ -20,12 +21,12 @@ MINUTE = timedelta(minutes=1)
 
 def look(tx: Transaction) -> Sample | None:
     """The sample of this minute, if it is to be taken."""
-    depths, oldest = overview.depth(tx)
+    queues = list_queues(tx)
     seen = Sample(
         at=tx.now.replace(second=0, microsecond=0),
-        waiting=sum(one.runs for one in depths if one.place != "leases"),
-        running=sum(one.runs for one in depths if one.place == "leases"),
-        oldest=max(oldest.values(), default=None),
+        waiting=sum(queue.queued for queue in queues),
+        running=sum(queue.running for queue in queues),
+        oldest=oldest_waiting(tx, queues),
     )
     last = since(tx, tx.now - KEPT, limit=1)
     known = bool(last) and (last[0].at >= seen.at or (last[0].quiet and seen.quiet))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from holdfast.runs import workers
+from holdfast.runs.limits.queues import list_queues
 from holdfast.statistics import rollups
 from holdfast.store import counters
-from holdfast.store.transaction import Row, Transaction
-from holdfast.support.ids import Ids
+from holdfast.store.transaction import Transaction
 from holdfast.values.histograms import Histogram
-from holdfast.values.statistics import Count, Counter, Depth, Figures, JobTotals, Overview, Pace, QueueFigures, Times
-
-MOST = 10_000  # runs of a queue and place that are counted; beyond it there are "more"
-
-
-QUEUES = 500
-
+from holdfast.values.queues import Queue
+from holdfast.values.statistics import Count, Counter, Figures, JobTotals, Overview, Pace, Times
 
 NEWEST = 2_000  # outcomes from which it is told how it goes just now
 
@@ -35,55 +31,34 @@ BAD = ("failed", "timed_out")
 
 def overview(tx: Transaction) -> Overview:
     """How it stands and goes now."""
-    depths, oldest = depth(tx)
-    alive = workers.live(tx)
-    return Overview(
-        at=tx.now,
-        depths=tuple(depths),
-        oldest_waiting=max(oldest.values(), default=None),
-        oldest=oldest,
-        running=sum(one.runs for one in depths if one.place == "leases"),
-        capacity=sum(one.concurrency for one in alive),
-        workers=len(alive),
-        paused=_paused(tx),
-        pace=pace(tx),
-    )
+    return Overview(**_overview(tx))
 
 
 def figures(tx: Transaction) -> Figures:
-    """All of it, for whoever keeps figures himself."""
-    depths, oldest = depth(tx)
-    alive = workers.live(tx)
-    return Figures(
-        depths=tuple(depths),
-        oldest=oldest,
-        running=sum(one.runs for one in depths if one.place == "leases"),
-        capacity=sum(one.concurrency for one in alive),
-        workers=len(alive),
-        paused=_paused(tx),
-        totals=tuple(rollups.totals(tx, limit=TOTALS)),
-        counters=counters.read(tx),
-    )
+    """The overview with all totals and counters, for a system that keeps figures itself."""
+    return Figures(**_overview(tx), totals=tuple(rollups.totals(tx, limit=TOTALS)), counters=counters.read(tx))
 
 
-def depth(tx: Transaction) -> tuple[list[Depth], dict[str, timedelta]]:
-    """How much is where, queue by queue; and how old the oldest is that is ready."""
-    found: list[Depth] = []
-    oldest: dict[str, timedelta] = {}
-    for row in tx.all("count_ready", queues=QUEUES, limit=MOST + 1):
-        found.append(_depth(row["queue"], "ready", row["runs"]))
-        made = [Ids.made_at(one) for one in (row["plain"], row["ranked"]) if one is not None]
-        ages = [tx.now - at for at in made if at is not None]
-        if ages:
-            oldest[row["queue"]] = max(*ages, timedelta(0))
-    waiting = tx.all("count_waits", limit=MOST + 1)
-    cut = sum(row["runs"] for row in waiting) > MOST
-    # Of those that wait the oldest are counted, of whatever queue: beyond them each queue may have more.
-    found += [Depth(queue=row["queue"], place="waits", runs=row["runs"], more=cut) for row in waiting]
-    found += [
-        Depth(queue=row["queue"], place="leases", runs=row["runs"], more=False) for row in tx.all("count_running")
-    ]
-    return sorted(found, key=lambda one: (one.queue, one.place)), oldest
+def _overview(tx: Transaction) -> dict[str, Any]:
+    found, alive = list_queues(tx), workers.live(tx)
+    return {
+        "at": tx.now,
+        "queues": tuple(found),
+        "queued": sum(queue.queued for queue in found),
+        "more": any(queue.more for queue in found),
+        "oldest_waiting": oldest_waiting(tx, found),
+        "running": sum(queue.running for queue in found),
+        "capacity": sum(worker.concurrency for worker in alive),
+        "workers": len(alive),
+        "paused": tuple(queue.name for queue in found if queue.paused_at is not None),
+        "pace": pace(tx),
+    }
+
+
+def oldest_waiting(tx: Transaction, queues: Sequence[Queue]) -> timedelta | None:
+    """How long the oldest ready run of these queues has been there."""
+    since = min((queue.oldest_ready_at for queue in queues if queue.oldest_ready_at is not None), default=None)
+    return None if since is None else max(tx.now - since, timedelta(0))
 
 
 def pace(tx: Transaction) -> Pace:
@@ -110,28 +85,6 @@ def jobs(tx: Transaction) -> list[JobTotals]:
     for job, queue, state, count in rollups.totals(tx, limit=TOTALS):
         found[job, queue][state] = count
     return [_totals(job, queue, states) for (job, queue), states in sorted(found.items())]
-
-
-def queues(tx: Transaction) -> list[QueueFigures]:
-    """Every queue that a live worker serves, or that has a run, a limit, a pause or a refusal."""
-    depths, oldest = depth(tx)
-    served = {name for worker in workers.live(tx) for name in worker.queues}
-    at = {(one.queue, one.place): one for one in depths}
-    said = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES)}
-    rejected = {label: value for (name, label), value in counters.read(tx).items() if name == "queue_rejected"}
-    nothing: Row = dict.fromkeys(("paused_at", "note", "max_queued", "concurrency"))
-    return [
-        QueueFigures(
-            queue=name,
-            waiting=at.get((name, "waits"), Depth(queue=name, place="waits", runs=0, more=False)),
-            ready=at.get((name, "ready"), Depth(queue=name, place="ready", runs=0, more=False)),
-            running=at[name, "leases"].runs if (name, "leases") in at else 0,
-            oldest_waiting=oldest.get(name),
-            rejected=rejected.get(name, 0),
-            **{field: said.get(name, nothing)[field] for field in nothing},
-        )
-        for name in sorted({one.queue for one in depths} | served | said.keys() | rejected.keys())
-    ]
 
 
 def counted(tx: Transaction) -> list[Counter]:
@@ -163,10 +116,6 @@ def _exactly(durations: Iterable[float]) -> Times:
     return Times(count=len(ordered), mean=sum(ordered) / len(ordered), p50=p50, p95=p95, p99=p99)
 
 
-def _paused(tx: Transaction) -> tuple[str, ...]:
-    return tuple(row["name"] for row in tx.all("list_limits", limit=QUEUES) if row["paused_at"] is not None)
-
-
 def _totals(job: str, queue: str, states: Mapping[str, Count]) -> JobTotals:
     every = total(states.values())
     each = {name: states[name].runs if name in states else 0 for name in ("succeeded", "failed", "timed_out")}
@@ -179,7 +128,3 @@ def _totals(job: str, queue: str, states: Mapping[str, Count]) -> JobTotals:
         waited=times(every.waited),
         ran=times(every.ran),
     )
-
-
-def _depth(queue: str, place: str, runs: int) -> Depth:
-    return Depth(queue=queue, place=place, runs=min(runs, MOST), more=runs > MOST)

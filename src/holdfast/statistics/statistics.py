@@ -12,7 +12,7 @@ from holdfast.statistics import failures, gauges, overview, rollups, series
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError
 from holdfast.support.validation import check_limit, job_name
-from holdfast.values.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, QueueFigures, Sample, Series
+from holdfast.values.statistics import Counter, FailureGroup, Figures, JobTotals, Overview, Sample, Series
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Statistics:
         self._runtime, self._polls = runtime, polls
 
     def overview(self) -> Overview:
-        """Depth, oldest waiting, running against capacity, workers, pauses, and how it goes just now."""
+        """The queues, the oldest run that is ready, running against capacity, and how it goes just now."""
         return self._read(overview.overview)
 
     def series(self, span: timedelta, *, job: Job[..., Any] | str | None = None, queue: str | None = None) -> Series:
@@ -56,12 +56,8 @@ class Statistics:
         """What has been counted of each job and queue since the beginning."""
         return self._read(overview.jobs)
 
-    def queues(self) -> list[QueueFigures]:
-        """Each queue: what waits and runs, its limits, and how often it refused a submission."""
-        return self._read(overview.queues)
-
     def figures(self) -> Figures:
-        """Depths, totals and counters in one read: what /metrics tells."""
+        """The overview, totals and counters in one read: what /metrics tells."""
         return self._read(overview.figures)
 
     def troubles(self) -> list[str]:

@@ -19,8 +19,9 @@ from typing import Literal, TypeAlias, get_args
 
 from pydantic import computed_field
 
+from holdfast.support import json_text
 from holdfast.values.fields import described
-from holdfast.values.runs import Snapshot
+from holdfast.values.runs import Snapshot, last_line
 
 
 @described
@@ -37,6 +38,22 @@ class Progress:
         """How long its pipeline has been under way, or was; None if it ended before a stage began."""
         until = run.finished_at or now
         return None if self.begun_at is None or self.begun_at > until else until - self.begun_at
+
+
+def note(run: Snapshot, far: Progress | None) -> str:
+    """The one thing to know about a run, for a list; `far` says how far a pipeline is."""
+    if run.unreadable is not None:
+        return json_text.marker(run.unreadable)
+    if run.cancel_requested_at is not None and not run.ended:
+        return "asked to stop"
+    if run.failure_type is not None:
+        last = last_line(run.error or "")
+        return f"{run.failure_type}: {last}" if last else run.failure_type
+    if far is not None and far.begun_at is not None and not run.ended:
+        return f"{far.done} of {far.stages} stages done"
+    if run.due_at is not None and run.tries:
+        return f"to be tried again at {run.due_at:%H:%M:%S} UTC: {run.because}"
+    return run.because or ""
 
 
 @described

@@ -63,12 +63,24 @@ class Queue:
     concurrency: int | None = None
     """Runs at once, over all workers."""
     queued: int = 0
+    """Runs that wait or are ready."""
     ready: int = 0
+    more: bool = False
+    """Whether more runs are queued than were counted: at most 10,000 are."""
     running: int = 0
     seats: int = 0
     """Runs that count against `max_queued`."""
     oldest_at: datetime | None = None
     """When the oldest that is queued was submitted."""
+    oldest_ready_at: datetime | None = None
+    """When the oldest that is ready was submitted."""
+    rejected: int = 0
+    """Submissions that were refused because the queue was full."""
+
+    @property
+    def waiting(self) -> int:
+        """Runs that wait and are not ready."""
+        return self.queued - self.ready
 
 
 EVERY_QUEUE = "*"

@@ -1,16 +1,17 @@
-"""Figures as values: counts, durations, depth, throughput and failures."""
+"""Figures as values: counts, durations, throughput and failures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from holdfast.values.fields import Seconds, described
 from holdfast.values.histograms import Histogram
+from holdfast.values.queues import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,6 @@ class Times:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Depth:
-    """How many runs of a queue wait (`waits`, `ready`) or run (`leases`); `more`: they were not all counted."""
-
-    queue: str
-    place: str
-    runs: int
-    more: bool
-
-
-@described
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How it goes just now: measured on the `runs` that ended last, since `since`. Those that were cancelled count
     neither as a success nor as a failure."""
@@ -90,26 +80,18 @@ class Overview:
     """How it stands at `at`."""
 
     at: datetime
-    depths: tuple[Depth, ...]
+    queues: tuple[Queue, ...]
+    queued: int
+    """Runs that wait or are ready."""
+    more: bool
+    """Whether more runs are queued than were counted."""
     oldest_waiting: Seconds | None
     """Age of the oldest run that is ready."""
-    oldest: Mapping[str, Seconds]
-    """The same by queue."""
     running: int
     capacity: int
     workers: int
     paused: tuple[str, ...]
     pace: Pace
-
-    @property
-    def queued(self) -> int:
-        """How many runs wait or are ready."""
-        return sum(one.runs for one in self.depths if one.place != "leases")
-
-    @property
-    def more_queued(self) -> bool:
-        """Whether more are queued than were counted."""
-        return any(one.more for one in self.depths if one.place != "leases")
 
 
 @described
@@ -172,23 +154,6 @@ class JobTotals:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFigures:
-    """A queue: what waits and runs, its limits, and how often it refused a submission."""
-
-    queue: str
-    waiting: Depth
-    ready: Depth
-    running: int
-    oldest_waiting: Seconds | None
-    paused_at: datetime | None
-    note: str | None
-    max_queued: int | None
-    concurrency: int | None
-    rejected: int
-
-
-@described
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
     """A counter's name, what it is about, and how far it has come."""
 
@@ -198,15 +163,9 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """Everything that is counted, as it stands at one moment."""
+class Figures(Overview):
+    """The overview, and everything that was counted since the beginning."""
 
-    depths: tuple[Depth, ...]
-    oldest: Mapping[str, timedelta]
-    running: int
-    capacity: int
-    workers: int
-    paused: tuple[str, ...]
     totals: tuple[tuple[str, str, str, Count], ...]
     """Job, queue, state, and how many ended so."""
     counters: Mapping[tuple[str, str], int]

@@ -107,14 +107,16 @@ def is_from_here(request: Request) -> bool:
 
 def _gauges(figures: Figures) -> Iterable[Metric]:
     depth = _gauge("holdfast_queue_depth")
-    for one in figures.depths:
-        depth.add_metric([one.queue, one.place], one.runs)
     oldest = _gauge("holdfast_oldest_waiting_seconds")
-    for queue, age in figures.oldest.items():
-        oldest.add_metric([queue], age.total_seconds())
+    for queue in figures.queues:
+        for place, runs in (("leases", queue.running), ("ready", queue.ready), ("waits", queue.waiting)):
+            if runs:
+                depth.add_metric([queue.name, place], runs)
+        if queue.oldest_ready_at is not None:
+            oldest.add_metric([queue.name], max(0.0, (figures.at - queue.oldest_ready_at).total_seconds()))
     paused = _gauge("holdfast_queue_paused")
-    for queue in figures.paused:
-        paused.add_metric([queue], 1)
+    for name in figures.paused:
+        paused.add_metric([name], 1)
     single = (
         ("holdfast_running", figures.running),
         ("holdfast_capacity", figures.capacity),

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from datetime import datetime, timedelta
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from holdfast.support import json_text
+from holdfast.support import json_text, text
 
 LONG = 20_000  # characters of one text that a page shows
 PRETTY = 100_000  # JSON that is longer is shown as it is stored
-_JOINERS = "\u200c\u200d"  # part of ordinary words and emoji; they move no text
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
 
 
-def shown(text: object, limit: int = LONG, *, lines: bool = True) -> Markup:
+def shown(said: object, limit: int = LONG, *, lines: bool = True) -> Markup:
     """The text, with everything that steers (controls, escapes, writing direction) spelled out and marked, cut at
     `limit`; without `lines` a line break is such a thing too."""
-    whole = str(text)
+    whole = str(said)
     cut = whole[:limit]
     found = Markup("").join(_marked(cut, lines=lines)) if _UNUSUAL.search(cut) or not lines else escape(cut)
     left = len(whole) - len(cut)
     return found + Markup('<span class="mark">… {} more characters</span>').format(f"{left:,}") if left else found
 
 
-def _marked(text: str, *, lines: bool) -> list[Markup]:
+def _marked(said: str, *, lines: bool) -> list[Markup]:
     parts: list[Markup] = []
     plain: list[str] = []
     steering: list[str] = []
@@ -41,11 +39,11 @@ def _marked(text: str, *, lines: bool) -> list[Markup]:
         plain.clear()
         steering.clear()
 
-    for char in text:
-        if steers(char) and not (lines and char in "\n\t"):
+    for char in said:
+        if text.steers(char) and not (lines and char in "\n\t"):
             if plain:
                 flush()
-            steering.append(char.encode("unicode_escape", "surrogatepass").decode("ascii"))
+            steering.append(text.spelled(char))
         else:
             if steering:
                 flush()
@@ -54,21 +52,14 @@ def _marked(text: str, *, lines: bool) -> list[Markup]:
     return parts
 
 
-def steers(char: str) -> bool:
-    return char not in _JOINERS and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-
-
-def line(text: object, limit: int = 200) -> Markup:
+def line(said: object, limit: int = 200) -> Markup:
     """One line of it."""
-    return shown(text, limit, lines=False)
+    return shown(said, limit, lines=False)
 
 
-def plain(text: object, limit: int = 200) -> str:
+def plain(said: object, limit: int = 200) -> str:
     """For attributes and titles, where nothing can be marked."""
-    spelled = "".join(
-        char.encode("unicode_escape", "surrogatepass").decode("ascii") if steers(char) else char
-        for char in str(text)[: limit + 1]
-    )
+    spelled = text.plain(str(said)[: limit + 1])
     return spelled if len(spelled) <= limit else spelled[:limit] + "…"
 
 
@@ -85,22 +76,8 @@ def pretty(value: Any) -> str:
 
 
 def duration(taken: timedelta | float | None) -> str:
-    """180 ms, 1.2 s, 48 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    if taken is None:
-        return "–"
-    seconds = taken.total_seconds() if isinstance(taken, timedelta) else float(taken)
-    if seconds < 0.001:
-        return "0 s"
-    if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = int(seconds)
-    for size, unit, part, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // part
-            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
+    """A duration; one that is not known is a dash."""
+    return "–" if taken is None else text.duration(taken)
 
 
 def instant(at: datetime) -> str:

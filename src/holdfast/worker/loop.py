@@ -26,7 +26,7 @@ from holdfast.worker import attempt_log
 from holdfast.worker.attempt_log import FailureHooks
 from holdfast.worker.completer import Completer
 from holdfast.worker.deadlines import Deadlines
-from holdfast.worker.declared import Declared
+from holdfast.worker.declarations import Declarations
 from holdfast.worker.dispatch import Dispatcher
 from holdfast.worker.event_buffer import EventBuffer, Told
 from holdfast.worker.heartbeat import Heartbeat
@@ -51,7 +51,7 @@ class WorkerLoop:
         heartbeat: Heartbeat,
         deadlines: Deadlines,
         event_buffer: EventBuffer,
-        declared: Declared,
+        declarations: Declarations,
         *,
         holder: str,
         queues: Sequence[str],
@@ -70,13 +70,13 @@ class WorkerLoop:
         self.claimed = 0
         self._heartbeat, self._deadlines, self._named = heartbeat, deadlines, named
         self._jobs = jobs
-        self._per_worker: Mapping[str, int] = declared.per_worker
+        self._per_worker: Mapping[str, int] = declarations.per_worker
         self._bulk: RunInFlight | None = None
         self._bulk_wanted, self._bulk_at = True, 0.0
         self.completer = Completer(
             runtime,
             in_flight,
-            FailureHooks(runtime, declared.failure_hooks),
+            FailureHooks(runtime, declarations.failure_hooks),
             self.signal,
             holder=holder,
             limited=self._per_worker,
@@ -89,7 +89,7 @@ class WorkerLoop:
             settle=self.completer.settle,
             on_change=self.look,
             in_flight=in_flight,
-            artifact_store=declared.artifact_store,
+            artifact_store=declarations.artifact_store,
         )
         deadlines.loops = self._dispatcher.loops
         self._hungry = True

@@ -480,8 +480,8 @@ def a_long_log(store: Database) -> Database:
             "insert into holdfast_outcomes (run_id, state, attempt, tries, takeovers, holder, finished_at) "
             f"select {number}, case when g / 1000 * 1000 = g then 'failed' else 'succeeded' end, 1, 1, 0, 'w', {at} "
             f"from {each} where g <= {MANY - 2}",
-            f"insert into holdfast_holds (key, number, run_id) select 'k' || g, 1, 'held' || g from {each}",
-            "insert into holdfast_holds (key, number, run_id) "
+            f"insert into holdfast_holds (run_key, number, run_id) select 'k' || g, 1, 'held' || g from {each}",
+            "insert into holdfast_holds (run_key, number, run_id) "
             f"select 'schedule:rss_ingestion', g, {number} from {each} where g > {MANY - 2}",
         ):
             session.connection().exec_driver_sql(statement)

@@ -16,9 +16,8 @@ from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.services import Services, services
 from tests.apps.serving import Child, Site
 from tests.databases import new_name
+from tests.postgres import PostgresServer
 from tests.process.support import wait_for
-
-from holdfast.testing.postgres import PostgresServer
 
 ENDED = ("COMPLETED", "FAILED")
 

@@ -14,9 +14,8 @@ import pytest
 from tests.apps.extraction.conftest import Extraction, pdf, postgres_database, running
 from tests.apps.extraction.services import Services
 from tests.apps.serving import Child
+from tests.postgres import PostgresServer
 from tests.process.support import descendants, is_a_guardian, wait_for
-
-from holdfast.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.timeout(300)
 FOUR_PAGES = [f"Page {number} is about something of its own." for number in range(4)]

@@ -26,11 +26,11 @@ from apps.shared.embedding_model import Model
 from sqlalchemy import insert, select, text
 from tests.apps.extraction.conftest import postgres_database
 from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents
+from tests.postgres import PostgresServer, postgres_server
 from tests.process.support import wait_for
 
 from holdfast import Holdfast, InvalidSetting
 from holdfast.testing import FakeClock
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 STORES = ["sqlite", "postgres 18", "postgres 16"]
 DIMENSIONS = 256

@@ -130,9 +130,9 @@ def test_the_whole_archive_on_postgres(postgres_url: str, tmp_path: Path) -> Non
             assert served.run(second["id"])["state"] == "QUEUED"
             with psycopg.connect(postgres_url) as other, pytest.raises(psycopg.errors.UniqueViolation):
                 other.execute(
-                    "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-                    "started_at, expires_at) select %s, job, queue, rank, key, 1, 1, 0, 'by hand', started_at, "
-                    "expires_at from holdfast_leases where run_id = %s",
+                    "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, "
+                    "holder, started_at, expires_at) select %s, job, queue, rank, run_key, 1, 1, 0, 'by hand', "
+                    "started_at, expires_at from holdfast_leases where run_id = %s",
                     (second["id"], first["id"]),
                 )
             served.kill()

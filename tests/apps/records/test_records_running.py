@@ -171,9 +171,9 @@ def test_of_fifty_who_ask_at_once_one_runs_and_the_others_follow_in_order(served
         with contextlib.closing(sqlite3.connect(served.database)) as other:
             with pytest.raises(sqlite3.IntegrityError, match=r"(?i)unique"):
                 other.execute(
-                    "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-                    "started_at, expires_at) select ?, job, queue, rank, key, 1, 1, 0, 'by hand', started_at, "
-                    "expires_at from holdfast_leases where run_id = ?",
+                    "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, "
+                    "holder, started_at, expires_at) select ?, job, queue, rank, run_key, 1, 1, 0, 'by hand', "
+                    "started_at, expires_at from holdfast_leases where run_id = ?",
                     (asked[0]["id"], blocking["id"]),
                 )
             other.rollback()

@@ -5,16 +5,18 @@ A queue that is neither paused nor limited has no row; `*` stands for all queues
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.runs import audit
+from holdfast.runs import audit, workers
 from holdfast.runs.limits import capacity
 from holdfast.runs.limits.concurrency import fill_permits
 from holdfast.runtime import Runtime
+from holdfast.store import counters
 from holdfast.store.store import Store
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
+from holdfast.support.ids import Ids
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Limits, Queue, Unset
 
 
@@ -25,7 +27,7 @@ class Queues:
         self._runtime = runtime
 
     def list(self) -> list[Queue]:
-        """Every queue that has a run or something said about it."""
+        """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal."""
         return self._runtime.read(list_queues)
 
     def get(self, name: str) -> Queue:
@@ -65,6 +67,9 @@ class Queues:
         audit.check(by)
         write_limits(self._runtime.store, name, limits, by=by)
 
+
+MOST = 10_000  # ready runs of a queue, and waiting runs of all queues, that are counted; beyond it there are "more"
+QUEUES = 10_000
 
 SETTLED = timedelta(minutes=1)
 """By then every submission that began before a bound was set has been committed or is known to be uncounted."""
@@ -126,7 +131,7 @@ def pause_queue(tx: Transaction, name: str, *, note: str | None) -> None:
 def resume_queue(tx: Transaction, name: str) -> None:
     """Let it be claimed again."""
     tx.put("resume_queue", name=name)
-    tx.ring(name)
+    tx.notify(name)
 
 
 def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = False) -> None:
@@ -156,7 +161,7 @@ def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = 
         capacity.clear(tx)
     if before["concurrency"] is None and concurrency is not None:
         fill_permits(tx, name)
-    tx.ring(name)
+    tx.notify(name)
 
 
 def is_news(tx: Transaction, name: str, limits: Limits) -> bool:
@@ -166,7 +171,49 @@ def is_news(tx: Transaction, name: str, limits: Limits) -> bool:
 
 
 def list_queues(tx: Transaction) -> list[Queue]:
-    """Every queue that has a run or something said about it."""
-    taken = {row["queue"]: row["seats"] for row in tx.all("count_all_seats")}
-    taken[EVERY_QUEUE] = sum(taken.values())
-    return [Queue(**row, seats=taken.get(row["name"], 0)) for row in tx.all("list_queues")]
+    """Every queue that a live worker serves, or that has a run, a pause, a limit or a refusal.
+
+    It reads a bounded number of runs, however many there are.
+    """
+    tx.one("read_by_index")
+    ready = {row["queue"]: row for row in tx.all("count_ready", queues=QUEUES, limit=MOST + 1)}
+    waiting = {row["queue"]: row for row in tx.all("count_waits", limit=MOST + 1)}
+    running = {row["queue"]: row["runs"] for row in tx.all("count_running")}
+    rules = {row["name"]: row for row in tx.all("list_limits", limit=QUEUES) if _rules(row)}
+    seats = {row["queue"]: row["seats"] for row in tx.all("count_all_seats")}
+    seats[EVERY_QUEUE] = sum(seats.values())
+    rejected = {label: count for (name, label), count in counters.read(tx).items() if name == "queue_rejected"}
+    served = {name for worker in workers.live(tx) for name in worker.queues}
+    # The oldest waiting runs are counted, of whatever queue: each of these queues may have more.
+    cut = sum(row["runs"] for row in waiting.values()) > MOST
+
+    def queue(name: str) -> Queue:
+        is_ready, waits = ready.get(name, _NO_RUNS), waiting.get(name, _NO_RUNS)
+        counted = min(is_ready["runs"], MOST)
+        return Queue(
+            **rules.get(name, {"name": name}),
+            queued=counted + waits["runs"],
+            ready=counted,
+            more=is_ready["runs"] > MOST or (cut and name in waiting),
+            running=running.get(name, 0),
+            seats=seats.get(name, 0),
+            oldest_at=_oldest(waits["oldest"], is_ready["plain"], is_ready["ranked"]),
+            oldest_ready_at=_oldest(is_ready["plain"], is_ready["ranked"]),
+            rejected=rejected.get(name, 0),
+        )
+
+    return [queue(name) for name in sorted({*ready, *waiting, *running, *rules, *rejected, *served})]
+
+
+_NO_RUNS: Row = {"runs": 0, "oldest": None, "plain": None, "ranked": None}
+
+
+def _rules(row: Row) -> bool:
+    """Whether a queue's row still says something: one that was resumed, or whose limits were lifted, does not."""
+    return any(row[name] is not None for name in ("paused_at", "max_queued", "concurrency"))
+
+
+def _oldest(*run_ids: str | None) -> datetime | None:
+    """When the oldest of these runs was submitted."""
+    oldest = min((run_id for run_id in run_ids if run_id is not None), default=None)
+    return None if oldest is None else Ids.made_at(oldest)

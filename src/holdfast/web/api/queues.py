@@ -30,8 +30,9 @@ def router(site: "Site") -> APIRouter:
     queues = site.resource("/queues", tags=["queues"])
     hf = site.hf
 
-    @queues.get("", name="holdfast.api.queues", summary="Every queue that has a run or something said about it")
+    @queues.get("", name="holdfast.api.queues", summary="Every queue in use")
     def list_queues(who: Annotated[Who, Depends(site.viewer)]) -> Page[Queue]:
+        """One is in use if a live worker serves it, or if it has a run, a pause, a limit or a refusal."""
         return Page.whole(hf.queues.list())
 
     @queues.get("/{name:path}", name="holdfast.api.queue", summary="One queue")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Query
 
 from holdfast.values.pages import Page
-from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, QueueFigures, Sample, Series
+from holdfast.values.statistics import Counter, FailureGroup, JobTotals, Overview, Sample, Series
 from holdfast.web.api.shapes import Limit, Name
 from holdfast.web.auth.authentication import Who
 
@@ -48,10 +48,6 @@ def router(site: "Site") -> APIRouter:
     @statistics.get("/jobs", name="holdfast.api.job_figures", summary="All that ever ended, by job and queue")
     def list_job_figures(who: Annotated[Who, Depends(site.viewer)]) -> Page[JobTotals]:
         return Page.whole(hf.statistics.jobs())
-
-    @statistics.get("/queues", name="holdfast.api.queue_figures", summary="What each queue holds and refuses")
-    def list_queue_figures(who: Annotated[Who, Depends(site.viewer)]) -> Page[QueueFigures]:
-        return Page.whole(hf.statistics.queues())
 
     @statistics.get("/counters", name="holdfast.api.counters", summary="What no row proves, counted")
     def list_counters(who: Annotated[Who, Depends(site.viewer)]) -> Page[Counter]:

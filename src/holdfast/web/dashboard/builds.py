@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
 from holdfast.builds import builds as nouns
 from holdfast.values.builds import STATES
+from holdfast.values.pages import Page
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.flash import acted, said
 
@@ -35,7 +36,6 @@ def router(site: "Site") -> APIRouter:
         if asked["state"] not in STATES:
             asked["state"] = None
         found = hf.builds.list(**asked, limit=PAGE, before=before or None)
-        more = found[-1].run_id if len(found) == PAGE else None
         return site.render(
             request,
             who,
@@ -45,7 +45,7 @@ def router(site: "Site") -> APIRouter:
             recent=nouns.RECENT,
             states=STATES,
             chosen=chosen,
-            more=more,
+            more=Page.of(found, limit=PAGE, cursor=lambda build: build.run_id).next,
             said=said(request),
         )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from holdfast.values.pages import Page
 from holdfast.web.auth.authentication import Who
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ def router(site: "Site") -> APIRouter:
         who: Annotated[Who, Depends(site.viewer)],
         after: Annotated[str, Query(max_length=2000)] = "",
     ) -> Response:
-        found = hf.keys.list(limit=PAGE, after=after)
-        more = found[-1].key if len(found) == PAGE else None
-        return site.render(request, who, "keys.html", keys=found, after=after, more=more)
+        page = Page.of(hf.keys.list(limit=PAGE, after=after), limit=PAGE, cursor=lambda key: key.key)
+        return site.render(request, who, "keys.html", keys=page.items, after=after, more=page.next)
 
     return pages

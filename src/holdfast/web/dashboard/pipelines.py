@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
 from holdfast.values.filters import STATES
+from holdfast.values.pages import Page
 from holdfast.values.pipelines import PipelineInfo, StageInfo
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.flash import Led, acted, said
@@ -41,7 +42,7 @@ def router(site: "Site") -> APIRouter:
             progress=hf.pipelines.progress(found),
             states=STATES,
             chosen=chosen,
-            more=found[-1].id if len(found) == PAGE else None,
+            more=Page.of(found, limit=PAGE, cursor=lambda run: run.id).next,
         )
 
     @pages.get("/pipelines/{run_id}", name="holdfast.pipeline")
@@ -66,7 +67,7 @@ def router(site: "Site") -> APIRouter:
             shown=shown,
             cells=cells,
             after=after,
-            more=cells[-1].name if len(cells) == CELLS else None,
+            more=Page.of(cells, limit=CELLS, cursor=lambda segment: segment.name).next,
             said=said(request),
         )
 

@@ -23,11 +23,9 @@ def router(site: "Site") -> APIRouter:
 
     @pages.get("/queues", name="holdfast.queues")
     def queues(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
-        figures, alive = hf.statistics.queues(), hf.workers.list()
-        unserved = {
-            one.queue: why_unserved(alive, one.queue) for one in figures if one.ready.runs and one.paused_at is None
-        }
-        return site.render(request, who, "queues.html", queues=figures, unserved=unserved, said=said(request))
+        found, alive = hf.queues.list(), hf.workers.list()
+        unserved = {one.name: why_unserved(alive, one.name) for one in found if one.ready and one.paused_at is None}
+        return site.render(request, who, "queues.html", queues=found, unserved=unserved, said=said(request))
 
     @pages.post("/queues/pause", name="holdfast.queues.pause")
     def pause(

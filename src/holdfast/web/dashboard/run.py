@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from holdfast.support.text import steers
 from holdfast.values.runs import Snapshot
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard import previews, timeline, tracebacks
-from holdfast.web.text_filters import steers
 
 if TYPE_CHECKING:
     from holdfast.web.site import Site

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments
 from holdfast.values.filters import STATES, Count, RunFilter
 from holdfast.values.pages import SearchPage
-from holdfast.values.pipelines import Progress
-from holdfast.values.runs import Snapshot, last_line
+from holdfast.values.pipelines import note
+from holdfast.values.runs import Snapshot
 from holdfast.web.auth.authentication import Who
 from holdfast.web.dashboard.filter_query import FIELDS, Asked, asked
 
@@ -101,19 +100,6 @@ def router(site: "Site") -> APIRouter:
         return RedirectResponse(request.url_for("holdfast.run", run_id=run.id).path, 303)
 
     return pages
-
-
-def note(run: Snapshot, far: Progress | None) -> str:
-    """The one thing to know about it."""
-    if run.unreadable is not None:
-        return json_text.marker(run.unreadable)
-    if run.cancel_requested_at is not None and not run.ended:
-        return "asked to stop"
-    if run.failure_type is not None:
-        return last_line(run.error or "") or run.failure_type
-    if far is not None and far.begun_at is not None and not run.ended:
-        return f"{far.done} of {far.stages} stages done"
-    return run.because or ""
 
 
 def _meant(wanted: RunFilter, action: str) -> list[RunFilter]:
