@@ -42,7 +42,7 @@ def claim_to_wire(claim: Claim) -> Message:
 
 
 def claim_from_wire(told: Message) -> Claim:
-    lease = from_wire(Lease, told["lease"], ticket=QueueEntry(**told["lease"]["ticket"]))
+    lease = from_wire(Lease, told["lease"], ticket=QueueEntry.of(told["lease"]["ticket"]))
     return from_wire(Claim, told, lease=lease, policy=policy_from_json(told["policy"]))
 
 
