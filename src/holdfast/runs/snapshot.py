@@ -53,8 +53,7 @@ def snapshot_of(row: Row) -> Snapshot:
     """The run of a row. A value that can't be decoded is marked: one damaged row must not break a list."""
     reading = json_text.Reading(row)
     values = {
-        **{name: value for name, value in row.items() if name != "run_key"},
-        "key": row["run_key"],
+        **row,
         "args": reading.column("args", json_text.load, instead=str),
         "tags": reading.column("tags", tags_of, instead=lambda marker: {"unreadable": marker}),
         "needed": tuple(filter(None, reading.column("needed", needed_of, instead=lambda _: ()))),
@@ -62,4 +61,4 @@ def snapshot_of(row: Row) -> Snapshot:
         "policy": reading.column("policy", load_policy, instead=lambda _: UNREADABLE_POLICY),
     }
     reading.column("result", json_text.shown if row["result"] is None else json_text.load, instead=str)
-    return Snapshot(**values, unreadable=reading.unreadable)
+    return Snapshot(key=values.pop("run_key"), **values, unreadable=reading.unreadable)
