@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     Float,
@@ -42,6 +42,7 @@ ID = 32  # characters of a document's id: names of what is kept beside its file 
 PART = 500  # names that one statement asks for
 JOBS_TOLD = 100  # of one document
 UNDER_WAY = ("PENDING", "PROCESSING")
+Numbered = TypeVar("Numbered", DocumentField, DocumentChunk, DocumentPage)
 
 
 JOBS = table(
@@ -185,40 +186,27 @@ class DocumentStore:
             return session.scalar(select(func.count()).select_from(Upload)) or 0
 
     def fields(self, document_id: str) -> list[DocumentField]:
-        with self._database.read() as session:
-            return list(
-                session.scalars(
-                    select(DocumentField).where(DocumentField.document_id == document_id).order_by(DocumentField.number)
-                )
-            )
+        return self._numbered(DocumentField, document_id)
 
     def chunks(self, document_id: str, *, first: int, limit: int) -> list[DocumentChunk]:
+        return self._numbered(DocumentChunk, document_id, first=first, limit=limit)
+
+    def pages(self, document_id: str, *, first: int, limit: int) -> list[DocumentPage]:
+        return self._numbered(DocumentPage, document_id, first=first, limit=limit)
+
+    def _numbered(
+        self, of: type[Numbered], document_id: str, *, first: int = 0, limit: int | None = None
+    ) -> list[Numbered]:
+        """What a document has of these, in their order."""
+        wanted = select(of).where(of.document_id == document_id, of.number >= first).order_by(of.number).limit(limit)
         with self._database.read() as session:
-            return list(
-                session.scalars(
-                    select(DocumentChunk)
-                    .where(DocumentChunk.document_id == document_id, DocumentChunk.number >= first)
-                    .order_by(DocumentChunk.number)
-                    .limit(limit)
-                )
-            )
+            return list(session.scalars(wanted))
 
     def passages(self, document_id: str) -> int:
         """How many passages it has."""
         with self._database.read() as session:
             wanted = select(func.count()).select_from(DocumentChunk).where(DocumentChunk.document_id == document_id)
             return session.scalar(wanted) or 0
-
-    def pages(self, document_id: str, *, first: int, limit: int) -> list[DocumentPage]:
-        with self._database.read() as session:
-            return list(
-                session.scalars(
-                    select(DocumentPage)
-                    .where(DocumentPage.document_id == document_id, DocumentPage.number >= first)
-                    .order_by(DocumentPage.number)
-                    .limit(limit)
-                )
-            )
 
     def unneeded(self, blobs: Iterable[str]) -> Iterator[str]:
         """Those of these files that no document has, nor a job that is not over."""

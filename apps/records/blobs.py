@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from apps.shared.files import sync_folder, written_whole
+
 DIGEST = re.compile(r"[0-9a-f]{64}")
 PIECE = 1 << 20
 
@@ -35,15 +37,10 @@ class Blobs:
         except FileNotFoundError:
             pass
         path.parent.mkdir(parents=True, exist_ok=True)
+        sync_folder(self.folder)
         part = path.with_name(f"{digest}.{secrets.token_hex(4)}.part")
-        try:
-            with source.open("rb") as reading, part.open("xb") as writing:
-                shutil.copyfileobj(reading, writing, PIECE)
-                writing.flush()
-                os.fsync(writing.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with source.open("rb") as reading, written_whole(path, part=part) as writing:
+            shutil.copyfileobj(reading, writing, PIECE)
         return path
 
     def older_than(self, seconds: float) -> Iterator[str]:

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, *, part: Path) -> Iterator[BinaryIO]:
+    """Write a file that is there whole or not at all, and survives a power cut; `part` is its name until then."""
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Blobs, Kept, Trouble, blob_name
 from apps.extraction.settings import Settings
-from apps.shared.files import sync_folder
+from apps.shared.files import written_whole
 from holdfast import InvalidSetting
 
 
@@ -44,15 +44,8 @@ class LocalBlobs:
         part = self._folder / f"part{secrets.token_hex(10)}"
         with _told(self.name, "kept"):
             self._folder.mkdir(parents=True, exist_ok=True)
-            try:
-                with part.open("xb") as copy:
-                    _write(copy, content)
-                    copy.flush()
-                    os.fsync(copy.fileno())
-                part.replace(there)
-            finally:
-                part.unlink(missing_ok=True)
-            sync_folder(self._folder)
+            with written_whole(there, part=part) as copy:
+                _write(copy, content)
 
     def get(self, name: str) -> bytes:
         with _told(self.name, "read"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,26 +82,29 @@ class Newsroom:
         with self.database.read() as session:
             return [tuple(row) for row in session.execute(_tables()[name].select().order_by(_tables()[name].c[0]))]
 
-    def crash_at(self, statement: int) -> None:
-        """Let the process, or what stands for it, die instead of sending the n-th statement from now."""
-        sent = 0
+    def crashes(self, work: Callable[[], object], *, left: Callable[[], bool]) -> int:
+        """Let some work die instead of sending its first statement, then its second, and so on until it is done.
 
-        def count(*_: object) -> None:
-            nonlocal sent
-            sent += 1
-            if sent == statement:
-                raise Crash
+        `left` says whether what a crash has left is right. How many crashes there were.
+        """
+        for last in range(100):
+            statements = itertools.count()
 
-        self.repair()
-        self._listener = count
-        event.listen(Engine, "before_cursor_execute", count)
+            def send(*_: object, last: int = last, statements: Iterator[int] = statements) -> None:
+                if next(statements) == last:
+                    raise Crash
 
-    _listener: Any = None
-
-    def repair(self) -> None:
-        if self._listener is not None:
-            event.remove(Engine, "before_cursor_execute", self._listener)
-            self._listener = None
+            event.listen(Engine, "before_cursor_execute", send)
+            try:
+                work()
+            except Crash:
+                pass
+            else:
+                return last
+            finally:
+                event.remove(Engine, "before_cursor_execute", send)
+            assert left()
+        raise AssertionError("it never comes to its end")
 
     def close(self) -> None:
         self.database.close()

@@ -25,7 +25,7 @@ from apps.shared.embedding_model import Model, ModelMissing
 from sqlalchemy import Engine, event, insert, select
 from sqlalchemy.exc import IntegrityError
 from tests.apps.dailybrief.labelled_news import Item, Part, Quality, everything, items, quality
-from tests.apps.dailybrief.newsroom import START, Crash, Newsroom, address, open_database
+from tests.apps.dailybrief.newsroom import START, Newsroom, address, open_database
 from tests.apps.dailybrief.tune_clustering import to_the_last_bit
 
 TEXT = embeddings.load("text")
@@ -244,18 +244,7 @@ def test_a_crash_between_any_two_statements_leaves_counts_right(
     monkeypatch.setattr(clustering, "WRITTEN", 4)
     news = [item for item in items("tuning") if item.topic in ("northgate-rovers", "floods")][:10]
     newsroom.store(news)
-    crashes = 0
-    for statement in range(1, 100):
-        newsroom.crash_at(statement)
-        try:
-            cluster(newsroom.database, newsroom.settings)
-        except Crash:
-            crashes += 1
-        else:
-            break
-        finally:
-            newsroom.repair()
-        assert newsroom.counts_are_right()
+    crashes = newsroom.crashes(lambda: cluster(newsroom.database, newsroom.settings), left=newsroom.counts_are_right)
     assert crashes > 10
     assert newsroom.grouped() == partition(group([], reports(news), embedding=TEXT))
 
