@@ -53,7 +53,7 @@ class Query:
 
 
 class Queries:
-    """Every statement of one dialect, ready for one driver style and one table prefix."""
+    """Every statement of one dialect, for one driver style and one table prefix; each is translated when first used."""
 
     def __init__(
         self,
@@ -64,16 +64,20 @@ class Queries:
         replaced: Mapping[str, str] | None = None,
     ) -> None:
         """`replaced` is how the tests break a rule on purpose."""
-        self._dialect, self._prefix, self._replaced = dialect, prefix, dict(replaced or {})
+        self._dialect, self._prefix, self._style, self._replaced = dialect, prefix, style, dict(replaced or {})
         self._styled: dict[Style, Queries] = {style: self}
-        texts = sources(dialect) | self._replaced
-        self._queries = {name: translate(name, text, prefix=prefix, style=style) for name, text in texts.items()}
+        self._texts = sources(dialect) | self._replaced
+        self._queries: dict[str, Query] = {}
 
     def __getitem__(self, name: str) -> Query:
-        return self._queries[name]
+        query = self._queries.get(name)
+        if query is None:
+            query = translate(name, self._texts[name], prefix=self._prefix, style=self._style)
+            self._queries[name] = query
+        return query
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._queries)
+        return iter(self._texts)
 
     def styled(self, style: Style) -> Queries:
         """The same statements for another driver."""
