@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.cli.conftest import Invoke, Shell, eventually
+from tests.cli.conftest import Invoke, Shell
+from tests.contract.patience import until
 from tests.databases import locked_by, sqlite
 from tests.listing import runs_of
 
@@ -28,7 +29,7 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
     process = shell.start(*command)
     assert process.stdout is not None
     url = process.stdout.readline().strip() if command[0] == "serve" else None
-    eventually(lambda: file.exists() and file.stat().st_ino in locked_by(process.pid))
+    until(lambda: file.exists() and file.stat().st_ino in locked_by(process.pid))
     os.rename(f"{file}-wal", shell.folder / "gone-wal")
     if url is not None and "--worker" not in command:  # it notices when it next uses the database
         assert httpx.get(f"{url.partition('?')[0]}readyz").status_code == 503
@@ -41,7 +42,7 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
 def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shell) -> None:
     file = shell.folder / "work.db"
     process = shell.start("worker", "app:hf")
-    eventually(lambda: "1 alive" in shell("doctor", "app:hf").stdout)
+    until(lambda: "1 alive" in shell("doctor", "app:hf").stdout)
     assert "restart it" not in shell("doctor", "app:hf").stdout
     process.send_signal(signal.SIGSTOP)  # so that it does not notice by itself
     with contextlib.closing(sqlite.connect(file)) as outside:
