@@ -29,8 +29,9 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
     process = shell.start(*command)
     assert process.stdout is not None
     url = process.stdout.readline().strip() if command[0] == "serve" else None
-    until(lambda: file.exists() and file.stat().st_ino in locked_by(process.pid))
-    os.rename(f"{file}-wal", shell.folder / "gone-wal")
+    log = shell.folder / "work.db-wal"
+    until(lambda: log.exists() and file.stat().st_ino in locked_by(process.pid))
+    log.rename(shell.folder / "gone-wal")
     if url is not None and "--worker" not in command:  # it notices when it next uses the database
         assert httpx.get(f"{url.partition('?')[0]}readyz").status_code == 503
     _, said = process.communicate(timeout=40)
