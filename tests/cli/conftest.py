@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,14 +95,6 @@ class Shell:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
             process.communicate()
-
-
-def eventually(holds: Callable[[], object], *, within: float = 60) -> None:
-    """Wait for something that another process does."""
-    give_up_at = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < give_up_at, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from tests.cli.conftest import Invoke, Shell, eventually, told, without_warnings
+from tests.cli.conftest import Invoke, Shell, told, without_warnings
+from tests.contract.patience import until
 from tests.listing import runs_of
 
 from holdfast import Holdfast, InvalidSetting
@@ -68,7 +69,7 @@ def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once_and_hands_wor
     watching = threading.Thread(target=watch)
     watching.start()
     assert beginning.wait(60)
-    eventually(started.exists)
+    until(started.exists)
     code, said = served.stop(signal.SIGINT)
     watching.join(60)
     assert ended.is_set()
@@ -83,21 +84,21 @@ def test_its_url_opens_signed_in_and_a_signal_ends_streams_at_once_and_hands_wor
 
 def test_with_a_worker_it_runs_what_is_queued_and_a_second_signal_stops_at_once(shell: Shell, sqlite_url: str) -> None:
     served = serve(shell, "--worker", "-c", "2")
-    started, until = shell.folder / "started", shell.folder / "until"
+    started, go = shell.folder / "started", shell.folder / "until"
     answer = served.client.post(
-        "/api/runs", json={"job": "letters.work", "args": {"started": str(started), "until": str(until)}}
+        "/api/runs", json={"job": "letters.work", "args": {"started": str(started), "until": str(go)}}
     )
     assert answer.status_code == 201, answer.text
-    eventually(started.exists)
+    until(started.exists)
     served.process.send_signal(signal.SIGTERM)
     assert served.process.stderr is not None
-    eventually(lambda: not answers(served))  # it takes no more requests, and waits for the work
+    until(lambda: not answers(served))  # it takes no more requests, and waits for the work
 
     def is_stopped() -> bool:
         served.process.send_signal(signal.SIGTERM)  # for two seconds after the first, it counts as the same
         return served.process.poll() is not None
 
-    eventually(is_stopped)
+    until(is_stopped)
     code, said = served.ended()
     assert code == 5
     assert "stopped at once" in said
@@ -132,7 +133,7 @@ def test_a_site_with_pages_of_its_own_is_served_with_its_worker(shell: Shell, sq
     assert served.client.get("/papers").json() == ["a paper"]
     served.client.post("/holdfast/api/runs", json={"job": "letters.greet", "args": {"name": "Ada"}}).raise_for_status()
     with Holdfast(sqlite_url) as hf:
-        eventually(lambda: [run.state for run in runs_of(hf)] == ["succeeded"])
+        until(lambda: [run.state for run in runs_of(hf)] == ["succeeded"])
     code, said = served.stop()
     assert code == 0, said
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.cli.conftest import Invoke, Shell, eventually
+from tests.cli.conftest import Invoke, Shell
+from tests.contract.patience import until
 from tests.databases import locked_by, sqlite
 from tests.listing import runs_of
 
@@ -28,8 +29,9 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
     process = shell.start(*command)
     assert process.stdout is not None
     url = process.stdout.readline().strip() if command[0] == "serve" else None
-    eventually(lambda: file.exists() and file.stat().st_ino in locked_by(process.pid))
-    os.rename(f"{file}-wal", shell.folder / "gone-wal")
+    log = shell.folder / "work.db-wal"
+    until(lambda: log.exists() and file.stat().st_ino in locked_by(process.pid))
+    log.rename(shell.folder / "gone-wal")
     if url is not None and "--worker" not in command:  # it notices when it next uses the database
         assert httpx.get(f"{url.partition('?')[0]}readyz").status_code == 503
     _, said = process.communicate(timeout=40)
@@ -38,11 +40,11 @@ def test_a_worker_and_a_server_end_when_they_may_write_no_more(shell: Shell, com
     assert "store_unsafe: work.db is not safe to write: its -wal was removed" in said
 
 
-def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shell) -> None:
+def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shell, inside: Invoke) -> None:
     file = shell.folder / "work.db"
     process = shell.start("worker", "app:hf")
-    eventually(lambda: "1 alive" in shell("doctor", "app:hf").stdout)
-    assert "restart it" not in shell("doctor", "app:hf").stdout
+    until(lambda: file.exists() and "1 alive" in inside("doctor", "app:hf").stdout)
+    assert "restart it" not in inside("doctor", "app:hf").stdout
     process.send_signal(signal.SIGSTOP)  # so that it does not notice by itself
     with contextlib.closing(sqlite.connect(file)) as outside:
         outside.execute("pragma wal_checkpoint(truncate)")
@@ -55,19 +57,18 @@ def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shel
     assert said.returncode == 1
 
 
-def test_backup_copies_a_database_that_a_worker_uses(shell: Shell) -> None:
+def test_backup_copies_a_database_that_a_worker_uses(shell: Shell, inside: Invoke) -> None:
     worker = shell.start("worker", "app:hf")
-    run = json.loads(
-        shell("submit", "app:hf", "letters.greet", "name=Ada", "--follow", "--json").stdout.splitlines()[-1]
-    )
-    done = shell("backup", "app:hf", "a copy.db")
-    again = shell("backup", "app:hf", "a copy.db")
+    followed = inside("submit", "app:hf", "letters.greet", "name=Ada", "--follow", "--json")
+    run = json.loads(followed.stdout.splitlines()[-1])
+    done = inside("backup", "app:hf", "a copy.db")
+    again = inside("backup", "app:hf", "a copy.db")
     worker.terminate()
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith("a copy.db: ")
     assert done.stdout.endswith("rows, checked\n")
-    assert (again.returncode, again.stderr) == (1, "holdfast: backup_failed: a copy.db exists; name a new file\n")
+    assert (again.exit_code, again.stderr) == (1, "holdfast: backup_failed: a copy.db exists; name a new file\n")
     with Holdfast(f"sqlite:///{shell.folder / 'a copy.db'}") as copy:
         assert runs_of(copy)[0].state == "succeeded", run
 

@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(shell: Shell, terminal: type[T
         assert [run.state for run in runs_of(hf)] == ["queued"]
 
 
-def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell) -> None:
+def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell, inside: Invoke) -> None:
     done = working("submit", "app:hf", "log", f"text={hostile.ESCAPE}", "--follow", "--timeout", "30")
     assert (done.returncode, done.stdout) == (0, "null\n")
     assert [line.split()[1] for line in done.stderr.splitlines()] == [
@@ -126,8 +126,8 @@ def test_into_a_pipe_follow_writes_plain_lines_beside_the_result(working: Shell)
     ]
     assert not hostile.steers(done.stderr.replace("\n", ""))
 
-    failed = working("submit", "app:hf", "fail", "text=no", "--follow", "--timeout", "30")
-    assert (failed.returncode, failed.stdout) == (1, "")
+    failed = inside("submit", "app:hf", "fail", "text=no", "--follow", "--timeout", "30")
+    assert (failed.exit_code, failed.stdout) == (1, "")
     assert failed.stderr.splitlines()[-1].startswith("holdfast: run_failed: ")
 
 
@@ -177,10 +177,10 @@ def test_followed_events_are_coloured_by_kind_and_level_unless_no_color_is_wante
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.written)
 
 
-def test_top_shows_how_it_goes_until_q_is_pressed(working: Shell, terminal: type[Terminal]) -> None:
+def test_top_shows_how_it_goes_until_q_is_pressed(working: Shell, inside: Invoke, terminal: type[Terminal]) -> None:
     until = working.folder / "go"
-    working("submit", "app:hf", "work", "started=started", f"until={until}")
-    working("submit", "app:hf", "fail", "text=out of paper", "--wait", "--timeout", "30")
+    inside("submit", "app:hf", "work", "started=started", f"until={until}")
+    inside("submit", "app:hf", "fail", "text=out of paper", "--wait", "--timeout", "30")
     shown = terminal("top", "app:hf", "--every", "0.2")  # type: ignore[arg-type]
     shown.shows("1 running of 8")
     shown.shows("letters.work")

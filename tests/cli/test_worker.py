@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from tests.cli import hostile
-from tests.cli.conftest import Invoke, Shell, eventually, without_warnings
+from tests.cli.conftest import Invoke, Shell, without_warnings
 from tests.conftest import hear_interrupts
+from tests.contract.patience import until
 from tests.databases import sqlite
 
 from holdfast import Holdfast, Run
@@ -20,9 +21,9 @@ from holdfast import Holdfast, Run
 
 def submit_work(shell: Shell, command: Invoke | Shell, hf: Holdfast) -> tuple[Run[str], Path]:
     """A run that goes on until a file appears."""
-    until = shell.folder / "until"
-    done = command("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={until}")
-    return hf.get(done.stdout.strip()), until
+    go = shell.folder / "until"
+    done = command("submit", "app:hf", "work", f"started={shell.folder / 'started'}", f"until={go}")
+    return hf.get(done.stdout.strip()), go
 
 
 def has_started(shell: Shell) -> bool:
@@ -64,15 +65,15 @@ def test_it_warns_when_the_application_has_no_jobs(shell: Shell) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke, number: signal.Signals) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, inside, hf)
+        run, go = submit_work(shell, inside, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="50")
-        eventually(lambda: has_started(shell))
+        until(lambda: has_started(shell))
         worker.send_signal(number)
         told = heard(worker, "stopping")
         assert "stopping: 1 running, 50 s to finish; signal again to stop at once" in told
         waiting = inside("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert hf.why(run.id).run.state == "running"
-        until.touch()
+        go.touch()
         code, said = ended(worker)
         assert code == 0
         assert said.endswith("stopped; nothing was left unfinished\n")
@@ -88,14 +89,14 @@ def is_stopped_by(process: subprocess.Popen[str], number: signal.Signals) -> boo
 @pytest.mark.contract("S5")
 def test_signals_that_come_together_count_as_one(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, inside, hf)
+        run, go = submit_work(shell, inside, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="50")
-        eventually(lambda: has_started(shell))
+        until(lambda: has_started(shell))
         for _ in range(3):
             worker.send_signal(signal.SIGTERM)
             worker.send_signal(signal.SIGINT)
         heard(worker, "stopping")
-        until.touch()
+        go.touch()
         code, said = ended(worker)
         assert (code, run.refresh().state) == (0, "succeeded"), said
 
@@ -147,7 +148,7 @@ def test_what_does_not_finish_in_time_is_handed_back(store: str, request: pytest
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
         run, _ = submit_work(shell, shell, hf)
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0.2")
-        eventually(lambda: has_started(shell))
+        until(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
         code, said = ended(worker)
         assert code == 4
@@ -159,20 +160,20 @@ def test_what_does_not_finish_in_time_is_handed_back(store: str, request: pytest
 @pytest.mark.contract("S5")
 def test_a_second_signal_stops_at_once_and_the_run_is_taken_over(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, inside, hf)
+        run, go = submit_work(shell, inside, hf)
         worker = shell.start(
             "worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="600", HOLDFAST_LEASE="2", HOLDFAST_TICK="0.05"
         )
-        eventually(lambda: has_started(shell))
+        until(lambda: has_started(shell))
         worker.send_signal(signal.SIGTERM)
         heard(worker, "stopping")
-        eventually(lambda: is_stopped_by(worker, signal.SIGINT))
+        until(lambda: is_stopped_by(worker, signal.SIGINT))
         code, said = ended(worker)
         assert (code, said) == (5, "stopped at once; the leases run out and others take over\n")
         assert run.refresh().state == "running"
-        until.touch()
+        go.touch()
         successor = shell.start("worker", "app:hf", HOLDFAST_LEASE="2", HOLDFAST_TICK="0.05")
-        eventually(lambda: run.refresh().snapshot.ended)
+        until(lambda: run.refresh().snapshot.ended)
         assert (run.state, run.snapshot.takeovers) == ("succeeded", 1)
         assert successor.poll() is None
 
@@ -206,13 +207,13 @@ def test_an_exclusive_worker_that_was_replaced_stops_without_a_traceback(shell: 
 
 def test_follow_shows_events_while_the_run_goes_on(shell: Shell, inside: Invoke) -> None:
     with Holdfast(shell.environment["HOLDFAST_URL"]) as hf:
-        run, until = submit_work(shell, inside, hf)
+        run, go = submit_work(shell, inside, hf)
         follower = shell.start("runs", "follow", "app:hf", run.id)
         assert follower.stdout is not None
         assert "RUN_QUEUED" in follower.stdout.readline()
         shell.start("worker", "app:hf")
         assert "RUN_STARTED" in follower.stdout.readline()
-        until.touch()
+        go.touch()
         assert any("RUN_SUCCEEDED" in line for line in follower.stdout)
         assert follower.wait(timeout=60) == 0
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.cli.conftest import Invoke, Shell, eventually, told
+from tests.cli.conftest import Invoke, Shell, told
 from tests.cli.test_worker import ended, has_started, submit_work
 from tests.contract.alive import register
+from tests.contract.patience import until
 
 from holdfast import Holdfast
 
@@ -23,20 +24,20 @@ def test_a_list_says_who_is_alive_and_what_each_does(holdfast: Invoke, url: str,
     assert (worker["host"], worker["tasks"], worker["drain_at"]) == ("host-a", [], None)
 
 
-def test_a_worker_process_that_is_drained_finishes_and_exits_with_0(shell: Shell) -> None:
+def test_a_worker_process_that_is_drained_finishes_and_exits_with_0(shell: Shell, inside: Invoke) -> None:
     url = shell.environment["HOLDFAST_URL"]
     with Holdfast(url) as hf:
-        run, until = submit_work(shell, shell, hf)
+        run, go = submit_work(shell, inside, hf)
         # Its grace is nothing: a drain is not a shutdown, and hands nothing back.
         worker = shell.start("worker", "app:hf", HOLDFAST_SHUTDOWN_GRACE="0")
-        eventually(lambda: has_started(shell))
+        until(lambda: has_started(shell))
         [info] = hf.workers.list()
-        answer = shell("workers", "drain", url, info.id)
-        assert (answer.returncode, answer.stdout) == (0, f"{info.id} drains: 1 running, then it ends\n")
-        eventually(lambda: hf.workers.get(info.id).stopping)
-        later = shell("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
+        answer = inside("workers", "drain", url, info.id)
+        assert (answer.exit_code, answer.stdout) == (0, f"{info.id} drains: 1 running, then it ends\n")
+        until(lambda: hf.workers.get(info.id).stopping)
+        later = inside("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert worker.poll() is None
-        until.touch()
+        go.touch()
         code, said = ended(worker)
 
         assert code == 0

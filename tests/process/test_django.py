@@ -204,7 +204,9 @@ print(json.dumps([results, sorted(Order.objects.values_list("item", "receipt"))]
     ]
 
 
-@pytest.mark.parametrize("command", ["manage.py", "holdfast"])
+@pytest.mark.parametrize(
+    ("project", "command"), [("sqlite", "manage.py"), ("postgres", "holdfast")], indirect=["project"]
+)
 def test_a_killed_worker_is_replaced_by_another(project: Project, start: Start, command: str) -> None:
     project.append("shop/jobs.py", JOBS)
     project.environment["HOLDFAST_LEASE"] = "2"

@@ -177,23 +177,26 @@ def look_at_all(hf: Holdfast, server: Server, made: dict[str, str]) -> None:
 
 
 @pytest.mark.contract("S4")
-@pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:20])
+@pytest.mark.timeout(480)
 def test_rows_that_can_not_be_decoded_break_no_list(
-    hf: Holdfast, database: Database, server: Serve, made: dict[str, str], text: str
+    hf: Holdfast, database: Database, server: Serve, made: dict[str, str]
 ) -> None:
-    for column in COLUMNS:
-        damage(database, column, text)
-    look_at_all(hf, server(hf), made)
+    serve = server(hf)
+    for text in BROKEN:
+        for column in COLUMNS:
+            damage(database, column, text)
+        look_at_all(hf, serve, made)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)  # the other stores have columns for instants
-@pytest.mark.parametrize("text", ["", "long ago"])
 def test_instants_that_can_not_be_parsed_break_no_list(
-    hf: Holdfast, database: Database, server: Serve, made: dict[str, str], text: str
+    hf: Holdfast, database: Database, server: Serve, made: dict[str, str]
 ) -> None:
-    for column in INSTANTS:
-        damage(database, column, text)
-    look_at_all(hf, server(hf), made)
+    serve = server(hf)
+    for text in ("", "long ago"):
+        for column in INSTANTS:
+            damage(database, column, text)
+        look_at_all(hf, serve, made)
 
 
 MARKED = ("runs", "builds", "schedules", "pipelines", "workers")
