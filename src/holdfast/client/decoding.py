@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -40,32 +38,18 @@ def items(kind: type[T], said: Any) -> list[T]:
 
 
 def snapshot(said: Mapping[str, Any]) -> Snapshot:
-    known = {each.name for each in fields(Snapshot)}
-    given = {name: one for name, one in said.items() if name in known}
-    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
-    given |= {"result": _text(said["result"], said), "needed": tuple(said["needed"])}
-    return Snapshot(**given | {"policy": policy_from_json(json_text.compact(said["policy"]))})
+    """A run; its result as JSON text, which only a run that succeeded has."""
+    result = as_json(said["result"]) if said["state"] == "succeeded" else None
+    return value(Snapshot, {**said, "result": result, "policy": policy_from_json(json_text.compact(said["policy"]))})
 
 
 def build(said: Mapping[str, Any]) -> Build:
-    known = {each.name for each in fields(Build)}
-    given = {name: one for name, one in said.items() if name in known}
-    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
     made = said["finished_at"] is not None and said["failure_type"] is None
-    return Build(**given | {"result": as_json(said["result"]) if made else None})
-
-
-def _text(result: Any, run: Mapping[str, Any]) -> str | None:
-    """A result as JSON text, which only a run that succeeded has."""
-    return as_json(result) if run["state"] == "succeeded" else None
+    return value(Build, {**said, "result": as_json(said["result"]) if made else None})
 
 
 def as_json(result: Any) -> str:
     return str(pydantic_core.to_json(result), "utf-8")
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 @cache
