@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Column, Table
+from tests.postgres import postgres_server
 
 from bench import drain, pages, pickup, raw, startup, submit, takeover, waiting
 from bench.databases import Databases
-from holdfast.testing.postgres import postgres_server
 
 MEASUREMENTS = {
     "submit one by one, runs/s": submit.one_by_one,

@@ -6,8 +6,7 @@ import itertools
 from pathlib import Path
 
 import psycopg
-
-from holdfast.testing.postgres import PostgresServer
+from tests.postgres import PostgresServer
 
 
 class Databases:

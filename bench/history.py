@@ -19,7 +19,7 @@ TALLIES = 15_000
 FILL = (
     (
         ALL,
-        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, created_at) "
+        "insert into holdfast_runs (id, job, queue, priority, run_key, args, policy, tags, created_at) "
         "select {id}, 'job' || (g % 7), 'q' || (g % 3), 0, {key}, {args}, '{policy}', {tags}, {then}",
     ),
     (
@@ -37,20 +37,20 @@ FILL = (
     (
         WAITING,
         "insert into holdfast_waits "
-        "(run_id, job, queue, rank, key, attempt, tries, takeovers, missing, look, since_at) "
+        "(run_id, job, queue, rank, run_key, attempt, tries, takeovers, missing, look, since_at) "
         "select {waiting}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g % 3 = 0 then 'k' || g else 'hot' end, "
         "0, 0, 0, 0, 0, {now}",
     ),
     (
         RUNNING,
         "insert into holdfast_leases "
-        "(run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, expires_at) "
+        "(run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, started_at, expires_at) "
         "select {running}, 'job' || (g % 7), 'q' || (g % 3), 0, case when g = 1 then 'hot' else 'r' || g end, "
         "1, 1, 0, 'w' || (g % 4), {now}, {later}",
     ),
     (
         RUNNING,
-        "insert into holdfast_holds (key, number, run_id) "
+        "insert into holdfast_holds (run_key, number, run_id) "
         "select case when g = 1 then 'hot' else 'r' || g end, 1, {running}",
     ),
     (

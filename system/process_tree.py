@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from socket import socket
 
-from apps.shared.definition import Application, Process
+from apps.shared.definition import Application, Process, serve
 
 from system import ports, registry, status
 from system.child import Child, ParentPipe
@@ -19,19 +19,13 @@ PAUSE = 0.05
 SYSTEM = "system"
 KEPT = "HOLDFAST_TOKEN"
 
-SITE = Process(
-    name="site",
-    module="holdfast",
-    arguments=("serve", "system.site:site", "--fd", "{fd}"),
-    listens=True,
-    ready="/healthz",
-)
+SITE = serve("system.site:site", name="site")
 
 
 def worker(applications: Sequence[Application]) -> Process:
     """The worker that runs the jobs of all applications."""
     served = [queue for each in applications if not each.own_database for queue in each.queues]
-    queues = ["default", "builds", "operations", *served]
+    queues = ["default", "builds", *served]
     return Process(
         name="worker",
         module="holdfast",

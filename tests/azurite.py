@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
-from holdfast.testing.postgres import hold_port
+from tests.postgres import hold_port
 
 VERSION = "3.35.0"
 # What every Azurite has, as its documentation says.

@@ -15,13 +15,13 @@ import mssql_python
 import psycopg
 import pytest
 from tests.databases import ODD, Schemas, Template, make_role, new_name, odd_locale, sqlite
+from tests.postgres import PostgresServer, postgres_server
 
 from holdfast import Holdfast
 from holdfast.store import queries
 from holdfast.store.dialects.sqlserver import connection_string
 from holdfast.support.ids import Ids
 from holdfast.testing import FakeClock, Manual
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3

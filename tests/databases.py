@@ -15,9 +15,9 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast
-from holdfast.testing.postgres import PostgresServer
 
 # Defaults that a server may have and that ours has not, for `--odd-postgres`.
 ODD = {

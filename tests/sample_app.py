@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -33,11 +35,34 @@ def declare(hf: Holdfast) -> None:
 
     @hf.job(name="letters.fail", queue="risky")
     def fail(text: str = "no ink") -> None:
+        logging.getLogger("letters").warning(text)
         raise ValueError(text)
 
     @hf.job(name="letters.echo")
     def echo(value: Any) -> Any:
         return value
+
+    @hf.job(name="letters.log")
+    def log(text: str) -> None:
+        logging.getLogger("letters").warning(text)
+
+    @hf.job(name="letters.work")
+    def work(ctx: Context, started: str, until: str) -> str:
+        """Says that it has begun, and goes on until a file appears."""
+        ctx.log.warning("half way")
+        ctx.progress(1, 2, "the first half")
+        Path(started).touch()
+        while not Path(until).exists():
+            ctx.check()
+            time.sleep(0.01)
+        return "worked"
+
+    @hf.job(name="letters.process", only_from_code=True, start_at="/documents")
+    def process(document: str) -> str:
+        return document
+
+    for name in ("mine.greet_too", "yours.greet_too"):
+        hf.job(name=name)(lambda: None)
 
     @hf.job(name="letters.seal")
     def seal(content: bytes, at: datetime) -> tuple[bytes, datetime]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.ade.check import check
-from apps.shared.definition import Application, PageLink, Process
+from apps.shared.definition import Application, PageLink, Process, serve
 
 application = Application(
     name="ade",
@@ -11,14 +11,7 @@ application = Application(
     shows="Messy spreadsheets become one normalised workbook, by rules in Python, each in an environment built once.",
     queues=("ade", "ade.builds"),
     processes=(
-        Process(
-            name="web",
-            module="holdfast",
-            arguments=("serve", "apps.ade.web:site", "--worker", "--fd", "{fd}"),
-            listens=True,
-            ready="/healthz",
-            settings={"ADE_QUEUE_SIZE": "100"},
-        ),
+        serve("apps.ade.web:site", "--worker", settings={"ADE_QUEUE_SIZE": "100"}),
         Process(name="samples", module="apps.ade.submit_samples"),
     ),
     page="/runs",

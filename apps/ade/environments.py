@@ -46,8 +46,8 @@ class NotRestored(Exception):
 class Environments:
     """The environments in one folder of this host."""
 
-    def __init__(self, folder: Path, *, limits: process.Limits, grace: timedelta) -> None:
-        self._folder, self._limits, self._grace = folder, limits, grace
+    def __init__(self, folder: Path, *, limits: process.Limits) -> None:
+        self._folder, self._limits = folder, limits
 
     def path(self, name: str) -> Path:
         return self._folder / name
@@ -142,21 +142,13 @@ class Environments:
         with folders.temporary_folder(self._folder.parent / "checks", making.name.removeprefix(MAKING)) as place:
             configurations.write_to(files, place)
             said: list[bytes] = []
-            command: list[str | Path] = [
-                install.python_of(making),
-                "-I",
-                "-m",
-                "ade_engine",
-                "check",
-                "--config",
-                place,
-            ]
-            try:
-                ended = process.execute(
-                    command, folder=place, reads=[making], limits=self._limits, grace=self._grace, on_line=said.append
-                )
-            except process.TookTooLong as error:
-                raise BuildFailed(f"the configuration did not load: {error}") from None
+            ended = process.execute(
+                [install.python_of(making), "-I", "-m", "ade_engine", "check", "--config", place],
+                folder=place,
+                reads=[making],
+                limits=self._limits,
+                on_line=said.append,
+            )
         if ended.code:
             raise BuildFailed(f"the configuration did not load: {_reason(said) or ended.reason or ended.code}")
         tell("the engine starts in it and loads the configuration")

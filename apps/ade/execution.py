@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from apps.ade import engine_events, process
@@ -43,9 +42,8 @@ class Execution:
     environment: Path
     name: str
     limits: Limits
-    grace: timedelta
     over_at: float
-    """When all of it must have ended, as `time.monotonic` counts."""
+    """When Holdfast ends the run, as `time.monotonic` counts."""
 
     @property
     def inside(self) -> Path:
@@ -89,18 +87,17 @@ class Execution:
                 last[:] = [event]
                 heard(event)
 
-        try:
-            ended = self._execute(
-                self.inside,
-                [
-                    *("-m", "ade_engine", "run", "--config", self.configuration, "--input", self.input),
-                    *("--output", self.output, "--name", self.name, "--max-output-bytes", str(self.limits.file_size)),
-                ],
-                on_line,
-                seconds=self._left(),
-            )
-        except TookTooLong:
-            raise RunFailed(timed_out(self.limits.seconds), code="timed_out") from None
+        ended = process.execute(
+            [
+                *(python_of(self.environment), "-I", "-m", "ade_engine", "run"),
+                *("--config", self.configuration, "--input", self.input, "--output", self.output),
+                *("--name", self.name, "--max-output-bytes", str(self.limits.file_size)),
+            ],
+            folder=self.inside,
+            reads=[self.environment],
+            limits=self.limits,
+            on_line=on_line,
+        )
         return _result(ended, last[-1] if last else None)
 
     def preview(self) -> Path | None:
@@ -110,42 +107,17 @@ class Execution:
         """
         folder = self.place / "preview"
         folder.mkdir()
-        made, reads = folder / "preview.json", [PREVIEW, self.kept]
+        made = folder / "preview.json"
         try:
-            words: list[str | Path] = [PREVIEW, self.kept / WORKBOOK, made]
-            ended = self._execute(folder, words, lambda line: None, seconds=self._left() / 2, more=reads)
+            ended = process.execute(
+                [python_of(self.environment), "-I", PREVIEW, self.kept / WORKBOOK, made],
+                folder=folder,
+                reads=[self.environment, PREVIEW, self.kept],
+                limits=replace(self.limits, seconds=max(0.0, self.over_at - time.monotonic()) / 2),
+            )
         except TookTooLong:
             return None
         return made if ended.code == 0 and made.is_file() and not made.is_symlink() else None
-
-    def _left(self) -> float:
-        return max(0.0, self.over_at - time.monotonic())
-
-    def _execute(
-        self,
-        folder: Path,
-        words: list[str | Path],
-        on_line: Callable[[bytes], None],
-        *,
-        seconds: float,
-        more: Sequence[Path] = (),
-    ) -> Ended:
-        return process.execute(
-            [python_of(self.environment), "-I", *words],
-            folder=folder,
-            reads=[self.environment, *more],
-            limits=replace(self.limits, seconds=seconds),
-            grace=self.grace,
-            on_line=on_line,
-        )
-
-
-def timed_out(seconds: float) -> str:
-    """Why a run has failed that took too long."""
-    return (
-        f"the run took longer than {seconds:g} s (ADE_RUN_TIMEOUT_SECONDS): "
-        "its engine was stopped, with all that it had started"
-    )
 
 
 def _result(ended: Ended, last: Event | None) -> Event:

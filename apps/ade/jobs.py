@@ -18,13 +18,14 @@ from typing import Any
 from sqlalchemy import MetaData
 from sqlalchemy.orm import Session
 
-from apps.ade import configurations, documents, engine_events, folders, install, migrations, settings
+from apps.ade import configurations, documents, engine_events, folders, install, migrations
 from apps.ade.engine_events import Event
 from apps.ade.environments import BuildFailed, EnvironmentLost, Environments, NotRestored
 from apps.ade.execution import WORKBOOK, Execution, RunFailed
 from apps.ade.process import Limits
+from apps.ade.settings import Settings
 from apps.ade.tables import Document, Version
-from apps.shared.database import Database
+from apps.shared.database import Database, engine_prefix
 from holdfast import Build, BuildNotFound, Context, GiveUp, Holdfast, RunFilter
 
 RUNS, BUILDS = "ade", "ade.builds"
@@ -35,12 +36,8 @@ LOOKED_AT, LONGEST_REASON = 100, 1_000
 
 log = logging.getLogger("ade")
 
-given = settings.load()
-hf = Holdfast(
-    queues=(BUILDS, RUNS),
-    # One place more, so that what operators ask for in bulk finds one.
-    concurrency=given.max_concurrency + given.max_builds + 1,
-)
+given = Settings.load()
+hf = Holdfast(queues=(BUILDS, RUNS), concurrency=given.max_concurrency + given.max_builds)
 # The bound on queued runs is the server's to set: see `set_queue_size`.
 hf.queue(RUNS, per_worker=given.max_concurrency)
 hf.queue(BUILDS, per_worker=given.max_builds)
@@ -80,13 +77,10 @@ database = Database(
     hf.settings.url,
     MetaData(),  # `migrate` makes all of them
     prepare=_prepare,
-    complete=lambda connection: migrations.migrate(connection, prefix=_engine_prefix()),
+    complete=lambda connection: migrations.migrate(connection, prefix=engine_prefix(hf)),
+    sql_server=True,
 )
-environments = Environments(
-    given.environments,
-    limits=_limits(given.build_timeout.total_seconds()),
-    grace=given.stop_grace,
-)
+environments = Environments(given.environments, limits=_limits(given.build_timeout.total_seconds()))
 
 
 @hf.build(
@@ -234,12 +228,6 @@ def _needed() -> set[str]:
     return needed
 
 
-def _engine_prefix() -> str:
-    """What the names of the engine's tables begin with."""
-    schema, prefix = hf.settings.schema_name, hf.settings.prefix
-    return prefix if schema is None else f"{schema}.{prefix}"
-
-
 def _heard(ctx: Context, event: Event) -> None:
     say = ctx.log.warning if engine_events.is_warning(event) else ctx.log.info
     say("%s", engine_events.in_words(event))
@@ -258,7 +246,6 @@ def _work(
             environment=environment,
             name=document.name,
             limits=_limits(given.run_timeout_seconds.total_seconds()),
-            grace=given.stop_grace,
             over_at=over_at,
         )
     work.configuration.mkdir(parents=True)

@@ -4,8 +4,8 @@
      ▲                                      │
      └──────── stdout (events), stderr ─────┘
 
-Whatever happens, the group is gone when `execute` returns or raises: it is asked to stop, and killed after the grace.
-Should this process be killed itself, the kernel kills the program, and the run's supervisor whatever that has started.
+Whatever happens, the group is gone when `execute` returns or raises. When a run is cancelled or over its time, Holdfast
+ends this process and all that it has started; the kernel kills the program with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 LAUNCH = Path(__file__).with_name("launch.py")
@@ -80,7 +79,6 @@ def execute(
     folder: Path,
     reads: Sequence[Path],
     limits: Limits,
-    grace: timedelta,
     on_line: Line = lambda line: None,
 ) -> Ended:
     """Run a program of an environment to its end. It works in `folder`, which alone it may change.
@@ -107,7 +105,7 @@ def execute(
         try:
             return _follow(process, limits, on_line)
         finally:
-            end(process, grace)
+            end(process)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -122,13 +120,10 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def end(process: subprocess.Popen[bytes], grace: timedelta) -> None:
-    """See that nothing of its group is left: asked first if it still runs, then killed."""
-    if process.poll() is None:
-        _signal(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace.total_seconds())
-    _signal(process.pid, signal.SIGKILL)
+def end(process: subprocess.Popen[bytes]) -> None:
+    """See that nothing of its group is left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -192,8 +187,3 @@ class _Tail:
     @property
     def text(self) -> str:
         return self._last.decode(errors="replace").strip()
-
-
-def _signal(group: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)

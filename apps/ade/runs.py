@@ -11,7 +11,6 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from apps.ade import configurations, documents, install, jobs
-from apps.ade.execution import timed_out
 from apps.ade.jobs import hf
 from apps.ade.tables import Build, Configuration, Document, Run, Version
 from apps.shared.ids import new_id
@@ -244,7 +243,10 @@ def _views(session: Session, rows: list[Run], snapshots: dict[str, Snapshot]) ->
 
 def _message(run: Snapshot) -> str | None:
     if run.state == "timed_out" and run.policy.timeout is not None:
-        return timed_out(run.policy.timeout.total_seconds())
+        return (
+            f"the run took longer than {run.policy.timeout.total_seconds():g} s (ADE_RUN_TIMEOUT_SECONDS): "
+            "its engine was stopped, with all that it had started"
+        )
     return run.error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from apps.shared.settings import AppSettings, Seconds, Whole
-from apps.shared.settings import load as load_settings
 
-PREFIX = "ADE_"
 MEGABYTE = 1_000_000
 
 Period = Annotated[Seconds, Field(gt=timedelta(0), le=timedelta(days=7))]
@@ -20,6 +17,8 @@ Period = Annotated[Seconds, Field(gt=timedelta(0), le=timedelta(days=7))]
 
 class Settings(AppSettings):
     """What can be set. Durations are seconds."""
+
+    prefix = "ADE_"
 
     max_concurrency: Whole = Field(2, ge=1, le=1000, description="Runs that one process executes at once.")
     queue_size: Whole | None = Field(
@@ -42,19 +41,9 @@ class Settings(AppSettings):
     samples_every: Period = Field(timedelta(seconds=20), description="How often one of the samples is submitted.")
 
     @property
-    def stop_grace(self) -> timedelta:
-        """From asking an engine to stop until it is killed."""
-        return timedelta(seconds=2)
-
-    @property
     def environments(self) -> Path:
         return self.folder.absolute() / "environments"
 
     @property
     def work(self) -> Path:
         return self.folder.absolute() / "work"
-
-
-def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the environment; InvalidSetting names each fault by its variable."""
-    return load_settings(Settings, prefix=PREFIX, environment=environment)

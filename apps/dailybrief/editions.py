@@ -18,12 +18,12 @@ from sqlalchemy.orm import Session
 from apps.dailybrief import brief_events, brief_formats
 from apps.dailybrief.brief_events import Story
 from apps.dailybrief.brief_formats import Brief, BriefArticle, BriefEvent
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.events import ranking, summaries
 from apps.dailybrief.events.clustering import INSERT, take_turn
 from apps.dailybrief.events.grouping import Report
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, EditionArticle, RawArticle
+from apps.shared.database import Database
 
 
 class DayNotBegun(Exception):
@@ -39,7 +39,7 @@ def today(session: Session, settings: Settings, *, now: datetime) -> list[Story]
 
 
 def publish(
-    writers: Sessions,
+    database: Database,
     settings: Settings,
     *,
     day: date,
@@ -50,13 +50,13 @@ def publish(
 
     `written` is told how many articles it refers to, once it is published.
 
-    publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 42, "published": 1, "events": 12, "articles": 42}
-    publish(writers, settings, day=date(2025, 11, 3))      # {"rows": 0, "published": 0, "events": 0, "articles": 0}
+    publish(database, settings, day=date(2025, 11, 3))      # {"rows": 42, "published": 1, "events": 12, "articles": 42}
+    publish(database, settings, day=date(2025, 11, 3))      # {"rows": 0, "published": 0, "events": 0, "articles": 0}
     """
     now, (begin, end) = now or datetime.now(UTC), brief_events.span_of(day, settings.zone)
     if begin > now:
         raise DayNotBegun(f"{day} has not begun in {settings.timezone}")
-    with writers.begin() as session:
+    with database.write() as session:
         take_turn(session)  # so that retention takes nothing away while we refer to it
         told = [_until(story, end) for story in _most_important(session, settings, begin, end, as_of=end)]
         brief = Brief(day, settings.zone, tuple(_event(story) for story in told))

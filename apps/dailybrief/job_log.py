@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from apps.dailybrief import job_runs
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.job_runs import JobRun
 from apps.dailybrief.logs import tell
+from apps.shared.database import Database
 from holdfast import Holdfast, HoldfastError
 
 EVERY = 0.5  # seconds
@@ -27,8 +27,8 @@ LATE = timedelta(minutes=10)  # an end may become visible this long after the ti
 class JobLog:
     """Tells what happens from the moment it is made, until it is closed."""
 
-    def __init__(self, hf: Holdfast, readers: Sessions, *, since: datetime) -> None:
-        self._hf, self._readers, self._since = hf, readers, since
+    def __init__(self, hf: Holdfast, database: Database, *, since: datetime) -> None:
+        self._hf, self._database, self._since = hf, database, since
         self._begun: set[str] = set()
         self._ended: set[str] = set()
         self._sign = ""
@@ -46,7 +46,7 @@ class JobLog:
 
     def look(self) -> None:
         """Tell what is new. What began and ended since the last look is told as both."""
-        with self._readers() as session:
+        with self._database.read() as session:
             found = job_runs.since(session, self._since)
         for run in found:
             if run.id not in self._begun:

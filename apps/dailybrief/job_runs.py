@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from sqlalchemy import Column, Engine, MetaData, String, Table, Text, select, text
+from sqlalchemy import Column, Connection, MetaData, String, Table, Text, select, text
 from sqlalchemy.orm import Session
 
 from apps.shared.database import Instant
@@ -76,18 +76,14 @@ class JobRun:
     error_message: str | None
 
 
-def create(engine: Engine) -> None:
-    """Make the view, or make it anew; the engine's tables must be there. Two processes may do it at once."""
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("select pg_advisory_xact_lock(7261094)"))
-            connection.execute(text(VIEW.replace("create view", "create or replace view")))
-        elif (
-            connection.scalar(text("select lower(sql) from sqlite_master where name = 'job_runs'"))
-            != VIEW.strip().lower()
-        ):
-            connection.execute(text("drop view if exists job_runs"))
-            connection.execute(text(VIEW.strip()))
+def create(connection: Connection) -> None:
+    """Make the view, or make it anew; the engine's tables must be there."""
+    made_by = text("select lower(sql) from sqlite_master where name = 'job_runs'")
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(VIEW.replace("create view", "create or replace view")))
+    elif connection.scalar(made_by) != VIEW.strip().lower():
+        connection.execute(text("drop view if exists job_runs"))
+        connection.execute(text(VIEW.strip()))
 
 
 def latest(session: Session, *, limit: int, job_name: str | None = None, status: str | None = None) -> Sequence[JobRun]:

@@ -10,22 +10,22 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from apps.dailybrief import database, job_runs, schedules, services, tables
-from apps.dailybrief.settings import load
+from apps.dailybrief import job_runs, schedules, services, tables
+from apps.dailybrief.settings import Settings
+from apps.shared.database import Database
 from holdfast import Context, GiveUp, Holdfast
 
-settings = load()
+settings = Settings.load()
 # Workers keep no schedules unless told to: only k2dailybrief-worker is, in `worker_loop`.
 hf = Holdfast(schedules=False)
-store = database.connect(hf.settings.url)
-writers, readers = database.writers(store), database.readers(store)
+database = Database(hf.settings.url, tables.Table.metadata, prepare=hf.start)
 
 
 def prepare() -> None:
-    """Make the tables of the engine and of the newsroom, and the view `job_runs`."""
-    hf.start()
-    tables.create(store)
-    job_runs.create(store)
+    """Make the tables of the engine and of the newsroom, the triggers, and the view `job_runs`."""
+    with database.write() as session:
+        tables.protect(session.connection())
+        job_runs.create(session.connection())
 
 
 def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def rss_ingestion(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.feeds import ingest
 
     _require_slot(ctx)
-    return ingest(writers, settings, check=ctx.check, written=ctx.progress)
+    return ingest(database, settings, check=ctx.check, written=ctx.progress)
 
 
 def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def event_clustering(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.events import cluster
 
     _require_slot(ctx)
-    return cluster(writers, settings, written=ctx.progress)
+    return cluster(database, settings, written=ctx.progress)
 
 
 def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def retention_cleanup(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.retention import clean
 
     _require_slot(ctx)
-    return clean(writers, settings, now=min(scheduled_for, hf.clock.now()), written=ctx.progress)
+    return clean(database, settings, now=min(scheduled_for, hf.clock.now()), written=ctx.progress)
 
 
 def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def publish_brief(ctx: Context, scheduled_for: datetime) -> dict[str, Any]:
     from apps.dailybrief.editions import publish
 
     _require_slot(ctx)
-    return publish(writers, settings, day=scheduled_for.astimezone(settings.zone).date(), written=ctx.progress)
+    return publish(database, settings, day=scheduled_for.astimezone(settings.zone).date(), written=ctx.progress)
 
 
 FUNCTIONS = (rss_ingestion, event_clustering, retention_cleanup, publish_brief)
@@ -70,7 +70,7 @@ for _planned, _function in zip(PLAN.values(), FUNCTIONS, strict=True):
 
 def _require_slot(ctx: Context) -> None:
     """There is one way to run a job: a slot, in time, by the one worker. Whoever comes by another does nothing."""
-    with readers() as session:
+    with database.read() as session:
         run = job_runs.get(session, ctx.run.id)
     if run is None:
         raise GiveUp("this run has no slot: trigger the job with a scheduled_for", failure_type="NO_SLOT")

@@ -14,7 +14,6 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, CursorResult, delete, exists, literal, select
 from sqlalchemy.orm import Session
 
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.events.clustering import INSERT, take_turn
 from apps.dailybrief.logs import tell
 from apps.dailybrief.settings import Settings
@@ -27,7 +26,7 @@ from apps.dailybrief.tables import (
     RawArticle,
     Table,
 )
-from apps.shared.database import Instant
+from apps.shared.database import Database, Instant
 
 
 class NotPurgeable(Exception):
@@ -37,17 +36,17 @@ class NotPurgeable(Exception):
 
 
 def clean(
-    writers: Sessions, settings: Settings, *, now: datetime, written: Callable[[int], None] = lambda rows: None
+    database: Database, settings: Settings, *, now: datetime, written: Callable[[int], None] = lambda rows: None
 ) -> dict[str, int]:
     """Delete what was published, fetched and linked before `now` - `retain_articles`; tells how many rows of what.
 
     The counts are the job's result, which the worker logs. `written` is told their sum once they are committed.
 
-    clean(writers, settings, now=scheduled_for)
+    clean(database, settings, now=scheduled_for)
     # {"rows": 912, "cluster_articles": 420, "clusters": 71, "raw_articles": 421}
     """
     before = now - settings.retain_articles
-    with writers.begin() as session:
+    with database.write() as session:
         take_turn(session)
         old = (
             select(Cluster.id)

@@ -5,7 +5,6 @@ Where the database is, the engine's own `HOLDFAST_URL` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,10 +13,6 @@ from pydantic import Field, field_validator
 
 from apps.dailybrief.cron_trigger import WallClock
 from apps.shared.settings import AppSettings, Names, Seconds
-from apps.shared.settings import load as load_settings
-
-PREFIX = "DAILYBRIEF_"
-
 
 Period = Annotated[Seconds, Field(gt=timedelta(0))]
 One = Annotated[int, Field(ge=1, le=1)]
@@ -31,6 +26,8 @@ SAME = "The same for this job."
 
 class Settings(AppSettings):
     """Every knob with its default. Durations are seconds in the environment."""
+
+    prefix = "DAILYBRIEF_"
 
     timezone: str = Field(default="UTC", description="Whose clock the schedules and the day of a brief follow.")
 
@@ -117,7 +114,3 @@ class Settings(AppSettings):
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone)
-
-
-def load(environment: Mapping[str, str] | None = None) -> Settings:
-    return load_settings(Settings, prefix=PREFIX, environment=environment)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import Date, Engine, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import Connection, Date, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from apps.shared.database import Instant
@@ -175,17 +175,15 @@ SPARE = """
 """
 
 
-def create(engine: Engine) -> None:
-    """Make what is missing; what is there stays as it is. Two processes may do it at once."""
-    kind = engine.dialect.name
-    with engine.begin() as connection:
-        if kind == "postgresql":
-            connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")
-            connection.exec_driver_sql(NEVER_CHANGES)
-        Table.metadata.create_all(connection)
-        for table in IMMUTABLE:
-            for verb in VERBS[kind]:
-                connection.exec_driver_sql(REFUSE[kind].format(table=table, verb=verb))
-        if kind == "sqlite":
-            for table, column in REFERRED.items():
-                connection.exec_driver_sql(SPARE.format(table=table, column=column))
+def protect(connection: Connection) -> None:
+    """Let the database refuse changes of an edition, and the deletion of what one refers to."""
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        connection.exec_driver_sql("select pg_advisory_xact_lock(7261094)")  # two processes may do it at once
+        connection.exec_driver_sql(NEVER_CHANGES)
+    for table in IMMUTABLE:
+        for verb in VERBS[kind]:
+            connection.exec_driver_sql(REFUSE[kind].format(table=table, verb=verb))
+    if kind == "sqlite":
+        for table, column in REFERRED.items():
+            connection.exec_driver_sql(SPARE.format(table=table, column=column))

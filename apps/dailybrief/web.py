@@ -25,12 +25,12 @@ site = Site(
     links={"Brief": "brief", "Editions": "editions", "Feeds": "feeds", "Jobs": "job_runs"},
     at="/holdfast",
 )
-site.include(brief.router(site, readers=jobs.readers, settings=jobs.settings))
-site.include(events.router(site, readers=jobs.readers))
-site.include(editions.router(site, readers=jobs.readers, settings=jobs.settings))
-site.include(feeds.router(site, writers=jobs.writers, readers=jobs.readers, settings=jobs.settings))
+site.include(brief.router(site, database=jobs.database, settings=jobs.settings))
+site.include(events.router(site, database=jobs.database))
+site.include(editions.router(site, database=jobs.database, settings=jobs.settings))
+site.include(feeds.router(site, database=jobs.database, settings=jobs.settings))
 jobs_by_name = tuple(planned.name for planned in schedules.plan(jobs.settings))
-site.include(job_runs.router(site, readers=jobs.readers, jobs=jobs_by_name))
+site.include(job_runs.router(site, database=jobs.database, jobs=jobs_by_name))
 site.include(service.router(site))
 
 app = create_app(site, hosts=jobs.settings.allowed_hosts)

@@ -50,7 +50,7 @@ def work(stop: threading.Event) -> int:
     )
     worker.start()
     tell_recovery(began_at)
-    job_log = JobLog(hf, jobs.readers, since=began_at)
+    job_log = JobLog(hf, jobs.database, since=began_at)
     job_log.start()
     logs.tell("worker_ready", worker=worker.id, jobs=[schedule.name for schedule in hf.schedules.list()])
     while worker.alive and not stop.wait(0.2):
@@ -66,7 +66,7 @@ def work(stop: threading.Event) -> int:
 
 def tell_recovery(began_at: datetime) -> None:
     """Say what an earlier worker left running; it has been failed before anything was scheduled, and counted."""
-    with jobs.readers() as session:
+    with jobs.database.read() as session:
         recovered = [run for run in job_runs.since(session, began_at) if run.error_message == job_runs.RECOVERED]
     logs.tell(
         job_runs.RECOVERED,

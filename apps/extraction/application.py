@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.extraction.check import check
-from apps.shared.definition import Application, PageLink, Process
+from apps.shared.definition import Application, PageLink, Process, serve
 
 application = Application(
     name="extraction",
@@ -11,14 +11,7 @@ application = Application(
     shows="PDFs become fields and vectors in the background; ask a question and see the passage that answers it.",
     queues=("extraction",),
     processes=(
-        Process(
-            name="web",
-            module="holdfast",
-            arguments=("serve", "apps.extraction.web:site", "--fd", "{fd}", "--log-level", "info"),
-            listens=True,
-            ready="/healthz",
-            settings={"EXTRACTION_SAMPLES": "true"},
-        ),
+        serve("apps.extraction.web:site", "--log-level", "info", settings={"EXTRACTION_SAMPLES": "true"}),
         Process(
             name="worker",
             module="holdfast",

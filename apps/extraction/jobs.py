@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from apps.extraction import settings as configured
 from apps.extraction import vectors
 from apps.extraction.analysis import Analysis, Unreadable, bounded
 from apps.extraction.chunks import chunks
@@ -27,15 +26,16 @@ from apps.extraction.providers import Analyser, BlobMissing, Blobs, Embedder, Lo
 from apps.extraction.providers.blobs import open_blobs
 from apps.extraction.providers.choice import open_analyser
 from apps.extraction.providers.embeddings import open_embedder
+from apps.extraction.settings import Settings
 from apps.extraction.sql_views import complete
 from apps.extraction.tables import Base
-from apps.shared.database import Database
+from apps.shared.database import Database, engine_prefix
 from holdfast import Context, GiveUp, Holdfast, Retry, TryAgain
 
 T = TypeVar("T")
 QUEUE = "extraction"
 
-settings = configured.load()
+settings = Settings.load()
 hf = Holdfast(sqlite_module=vectors.SQLITE)
 database = Database(
     hf.settings.url,
@@ -44,7 +44,7 @@ database = Database(
     complete=complete(
         dimensions=settings.dimensions,
         model=settings.model,
-        prefix=".".join(part for part in (hf.settings.schema_name, hf.settings.prefix) if part),
+        prefix=engine_prefix(hf),
     ),
     opened=vectors.opened,
     sqlite_module=vectors.SQLITE,

@@ -5,7 +5,6 @@ Where the database is, the engine's own `HOLDFAST_URL` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self
@@ -13,13 +12,12 @@ from typing import Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from apps.shared.settings import AppSettings, Seconds, Whole
-from apps.shared.settings import load as load_settings
-
-PREFIX = "EXTRACTION_"
 
 
 class Settings(AppSettings):
     """Every knob with its default."""
+
+    prefix = "EXTRACTION_"
 
     folder: Path = Field(Path("extraction"), description="Where local blobs are kept; `APP_FOLDER` unless set.")
 
@@ -76,19 +74,15 @@ class Settings(AppSettings):
             "openai_endpoint": self.embeddings == "azure",
         }
         missing = [
-            f"{PREFIX}{name.upper()}" for name, wanted in needed.items() if wanted and getattr(self, name) is None
+            f"{self.prefix}{name.upper()}" for name, wanted in needed.items() if wanted and getattr(self, name) is None
         ]
         if missing:
             raise ValueError(f"what was chosen needs {', '.join(missing)}")
         if self.embeddings == "local" and self.dimensions != 256:
-            raise ValueError(f"{PREFIX}DIMENSIONS: the local model's vectors have 256")
+            raise ValueError(f"{self.prefix}DIMENSIONS: the local model's vectors have 256")
         return self
 
     @property
     def model(self) -> str:
         """What makes the vectors: those of two models can't be compared."""
         return "local" if self.embeddings == "local" else f"{self.embeddings} {self.openai_model}"
-
-
-def load(environment: Mapping[str, str] | None = None) -> Settings:
-    return load_settings(Settings, prefix=PREFIX, environment=environment)

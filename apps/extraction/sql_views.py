@@ -24,7 +24,7 @@ LOGS = {
             when 'RUN_RETRIED' then json_extract(e.data, '$.error')
             else 'its worker was lost: ' || json_extract(e.data, '$.because')
         end as line
-        from %(prefix)sevents e
+        from %(prefix)sevent e
         where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and json_extract(e.data, '$.decision') = 'retried')
         order by e.id
@@ -35,7 +35,7 @@ LOGS = {
             when 'RUN_RETRIED' then e.data::json ->> 'error'
             else 'its worker was lost: ' || (e.data::json ->> 'because')
         end as line
-        from %(prefix)sevents e
+        from %(prefix)sevent e
         where e.run_id = d.run_id
         and (e.kind = 'RUN_RETRIED' or e.kind = 'RUN_TAKEN_OVER' and e.data::json ->> 'decision' = 'retried')
     ) told)""",

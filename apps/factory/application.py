@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.factory.check import check
-from apps.shared.definition import Application, PageLink, Process
+from apps.shared.definition import Application, PageLink, Process, serve
 
 JOBS = "apps.factory.jobs:hf"
 
@@ -13,13 +13,7 @@ application = Application(
     shows="A script becomes a narrated video, segment by segment; kill its workers, and the video stays the same.",
     queues=("factory",),
     processes=(
-        Process(
-            name="web",
-            module="holdfast",
-            arguments=("serve", "apps.factory.web:site", "--fd", "{fd}"),
-            listens=True,
-            ready="/healthz",
-        ),
+        serve("apps.factory.web:site"),
         Process(name="orchestrator", module="holdfast", arguments=("orchestrator", JOBS), ready=" serves "),
         Process(name="workers", module="apps.factory.demo"),
     ),

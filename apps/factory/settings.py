@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from apps.shared.settings import FOLDER, AppSettings, Seconds, Whole, load
-
-PREFIX = "FACTORY_"
+from apps.shared.settings import FOLDER, AppSettings, Seconds, Whole
 
 
 class Settings(AppSettings):
     """Every knob with its default. Durations are seconds in the environment."""
+
+    prefix = "FACTORY_"
 
     output: Path = Field(default=Path("output"), description="The folder that finished videos are published to.")
     attempts: Whole = Field(
@@ -50,8 +50,8 @@ def read(environment: Mapping[str, str]) -> Settings:
     """The settings that these variables make, or InvalidSetting that names each that is wrong."""
     given = dict(environment)
     if folder := given.get(FOLDER):  # `./run` started us
-        given = {f"{PREFIX}OUTPUT": str(Path(folder) / "output"), f"{PREFIX}DEMO": "true"} | given
-    return load(Settings, prefix=PREFIX, environment=given)
+        given = {"FACTORY_OUTPUT": str(Path(folder) / "output"), "FACTORY_DEMO": "true"} | given
+    return Settings.load(given)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.records.check import check
-from apps.shared.definition import Application, PageLink, Process
+from apps.shared.definition import Application, PageLink, serve
 
 application = Application(
     name="records",
@@ -11,14 +11,7 @@ application = Application(
     shows="Documents become data inside one process: drop a PDF, DOCX, EML or text and see what is found in it.",
     queues=("records", "records.upkeep"),
     processes=(
-        Process(
-            name="web",
-            module="holdfast",
-            arguments=("serve", "apps.records.web:site", "--worker", "--fd", "{fd}", "--log-level", "info"),
-            listens=True,
-            ready="/healthz",
-            settings={"RECORDS_SAMPLES": "true"},
-        ),
+        serve("apps.records.web:site", "--worker", "--log-level", "info", settings={"RECORDS_SAMPLES": "true"}),
     ),
     page="/documents",
     links=(

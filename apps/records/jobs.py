@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from apps.records import settings
 from apps.records.blobs import Blobs
 from apps.records.classify import Classification, classify
 from apps.records.extractors import interpret
@@ -21,6 +20,7 @@ from apps.records.extractors.fields import FoundField
 from apps.records.file_types import kind_of
 from apps.records.readers import read
 from apps.records.save_results import save
+from apps.records.settings import Settings
 from apps.records.unreadable import Unreadable
 from apps.records.validate import Finding, validate
 from holdfast import Context, GiveUp, Holdfast, Retry
@@ -29,7 +29,7 @@ STEPS = ("EXTRACT", "CLASSIFY", "INTERPRET", "VALIDATE")
 JOB, QUEUE, UPKEEP = "records.process", "records", "records.upkeep"
 NICE = 10  # how much a run steps back for whoever answers requests
 
-given = settings.load()
+given = Settings.load()
 hf = Holdfast(solo=True, queues=(QUEUE, UPKEEP), concurrency=given.concurrency)
 blobs = Blobs(given.folder / "blobs")
 

@@ -5,7 +5,6 @@ Where the database is, the engine's own `HOLDFAST_URL` says; files lie below `AP
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,13 +12,12 @@ from pydantic import Field
 
 from apps.records.readers.limits import Limits
 from apps.shared.settings import AppSettings, Seconds, Whole
-from apps.shared.settings import load as load_settings
-
-PREFIX = "RECORDS_"
 
 
 class Settings(AppSettings):
     """Every knob with its default."""
+
+    prefix = "RECORDS_"
 
     folder: Path = Field(Path("records"), description="Where the documents' files are kept; `APP_FOLDER` unless set.")
     concurrency: Whole = Field(2, ge=1, le=64, description="Documents that are processed at once.")
@@ -37,8 +35,3 @@ class Settings(AppSettings):
     @property
     def limits(self) -> Limits:
         return Limits(pages=self.max_pages, characters=self.max_characters, unpacked=self.max_unpacked)
-
-
-def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this process."""
-    return load_settings(Settings, prefix=PREFIX, environment=environment)

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from apps.records import queries, tables
 from apps.records.file_types import MEDIA_TYPES
-from apps.records.jobs import STEPS, hf
+from apps.records.jobs import STEPS, Processed, hf
 from apps.records.queries import database
 from holdfast import Event, RunNotFound, Snapshot
 
 RunState = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED"]
 StepState = Literal["PENDING", "RUNNING", "FINISHED", "FAILED", "NOT_REACHED"]
-
-
-class FindingView(BaseModel):
-    """Something that a person should look at."""
-
-    code: str
-    message: str
-
-
-class ResultView(BaseModel):
-    """What a run that succeeded came to."""
-
-    document_class: str
-    score: float
-    evidence: list[str]
-    pages: int
-    characters: int
-    fields: int
-    findings: list[FindingView]
+RESULT = TypeAdapter(Processed)
 
 
 class FieldView(BaseModel):
@@ -87,7 +68,7 @@ class RunView(BaseModel):
     attempts: int
     failure_type: str | None
     error: str | None
-    result: ResultView | None
+    result: Processed | None
 
     @property
     def ended(self) -> bool:
@@ -123,7 +104,7 @@ class DocumentDetail(DocumentView):
     """A document with its runs, the newest first, and the fields that the newest one that succeeded has found."""
 
     runs: list[RunView]
-    result: ResultView | None
+    result: Processed | None
     fields: list[FieldView]
 
 
@@ -237,7 +218,7 @@ def _run(asked: tables.ProcessingRun, snapshot: Snapshot) -> RunView:
         attempts=snapshot.tries,
         failure_type=snapshot.failure_type,
         error=said(snapshot.error),
-        result=ResultView.model_validate(json.loads(snapshot.result)) if snapshot.result else None,
+        result=RESULT.validate_json(snapshot.result) if snapshot.result else None,
     )
 
 

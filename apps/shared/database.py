@@ -20,14 +20,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
-from holdfast import StoreBusy
+from holdfast import Holdfast, InvalidSetting, StoreBusy
 
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-SQL_SERVER = "mssql+mssqlpython"
+SQL_SERVER = {"mssql": "mssql+mssqlpython", "sqlserver": "mssql+mssqlpython"}
 CONNECTIONS = 8
 PATIENCE = 60.0  # seconds that a session waits for its turn
 TURNS, TURN = 20, 0.1
-READ_ONLY = "read_only"  # an option of an engine whose transactions only read
 
 
 class Instant(TypeDecorator[datetime]):
@@ -50,6 +49,7 @@ class Database:
     complete  called once with a connection, when the tables are there: views, triggers, indexes
     opened    called with each new connection of the driver
     sqlite_module  the SQLite library, which must be the engine's: two in one process drop each other's locks
+    sql_server  whether the application can keep its tables in SQL Server, too
     """
 
     def __init__(
@@ -61,9 +61,13 @@ class Database:
         complete: Callable[[Connection], None] = lambda connection: None,
         opened: Callable[[Any], None] = lambda connection: None,
         sqlite_module: str = "sqlite3",
+        sql_server: bool = False,
     ) -> None:
         scheme, _, rest = url.partition("://")
-        self._url = f"{DRIVERS.get(scheme.partition('+')[0], SQL_SERVER)}://{rest}"
+        driver = (DRIVERS | SQL_SERVER if sql_server else DRIVERS).get(scheme.partition("+")[0])
+        if driver is None:
+            raise InvalidSetting("HOLDFAST_URL: this application keeps its tables in SQLite or PostgreSQL")
+        self._url = f"{driver}://{rest}"
         self.is_sqlite = self._url.startswith("sqlite")
         self._tables, self._prepare, self._complete, self._opened = tables, prepare, complete, opened
         self._sqlite_module = sqlite_module
@@ -113,10 +117,12 @@ class Database:
             library = importlib.import_module(f"{self._sqlite_module}.dbapi2")
             options = {"module": library, "pool_size": 1 if writes else CONNECTIONS}
             options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
-        options["execution_options"] = {READ_ONLY: not writes}
         engine = create_engine(self._url, max_overflow=0, pool_timeout=PATIENCE, **options)
         if self.is_sqlite:
-            prepare_sqlite(engine)
+            event.listen(engine, "connect", _prepare_connection)
+            # A transaction that reads first and writes later is refused while others write, however long it would wait.
+            begin = "begin immediate" if writes else "begin"
+            event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         event.listen(engine, "connect", lambda connection, record: self._opened(connection))
         return engine
 
@@ -134,6 +140,12 @@ class Database:
                 time.sleep(TURN)
 
 
+def engine_prefix(hf: Holdfast) -> str:
+    """What the names of the engine's views begin with, with their schema if they have one."""
+    schema, prefix = hf.settings.schema_name, hf.settings.prefix
+    return prefix if schema is None else f"{schema}.{prefix}"
+
+
 @contextlib.contextmanager
 def _reachable() -> Iterator[None]:
     """Say in the engine's words that the database is locked or away: whoever asked may ask again."""
@@ -143,20 +155,9 @@ def _reachable() -> Iterator[None]:
         raise StoreBusy(f"the database did not answer in time: {type(error).__name__}") from error
 
 
-def prepare_sqlite(engine: Engine) -> None:
-    """Open SQLite's connections as Holdfast does; a transaction takes the write lock at once, unless READ_ONLY."""
-    event.listen(engine, "connect", _prepare_connection)
-    event.listen(engine, "begin", _begin)
-
-
 def _prepare_connection(connection: Any, record: Any) -> None:
+    """Open SQLite's connections as Holdfast does."""
     connection.isolation_level = None  # we say when a transaction begins, not the driver
     connection.execute("pragma foreign_keys = on")
     connection.execute("pragma synchronous = full")
     connection.execute("pragma wal_autocheckpoint = 0")  # Holdfast checkpoints, when no one writes
-
-
-def _begin(connection: Connection) -> None:
-    # A transaction that reads first and writes later is refused while others write, however long it would wait.
-    read_only = connection.get_execution_options().get(READ_ONLY, False)
-    connection.exec_driver_sql("begin" if read_only else "begin immediate")

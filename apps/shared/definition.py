@@ -26,6 +26,18 @@ class Process:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+def serve(site: str, *options: str, name: str = "web", settings: Mapping[str, str] | None = None) -> Process:
+    """The process that serves a site: `holdfast serve SITE OPTIONS`."""
+    return Process(
+        name=name,
+        module="holdfast",
+        arguments=("serve", site, "--fd", "{fd}", *options),
+        listens=True,
+        ready="/healthz",
+        settings=settings or {},
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PageLink:
     """Something to look at, as a path of the application's own site if it has one, else of the system's dashboard."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -44,27 +44,26 @@ class AppSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    prefix: ClassVar[str]
+    """What its variables begin with."""
 
-S = TypeVar("S", bound=AppSettings)
+    @classmethod
+    def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The settings of this process; InvalidSetting names each variable that is wrong, or that no one knows.
 
-
-def load(settings: type[S], *, prefix: str, environment: Mapping[str, str] | None = None) -> S:
-    """The settings of this process; InvalidSetting names each variable that is wrong, or that no one knows.
-
-    A setting `folder` that is not given is the application's own folder.
-    """
-    environment = os.environ if environment is None else environment
-    given = {
-        name.removeprefix(prefix).lower(): value
-        for name, value in environment.items()
-        if name.startswith(prefix) and value != ""
-    }
-    if "folder" in settings.model_fields and environment.get(FOLDER):
-        given.setdefault("folder", environment[FOLDER])
-    try:
-        return settings.model_validate(given)
-    except ValidationError as error:
-        raise InvalidSetting("; ".join(_said(prefix, fault) for fault in error.errors())) from None
+        A setting `folder` that is not given is the application's own folder.
+        """
+        given = {
+            name.removeprefix(cls.prefix).lower(): value
+            for name, value in environment.items()
+            if name.startswith(cls.prefix) and value != ""
+        }
+        if "folder" in cls.model_fields and environment.get(FOLDER):
+            given.setdefault("folder", environment[FOLDER])
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise InvalidSetting("; ".join(_said(cls.prefix, fault) for fault in error.errors())) from None
 
 
 def _said(prefix: str, fault: Any) -> str:

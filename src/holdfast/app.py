@@ -31,7 +31,7 @@ from holdfast.support.threads import Threads
 from holdfast.support.validation import as_duration, check_limit, is_number, job_name
 from holdfast.values.policies import Policy, Unique
 from holdfast.values.retries import Retry
-from holdfast.worker.declared import Declared
+from holdfast.worker.declarations import Declarations
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, Request
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from holdfast.values.pages import SearchPage
     from holdfast.values.runs import Finding, Snapshot, Step, Why
     from holdfast.web.auth.authentication import Who
-    from holdfast.worker.declared import FailureHook
+    from holdfast.worker.declarations import FailureHook
     from holdfast.worker.worker import Role, Worker
 
 
@@ -108,8 +108,8 @@ class Holdfast(Runtime):
         )
         self._submitter = Submitter(self, self)
         self.scheduled: dict[str, Schedule] = {}
-        self._declared = Declared(schedules=self.scheduled, artifact_store=lambda: self._artifact_store)
-        self.polls = self._declared.polls
+        self._declarations = Declarations(schedules=self.scheduled, artifact_store=lambda: self._artifact_store)
+        self.polls = self._declarations.polls
         self.jobs.bring({name: partial(self._bulk_job, name) for name in BULK})
 
     def _prepare(self) -> None:
@@ -310,13 +310,13 @@ class Holdfast(Runtime):
         scope     what the fingerprint belongs to, spelled like a key; all other parameters, if it is not given
         **policy  any field of Policy. A build whose worker is lost is made once more; lost again, it fails
         """
-        from holdfast.builds.decorator import BuildDecorator, build_policy
+        from holdfast.builds.decorator import build_decorator, build_policy
 
         if bare is not None:
             raise InvalidPolicy("write @hf.build() with its parentheses")
         given = {"on_crash": "requeue", "max_takeovers": 1} | policy | {"timeout": as_duration(timeout)}
         options = Options(queue=queue, priority=priority, policy=build_policy(given))
-        return BuildDecorator(self._submitter, name=name, scope=scope, options=options, isolation=isolation)
+        return build_decorator(self._submitter, name=name, scope=scope, options=options, isolation=isolation)
 
     def queue(
         self,
@@ -337,7 +337,7 @@ class Holdfast(Runtime):
         said = {"max_queued": max_queued, "concurrency": concurrency}
         self._limits.add(name, Limits(**{which: limit for which, limit in said.items() if limit is not None}))
         if per_worker is not None:
-            self._declared.per_worker[name] = per_worker
+            self._declarations.per_worker[name] = per_worker
         if self.started:
             self._limits.apply(self._store)
 
@@ -364,7 +364,7 @@ class Holdfast(Runtime):
 
     def on_failure(self, hook: FailureHook) -> FailureHook:
         """Decorate a function to be told of every run that a worker of this process sees fail."""
-        self._declared.failure_hooks.append(hook)
+        self._declarations.failure_hooks.append(hook)
         return hook
 
     # Working
@@ -389,7 +389,7 @@ class Holdfast(Runtime):
 
         return Worker(
             self,
-            self._declared,
+            self._declarations,
             queues=queues,
             concurrency=concurrency,
             exclusive=exclusive,

@@ -7,14 +7,10 @@ from datetime import datetime, timedelta
 
 from holdfast.runs import audit
 from holdfast.runtime import Runtime
-from holdfast.store.transaction import Row, Transaction
-from holdfast.support import json_text
+from holdfast.store.transaction import Transaction
 from holdfast.support.errors import InvalidArguments, PassExists, PassNotFound
-from holdfast.support.validation import as_duration
+from holdfast.support.validation import MAX_NAME, as_duration, is_name
 from holdfast.values.tokens import ROLES, Pass, Role
-
-MAX_NAME = 200
-
 
 MANY = 10_000
 
@@ -81,12 +77,12 @@ def revoke_token(tx: Transaction, name: str) -> None:
 def find_token(tx: Transaction, digest: str) -> Pass | None:
     """The pass that this is the digest of, if it is still good."""
     row = tx.one("find_pass", digest=digest, now=tx.now)
-    return None if row is None else _pass(row)
+    return None if row is None else Pass(**row)
 
 
 def list_tokens(tx: Transaction) -> list[Pass]:
     """Everyone's tokens and sessions that are still good."""
-    return [_pass(row) for row in tx.all("list_passes", now=tx.now, limit=MANY)]
+    return [Pass(**row) for row in tx.all("list_passes", now=tx.now, limit=MANY)]
 
 
 def delete_expired(tx: Transaction) -> int:
@@ -103,17 +99,8 @@ def _insert(tx: Transaction, digest: str, name: str, role: str, kind: str, expir
     return tx.run("insert_pass", digest=digest, name=name, role=role, kind=kind, now=tx.now, expires_at=expires_at)
 
 
-def _pass(row: Row) -> Pass:
-    return Pass(**row)
-
-
 def _check(name: str, role: str, lasts: timedelta | None) -> None:
-    if (
-        not isinstance(name, str)
-        or not 0 < len(name) <= MAX_NAME
-        or not json_text.storable(name)
-        or not name.isprintable()
-    ):
+    if not is_name(name) or not name.isprintable():
         raise InvalidArguments(f"a name is printable text of 1 to {MAX_NAME} characters")
     if role not in ROLES:
         raise InvalidArguments(f"there is no role {role!r}; a role is {', '.join(ROLES)}")

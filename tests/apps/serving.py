@@ -7,26 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import httpx
+from tests.process.support import wait_for
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-that-only-these-tests-know"
 PATIENCE = 150.0
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T | None], what: str, *, within: float = PATIENCE) -> T:
-    """What `look` gives, as soon as it gives something."""
-    over_at = time.monotonic() + within
-    while not (found := look()):
-        assert time.monotonic() < over_at, f"not in time: {what}"
-        time.sleep(0.05)
-    return found
 
 
 class Child:
@@ -64,7 +54,14 @@ class Child:
             assert self._process.poll() is None, f"it ended: {said[-2000:]}"
             return said if self._ready in said else None
 
-        self.said = until(up, f"{self._command[2:]} is up")
+        self.said = wait_for(up, f"{self._command[2:]} is up")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def pid(self) -> int:
@@ -109,10 +106,10 @@ class Site(Child):
 
     def start(self) -> None:
         super().start()
-        self.address = next(line for line in self.said.splitlines() if line.startswith("http://")).rstrip("/")
+        self.address: str = next(line for line in self.said.splitlines() if line.startswith("http://")).rstrip("/")
         headers = {"Authorization": f"Bearer {TOKEN}"}
         self.http = httpx.Client(base_url=self.address, headers=headers, timeout=PATIENCE, trust_env=False)
-        until(self._answers, "it answers")
+        wait_for(self._answers, "it answers")
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self.http.get(path, params=query)

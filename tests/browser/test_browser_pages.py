@@ -27,7 +27,7 @@ TAKEN = "document.title === 'taken' || document.querySelector('main script, main
 def paths(house: House) -> list[str]:
     """Every kind of page there is."""
     pages = ["/", "/runs?state=failed&error=November", "/pipelines", "/schedules", "/builds", "/keys"]
-    pages += ["/queues", "/workers", "/schedules/reports.nightly", f"/builds/{house.env.id}"]
+    pages += ["/queues", "/workers", "/schedules/letters.daily", f"/builds/{house.built.id}"]
     pages += [f"/pipelines/{house.pipeline.id}?stage=audio", "/runs/nothing-like-that"]
     return pages + [f"/runs/{run.id}" for run in (house.failed, house.busy[0], house.pipeline)]
 
@@ -75,10 +75,9 @@ def _faults(page: Page, *, everything: bool) -> list[str]:
 def test_hostile_texts_are_text_on_every_page(visit: Visit, house: House) -> None:
     hf = house.hf
     key = f"document\u202e/{HOSTILE[:60]}"
-    say = hf.jobs["texts.say"].using(tags={"<b>": "<i>\u202e"})
-    run = say.submit(text=HOSTILE, fail=True)
-    house.submit("gated", name="hostile", key=key)
-    hf.jobs["mail.send"].using(queue="<svg onload=alert(1)>").submit(to="x")
+    run = hf.jobs["letters.fail"].using(tags={"<b>": "<i>\u202e"}).submit(text=HOSTILE)
+    house.work("hostile", key=key)
+    hf.jobs["letters.echo"].using(queue="<svg onload=alert(1)>").submit(value="x")
     hf.queues.pause("<svg onload=alert(1)>", note=HOSTILE)
     register(hf, "<script>\x1b[31m", host="<b>host</b>", queues=["<i>"], expires_at=hf.clock.now().replace(year=2100))
     until(lambda: hf.get(run).snapshot.ended)
@@ -100,7 +99,7 @@ def test_hostile_texts_are_text_on_every_page(visit: Visit, house: House) -> Non
 
 
 def test_five_megabytes_of_text_are_shown_in_part_and_break_nothing(visit: Visit, house: House) -> None:
-    run = house.submit("texts.say", text="A very long story. " * 275_000)
+    run = house.submit("letters.echo", value="A very long story. " * 275_000)
     run.result(timeout=60)
     page = visit(f"/runs/{run.id}")
     expect(page.locator("#arguments")).to_contain_text("more characters")

@@ -26,7 +26,7 @@ def stayed(page: Page) -> bool:
 
 def test_a_run_goes_through_its_states_without_a_reload(visit: Visit, house: House) -> None:
     house.hf.queues.pause("press", note="not yet")
-    run = house.submit("gated", name="watched", key="watched")
+    run = house.work("watched", key="watched")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("queued")
     expect(page.locator("#why")).to_contain_text("queue press is paused")
@@ -34,15 +34,15 @@ def test_a_run_goes_through_its_states_without_a_reload(visit: Visit, house: Hou
 
     house.hf.queues.resume("press")
     expect(state_of(page)).to_have_text("running")
-    expect(page.locator("#log")).to_contain_text("watched has begun")
+    expect(page.locator("#log")).to_contain_text("half way")
     house.open("watched")
     expect(state_of(page)).to_have_text("succeeded")
-    expect(page.locator("#result")).to_contain_text("watched is through")
+    expect(page.locator("#result")).to_contain_text("worked")
     assert stayed(page)
 
 
 def test_a_running_run_is_cancelled_and_then_done_again(visit: Visit, house: House) -> None:
-    run = house.submit("gated", name="unwanted", key="unwanted")
+    run = house.work("unwanted", key="unwanted")
     page = visit(f"/runs/{run.id}", token=house.server.token_of("operator"))
     expect(state_of(page)).to_have_text("running")
     page.get_by_role("button", name="Cancel…").click()
@@ -61,8 +61,8 @@ def test_a_running_run_is_cancelled_and_then_done_again(visit: Visit, house: Hou
 
 
 def test_all_that_match_are_cancelled_after_their_number_was_said(visit: Visit, house: House) -> None:
-    house.hf.jobs["mail.send"].using(queue="nobody").submit_many([{"to": f"nobody-{n}"} for n in range(7)])
-    page = visit("/runs?state=queued&job=mail.send&queue=nobody")
+    house.hf.jobs["letters.echo"].using(queue="nobody").submit_many([{"value": f"nobody-{n}"} for n in range(7)])
+    page = visit("/runs?state=queued&job=letters.echo&queue=nobody")
     expect(page.locator("#runs-rows tr")).to_have_count(7)
     page.get_by_role("button", name="Cancel all…").click()
     dialog = page.get_by_role("dialog")
@@ -70,16 +70,16 @@ def test_all_that_match_are_cancelled_after_their_number_was_said(visit: Visit, 
     dialog.get_by_role("button", name="Cancel them").click()
 
     expect(state_of(page)).to_have_text("succeeded")
-    assert house.hf.count(RunFilter(job="mail.send", queue="nobody", state="cancelled")).number == 7
+    assert house.hf.count(RunFilter(job="letters.echo", queue="nobody", state="cancelled")).number == 7
 
 
 def test_the_row_under_the_mouse_stays_where_it_is(visit: Visit, house: House) -> None:
-    house.submit("mail.send", to="before").result(timeout=60)
-    page = visit("/runs?job=mail.send")
+    house.submit("letters.echo", value="before").result(timeout=60)
+    page = visit("/runs?job=letters.echo")
     row = page.locator("#runs-rows tr").nth(1)
     row.hover()
     name, place = row.get_attribute("id"), row.bounding_box()
-    new = [house.submit("mail.send", to=f"later-{number}") for number in range(3)]
+    new = [house.submit("letters.echo", value=f"later-{number}") for number in range(3)]
     expect(page.locator("#runs-news")).to_contain_text("3 new")
     assert row.get_attribute("id") == name
     held = page.locator(f"#{name}").bounding_box()
@@ -107,7 +107,7 @@ def test_a_page_says_when_its_server_is_gone(visits: Visits, house: House) -> No
 
 
 def test_the_keyboard_reaches_what_there_is_to_do(visit: Visit, house: House) -> None:
-    run = house.submit("gated", name="keys", key="keys")
+    run = house.work("keys", key="keys")
     page = visit(f"/runs/{run.id}")
     expect(state_of(page)).to_have_text("running")
     reached: list[str] = []

@@ -32,7 +32,7 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_where_one_wanted_to_go
 def test_a_viewer_sees_and_is_offered_nothing_to_steer(visit: Visit, house: House) -> None:
     page = visit("/queues", token=house.server.token_of("viewer"))
     expect(page.get_by_role("link", name="archive")).to_be_visible()
-    for path in ("/queues", "/workers", "/schedules", f"/pipelines/{house.pipeline.id}", f"/builds/{house.env.id}"):
+    for path in ("/queues", "/workers", "/schedules", f"/pipelines/{house.pipeline.id}", f"/builds/{house.built.id}"):
         page.goto(house.server.url + path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         assert page.locator("main form[method=post]").count() == 0, path

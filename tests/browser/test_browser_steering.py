@@ -9,7 +9,7 @@ from tests.browser.house import House
 
 def test_a_pipeline_shows_its_stages_and_a_segment_leads_to_its_run(visit: Visit, house: House) -> None:
     page = visit("/pipelines")
-    page.get_by_role("link", name="film").first.click()
+    page.get_by_role("link", name="movie").first.click()
     expect(page.locator("#picture a.node")).to_have_count(5)
     expect(page.locator("#picture .edge")).to_have_count(6)
     expect(page.get_by_label("Stage publish, running")).to_be_visible()
@@ -41,15 +41,15 @@ def test_a_pipeline_is_done_again_from_a_stage_on(visit: Visit, house: House) ->
 
 def test_a_slot_is_triggered_by_hand_once(visit: Visit, house: House) -> None:
     page = visit("/schedules", token=house.server.token_of("operator"))
-    page.get_by_role("button", name="Trigger a slot of feeds.fetch").click()
+    page.get_by_role("button", name="Trigger a slot of letters.daily").click()
     field = page.get_by_role("dialog").get_by_label("Slot, in UTC")
     assert field.input_value() != ""
     field.fill("2026-02-03T04:05:06")
     page.get_by_role("dialog").get_by_role("button", name="Trigger").click()
-    expect(page.locator("#said")).to_contain_text("Slot 2026-02-03T04:05:06Z of feeds.fetch was triggered")
+    expect(page.locator("#said")).to_contain_text("Slot 2026-02-03T04:05:06Z of letters.daily was triggered")
     expect(page.get_by_label("2026-02-03 04:05:06 UTC: ran and succeeded, by hand")).to_be_visible()
 
-    page.get_by_role("button", name="Trigger a slot of feeds.fetch").click()
+    page.get_by_role("button", name="Trigger a slot of letters.daily").click()
     page.get_by_role("dialog").get_by_label("Slot, in UTC").fill("2026-02-03T04:05:06")
     page.get_by_role("dialog").get_by_role("button", name="Trigger").click()
     expect(page.locator("#said .bad")).to_contain_text("is taken by run")
@@ -57,21 +57,21 @@ def test_a_slot_is_triggered_by_hand_once(visit: Visit, house: House) -> None:
 
 def test_a_schedule_shows_missed_and_skipped_slots_and_is_paused_with_a_note(visit: Visit, house: House) -> None:
     page = visit("/schedules")
-    strip = page.get_by_label("The last slots of reports.nightly, then the next")
+    strip = page.get_by_label("The last slots of letters.daily, then the next")
     expect(strip.locator(".cell-missed")).to_have_count(2)
     assert "had not ended" in (strip.locator(".cell-skipped").get_attribute("title") or "")
     expect(strip.locator(".cell-upcoming")).to_have_count(5)
-    page.get_by_role("button", name="Pause reports.nightly").click()
+    page.get_by_role("button", name="Pause letters.daily").click()
     page.get_by_role("dialog").get_by_label("Note").fill("the <b>ledger</b> is closed")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("main .state", has_text="paused")).to_be_visible()
     expect(page.locator("main")).to_contain_text("the <b>ledger</b> is closed")
-    page.get_by_role("button", name="Resume reports.nightly").click()
+    page.get_by_role("button", name="Resume letters.daily").click()
     expect(page.locator("#said")).to_contain_text("goes on")
 
 
 def test_a_queue_is_paused_with_a_note_limited_and_resumed(visit: Visit, house: House) -> None:
-    house.hf.jobs["mail.send"].using(queue="slow").submit(to="someone")
+    house.hf.jobs["letters.echo"].using(queue="slow").submit(value="someone")
     page = visit("/queues")
     page.get_by_role("button", name="Pause queue slow").click()
     page.get_by_role("dialog").get_by_label("Note").fill("the provider is down")
@@ -99,8 +99,8 @@ def test_a_worker_is_drained_and_a_build_is_made_anew(visit: Visit, house: House
     expect(page.locator("tr", has_text="other-host")).to_contain_text("draining")
 
     page.goto(f"{house.server.url}/builds")
-    expect(page.locator("tr", has_text="environment")).to_contain_text("ready")
-    page.get_by_role("link", name="environment").click()
+    expect(page.locator("tr", has_text="press.make")).to_contain_text("ready")
+    page.get_by_role("link", name="press.make").click()
     page.get_by_role("button", name="Invalidate…").click()
     page.get_by_role("dialog").get_by_label("Because").fill("a new index")
     page.get_by_role("dialog").get_by_role("button", name="Invalidate").click()

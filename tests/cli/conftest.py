@@ -17,61 +17,17 @@ from click.testing import CliRunner, Result
 
 from holdfast.cli import main
 
-APP = '''
-import time
-from pathlib import Path
+APP = """
+from tests.sample_app import declare
 
-from holdfast import Context, Holdfast, Retry
+from holdfast import Holdfast
 
 hf = Holdfast(tick=0.05)
+declare(hf)
 empty = Holdfast()
 other = object()
-
-
-@hf.job()
-def greet(name: str, times: int = 1) -> str:
-    return f"hello {name}" * times
-
-
-@hf.job()
-def echo(value):
-    return value
-
-
-@hf.job(name="mine.greet_too")
-def mine() -> None: ...
-
-
-@hf.job(name="yours.greet_too")
-def yours() -> None: ...
-
-
-@hf.job()
-def fail(text: str) -> None:
-    raise ValueError(text)
-
-
-@hf.job()
-def work(ctx: Context, started: str, until: str) -> str:
-    """Says that it has begun, and goes on until it is told."""
-    Path(started).touch()
-    while not Path(until).exists():
-        ctx.check()
-        time.sleep(0.01)
-    return "worked"
-
-
-@hf.job(only_from_code=True, start_at="/documents")
-def process(document: str) -> str:
-    return document
-
-
-@hf.job()
-def log(text: str) -> None:
-    import logging
-
-    logging.getLogger("mine").warning(text)
-'''
+"""
+ROOT = Path(__file__).parent.parent.parent
 
 Invoke = Callable[..., Result]
 
@@ -95,8 +51,8 @@ def told(result: Result) -> Any:
 
 
 def without_warnings(said: str) -> list[str]:
-    """The lines of standard error, but for the warning of an old SQLite library, which not every Python has."""
-    return [line for line in said.splitlines() if "holdfast.store" not in line]
+    """The lines of standard error, but for those of the log."""
+    return [line for line in said.splitlines() if " WARNING " not in line]
 
 
 class Shell:
@@ -104,7 +60,7 @@ class Shell:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
-        self.environment = {**os.environ, "HOLDFAST_URL": url, "PYTHONWARNINGS": "error"}
+        self.environment = {**os.environ, "HOLDFAST_URL": url, "PYTHONWARNINGS": "error", "PYTHONPATH": str(ROOT)}
         self._started: list[subprocess.Popen[str]] = []
         (folder / "app.py").write_text(APP)
 

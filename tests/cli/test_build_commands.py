@@ -97,20 +97,6 @@ def test_a_build_is_made_anew_at_once(
     assert told(holdfast("builds", "rebuild", url, new, "--json"))["again_of"] == new
 
 
-@pytest.mark.contract("S4")
-def test_what_is_no_build_is_not_found(holdfast: Invoke, url: str, hf: Holdfast, environment: Any) -> None:
-    @hf.job(name="process")
-    def process() -> None: ...
-
-    run = process.submit()
-    for command in ("show", "invalidate"):
-        result = holdfast("builds", command, url, run.id)
-        assert (result.exit_code, result.stdout) == (3, "")
-        assert result.stderr == f"holdfast: build_not_found: run {run.id} (process) made no build that is known\n"
-        assert holdfast("builds", command, url, "nothing").exit_code == 3
-    assert "no builds yet" in holdfast("builds", "list", url).stderr
-
-
 def test_what_a_stranger_wrote_steers_no_terminal(
     holdfast: Invoke, url: str, hf: Holdfast, environment: Any, manual: Manual
 ) -> None:
@@ -124,7 +110,8 @@ def test_what_a_stranger_wrote_steers_no_terminal(
 def test_a_worker_serves_the_builds_of_its_application(shell: Shell) -> None:
     with (shell.folder / "app.py").open("a") as file:
         file.write(
-            "\n\n@hf.build()\ndef environment(fingerprint: str) -> str:\n    return 'built'\n"
+            "\nfrom holdfast import Context\n\n\n@hf.build()"
+            "\ndef environment(fingerprint: str) -> str:\n    return 'built'\n"
             "\n\n@hf.job()\ndef use(ctx: Context) -> str:\n    return ctx.needed[0]\n"
             "\n\nif __name__ == '__main__':\n    use.using(after=[environment.of('f')]).submit()\n"
         )

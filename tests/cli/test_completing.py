@@ -45,10 +45,10 @@ def complete(inside: Invoke, monkeypatch: pytest.MonkeyPatch) -> Complete:
         ("holdfast submit app:hf greet --fol", ["--follow"]),
         ("holdfast runs list ap", ["app:hf", "app:empty"]),
         ("holdfast runs list app:h", ["hf"]),  # bash takes what stands behind a colon for a word of its own
-        ("holdfast submit app:hf app.g", ["app.greet"]),
+        ("holdfast submit app:hf letters.g", ["letters.greet"]),
         ("holdfast submit app:hf 'mine.", ["mine.greet_too"]),
         ("holdfast runs list app:hf --state su", ["succeeded"]),
-        ("holdfast submit nothing:hf app.g", []),
+        ("holdfast submit nothing:hf letters.g", []),
         ("holdfast runs show sqlite:///nothing.db 0", []),
     ],
 )
@@ -62,7 +62,7 @@ def test_runs_queues_and_tokens_of_a_target_are_offered(complete: Complete, sqli
         hf.queues.pause("mail")
         run = hf.job(name="greet", queue="letters")(lambda: None).submit()
     assert complete(f"holdfast runs show app:hf {run.id[:5]}") == [run.id]
-    assert complete("holdfast queues resume app:hf ") == ["default", "letters", "mail"]
+    assert complete("holdfast queues resume app:hf ") == ["default", "letters", "mail", "nowhere", "risky", "small"]
     assert complete("holdfast tokens remove app:hf a") == ["ada"]
     for line in (
         "artifacts list app:hf",
@@ -71,7 +71,7 @@ def test_runs_queues_and_tokens_of_a_target_are_offered(complete: Complete, sqli
         "runs list app:hf --before",
     ):
         assert complete(f"holdfast {line} {run.id[:5]}") == [run.id], line
-    for line in ("runs list app:hf --queue", "submit app:hf app.greet --queue", "worker app:hf -q"):
+    for line in ("runs list app:hf --queue", "submit app:hf letters.greet --queue", "worker app:hf -q"):
         assert complete(f"holdfast {line} le") == ["letters"], line
 
 
@@ -80,7 +80,7 @@ def test_bash_itself_completes(shell: Shell) -> None:
     assert BASH is not None
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [BASH, "--norc", "-c", IN_BASH, "bash", "holdfast runs f", "holdfast submit app:hf app.g"],
+        [BASH, "--norc", "-c", IN_BASH, "bash", "holdfast runs f", "holdfast submit app:hf letters.g"],
         cwd=shell.folder,
         env=shell.environment | {"PATH": path},
         capture_output=True,
@@ -88,7 +88,7 @@ def test_bash_itself_completes(shell: Shell) -> None:
         timeout=45,
         check=True,
     )
-    assert done.stdout.splitlines() == ["follow", "app.greet"]
+    assert done.stdout.splitlines() == ["follow", "letters.greet"]
 
 
 @pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
@@ -98,13 +98,15 @@ def test_every_script_asks_the_command_itself(holdfast: Invoke, shell_name: str)
     assert f"_HOLDFAST_COMPLETE={shell_name}_complete" in done.stdout
 
 
-@pytest.mark.parametrize(("name", "offered"), [("zsh", ["plain", "app.greet"]), ("fish", ["plain,app.greet\ta job"])])
+@pytest.mark.parametrize(
+    ("name", "offered"), [("zsh", ["plain", "letters.greet"]), ("fish", ["plain,letters.greet\ta job"])]
+)
 def test_the_protocols_of_zsh_and_fish_give_jobs_too(
     inside: Invoke, monkeypatch: pytest.MonkeyPatch, name: str, offered: list[str]
 ) -> None:
     monkeypatch.setenv("_HOLDFAST_COMPLETE", f"{name}_complete")
-    monkeypatch.setenv("COMP_WORDS", "holdfast submit app:hf app.gr")
-    monkeypatch.setenv("COMP_CWORD", "3" if name == "zsh" else "app.gr")
+    monkeypatch.setenv("COMP_WORDS", "holdfast submit app:hf letters.gr")
+    monkeypatch.setenv("COMP_CWORD", "3" if name == "zsh" else "letters.gr")
     assert inside().stdout.splitlines()[: len(offered)] == offered
 
 
@@ -112,5 +114,5 @@ def test_an_application_that_prints_when_it_is_imported_disturbs_nothing(shell: 
     app = shell.folder / "app.py"
     app.write_text(app.read_text() + "\nprint('plain,hello')\n")
     offered = complete("holdfast submit app:hf ")
-    assert "app.greet" in offered
+    assert "letters.greet" in offered
     assert "hello" not in offered

@@ -44,9 +44,3 @@ def test_the_beginning_of_several_ids_is_refused_with_some_of_them(
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert f"is the beginning of several runs: {run_ids[1]}, {more[0]}, {more[1]} …; write more" in refused.stderr
     assert {run.state for run in runs_of(hf)} == {"queued"}
-
-
-@pytest.mark.parametrize("given", ["0", "zzzz", "%%%%", "____", "01m2…"])
-def test_what_begins_no_id_is_not_found(holdfast: Invoke, url: str, run_ids: list[str], given: str) -> None:
-    refused = holdfast("runs", "show", url, given)
-    assert (refused.exit_code, refused.stderr) == (3, f"holdfast: run_not_found: there is no run {given}\n")

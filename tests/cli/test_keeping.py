@@ -88,13 +88,6 @@ def test_retain_says_what_goes_and_then_removes_it(inside: Invoke, run_id: str, 
     assert inside("artifacts", "list", "app:hf", run_id).exit_code == 3
 
 
-def test_retain_needs_the_application(inside: Invoke, run_id: str, shell: Shell) -> None:
-    """A database alone does not say where the files are: their rows would go, and they would stay."""
-    refused = inside("retain", shell.environment["HOLDFAST_URL"])
-    assert refused.exit_code == 2
-    assert "needs the application's code" in refused.stderr
-
-
 def test_a_setting_keeps_it_longer(inside: Invoke, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_RETAIN", str(timedelta(days=36500).total_seconds()))
     assert inside("retain", "app:hf").stdout == "nothing is older than it is kept\n"

@@ -104,17 +104,6 @@ def test_pipelines_are_listed_and_done_again(holdfast: Invoke, url: str, ended: 
     assert holdfast("pipelines", "list", url, "--name", "other").exit_code == 0
 
 
-def test_what_is_no_pipeline_is_said_in_one_line(holdfast: Invoke, url: str, ended: Run[str], hf: Holdfast) -> None:
-    stage = hf.pipelines.show(ended.id).stages[0].run_id
-    for given in (stage, "nothing"):
-        result = holdfast("pipelines", "show", url, given)
-        assert (result.exit_code, result.stdout) == (3, "")
-        assert result.stderr.startswith("holdfast: pipeline_not_found: ")
-    result = holdfast("pipelines", "rerun", url, ended.id, "--from", "nowhere")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("holdfast: invalid_arguments: ")
-
-
 def test_a_run_of_a_pipeline_says_what_it_is_part_of(holdfast: Invoke, url: str, ended: Run[str], hf: Holdfast) -> None:
     shown = holdfast("runs", "show", url, ended.id).stdout
     assert 'arguments  {"count": 4}' in shown

@@ -55,21 +55,6 @@ def test_a_queue_that_no_one_serves_says_so(holdfast: Invoke, url: str) -> None:
         assert "no live worker" not in holdfast("queues", "list", url).stdout
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize(
-    "arguments",
-    [("runs",), ("runs", "--max-queued", "many"), ("runs", "--max-queued", "-1"), ("*", "--concurrency", "2")],
-)
-def test_a_limit_that_makes_no_sense_is_one_line_and_changes_nothing(
-    holdfast: Invoke, url: str, arguments: tuple[str, ...]
-) -> None:
-    before = holdfast("queues", "list", url, "--json").stdout
-    refused = holdfast("queues", "limit", url, *arguments)
-    assert refused.exit_code == 2
-    assert refused.stderr.count("\n") == 1
-    assert holdfast("queues", "list", url, "--json").stdout == before
-
-
 def test_keys_are_listed_with_who_holds_and_who_waits(holdfast: Invoke, url: str) -> None:
     shown = holdfast("keys", "list", url).stdout
     [header, first, second] = shown.splitlines()

@@ -152,16 +152,6 @@ def test_follow_gives_up_after_its_timeout(holdfast: Invoke, url: str, jobs: Any
     assert result.stderr.startswith("holdfast: result_timeout: ")
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize("command", ["show", "why", "follow", "cancel", "again"])
-def test_a_run_that_does_not_exist_is_said_in_one_line(
-    holdfast: Invoke, url: str, manual: Manual, command: str
-) -> None:
-    result = holdfast("runs", command, url, f"no{hostile.ESCAPE}[red]")
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == "holdfast: run_not_found: there is no run no\\x1b[31mred\\x1b[0m[red]\n"
-
-
 def test_a_step_that_was_forgotten_is_told(holdfast: Invoke, url: str, hf: Holdfast, manual: Manual) -> None:
     @hf.job(name="work")
     def work(ctx: Context) -> None:

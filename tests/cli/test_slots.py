@@ -97,25 +97,12 @@ def test_a_slot_is_triggered_by_hand_once(holdfast: Invoke, hf: Holdfast, url: s
     assert hf.why(answer["run_id"]).reasons[-1].endswith("of schedule ingest, claimed by hand")
 
 
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize("slot", ["2026-01-01T00:00:00", "tomorrow", "2199-01-01T00:00:00Z"])
-def test_what_is_no_slot_is_refused(holdfast: Invoke, url: str, ingest: None, slot: str) -> None:
-    assert "slot" in refused(holdfast("schedules", "trigger", url, "ingest", slot), 2).lower()
-
-
 def test_a_schedule_is_paused_and_resumed(holdfast: Invoke, hf: Holdfast, url: str, ingest: None) -> None:
     assert holdfast("schedules", "pause", url, "ingest", "--note", "why not").stdout == "ingest paused\n"
     assert {one.name: one.note for one in hf.schedules.list()}["ingest"] == "why not"
     resumed = told(holdfast("schedules", "resume", url, "ingest", "--json"))
     assert resumed == {"schedule": "ingest", "state": "resumed"}
     assert {one.name: one.paused_at for one in hf.schedules.list()}["ingest"] is None
-
-
-@pytest.mark.parametrize("words", [("slots",), ("pause",), ("resume",), ("trigger",)])
-def test_an_unknown_schedule_is_not_found(holdfast: Invoke, url: str, ingest: None, words: tuple[str, ...]) -> None:
-    more = ["now"] if words == ("trigger",) else []
-    assert "schedule_not_found" in refused(holdfast("schedules", *words, url, "nothing", *more), 3)
-    assert refused(holdfast("schedules", *words, url, "ingset", *more), 3).endswith("; did you mean ingest?")
 
 
 def test_without_schedules_the_list_says_where_they_come_from(holdfast: Invoke, hf: Holdfast, url: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.cli.conftest import Invoke, told
 
 from holdfast import Holdfast
@@ -35,24 +34,3 @@ def test_one_that_is_removed_is_gone(holdfast: Invoke, url: str, hf: Holdfast) -
     assert holdfast("tokens", "remove", url, "ada").stdout == "ada has no token any more\n"
     assert hf.passes.list() == []
     assert "no one has a token" in holdfast("tokens", "list", url).stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "exit_code"),
-    [
-        (["remove", "nobody"], "pass_not_found", 3),
-        (["add", "ada"], "pass_exists", 1),
-        (["add", "bob", "--role", "king"], "usage", 2),
-        (["add", "bob", "--expires", "soon"], "usage", 2),
-        (["add", ""], "invalid_arguments", 2),
-    ],
-)
-def test_what_makes_no_sense_is_refused_and_changes_nothing(
-    holdfast: Invoke, sqlite_url: str, arguments: list[str], code: str, exit_code: int
-) -> None:
-    with Holdfast(sqlite_url) as hf:
-        hf.passes.add("ada")
-        action, *rest = arguments
-        done = holdfast("tokens", action, sqlite_url, *rest)
-        assert (done.exit_code, done.stderr.split(": ")[1]) == (exit_code, code)
-        assert [one.name for one in hf.passes.list()] == ["ada"]

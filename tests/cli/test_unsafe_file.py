@@ -57,7 +57,9 @@ def test_doctor_names_a_worker_that_writes_to_a_log_that_was_removed(shell: Shel
 
 def test_backup_copies_a_database_that_a_worker_uses(shell: Shell) -> None:
     worker = shell.start("worker", "app:hf")
-    run = json.loads(shell("submit", "app:hf", "app.greet", "name=Ada", "--follow", "--json").stdout.splitlines()[-1])
+    run = json.loads(
+        shell("submit", "app:hf", "letters.greet", "name=Ada", "--follow", "--json").stdout.splitlines()[-1]
+    )
     done = shell("backup", "app:hf", "a copy.db")
     again = shell("backup", "app:hf", "a copy.db")
     worker.terminate()

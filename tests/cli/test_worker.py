@@ -50,7 +50,7 @@ def test_it_says_who_it_is_what_it_serves_and_where(shell: Shell) -> None:
     assert code == 0
     assert f":{worker.pid}:worker:" in first
     assert "serves default, mail with 3 places on sqlite:////" in first
-    assert "jobs: app.echo, app.fail, app.greet, " in first
+    assert "letters.echo, letters.fail, letters.greet, " in first
     assert last == "nothing left to do; 0 attempts were made"
 
 
@@ -70,7 +70,7 @@ def test_the_first_signal_lets_running_work_finish(shell: Shell, inside: Invoke,
         worker.send_signal(number)
         told = heard(worker, "stopping")
         assert "stopping: 1 running, 50 s to finish; signal again to stop at once" in told
-        waiting = inside("submit", "app:hf", "app.greet", "name=Ada").stdout.strip()
+        waiting = inside("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert hf.why(run.id).run.state == "running"
         until.touch()
         code, said = ended(worker)
@@ -213,7 +213,7 @@ def test_follow_shows_events_while_the_run_goes_on(shell: Shell, inside: Invoke)
         shell.start("worker", "app:hf")
         assert "RUN_STARTED" in follower.stdout.readline()
         until.touch()
-        assert "RUN_SUCCEEDED" in follower.stdout.readline()
+        assert any("RUN_SUCCEEDED" in line for line in follower.stdout)
         assert follower.wait(timeout=60) == 0
 
 
@@ -230,7 +230,7 @@ def test_a_log_line_can_not_steer_the_terminal(shell: Shell, inside: Invoke) -> 
     inside("submit", "app:hf", "log", f"text={hostile.ALL}")
     code, said = ended(shell.start("worker", "app:hf", "--drain"))
     assert code == 0
-    assert "WARNING mine: \\x1b[31mred" in said
+    assert "WARNING letters: \\x1b[31mred" in said
     assert not hostile.steers(said)
 
 
@@ -240,35 +240,3 @@ def test_the_log_level_is_for_stderr_and_what_is_kept_with_the_run_is_another(sh
         code, said = ended(shell.start("worker", "app:hf", "--drain", "--log-level", "error"))
         assert (code, "kept" in said) == (0, False)
         assert [event.data["message"] for event in run.story() if event.kind == "LOG"] == ["kept"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "exit_code"),
-    [
-        (["nothing:hf"], "cannot_load", 2),
-        (["app"], "cannot_load", 2),
-        (["app:nothing"], "cannot_load", 2),
-        (["app:other"], "cannot_load", 2),
-        (["nothing.py:hf"], "cannot_load", 2),
-        (["sqlite:///work.db"], "cannot_load", 2),
-        (["broken:hf"], "cannot_load", 2),
-        (["exits:hf"], "cannot_load", 2),
-        (["json.py:hf"], "cannot_load", 2),
-        (["unset:hf"], "invalid_setting", 2),
-        (["app:hf", "-q", ","], "usage", 2),
-        (["app:hf", "-c", "0"], "usage", 2),
-        (["app:hf", "--log-level", "loud"], "usage", 2),
-    ],
-)
-def test_an_application_that_can_not_be_loaded_is_said_in_one_line(
-    shell: Shell, inside: Invoke, arguments: list[str], code: str, exit_code: int
-) -> None:
-    (shell.folder / "broken.py").write_text("import sys\n\n1 / 0\n")
-    (shell.folder / "exits.py").write_text("raise SystemExit(0)\n")
-    (shell.folder / "json.py").write_text("hf = 1\n")
-    (shell.folder / "unset.py").write_text("from holdfast import Holdfast\nhf = Holdfast(lease=0)\n")
-    done = inside("worker", *arguments)
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (exit_code, "", 1), done.stderr
-    assert done.stderr.startswith(f"holdfast: {code}: ")
-    if arguments == ["broken:hf"]:
-        assert "broken.py line 3): ZeroDivisionError: division by zero" in done.stderr

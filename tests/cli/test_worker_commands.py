@@ -23,13 +23,6 @@ def test_a_list_says_who_is_alive_and_what_each_does(holdfast: Invoke, url: str,
     assert (worker["host"], worker["tasks"], worker["drain_at"]) == ("host-a", [], None)
 
 
-def test_a_worker_that_is_not_there_is_not_found(holdfast: Invoke, url: str, hf: Holdfast) -> None:
-    hf.start()
-    result = holdfast("workers", "drain", url, "no-one")
-    assert result.exit_code == 3
-    assert result.stderr.startswith("holdfast: worker_not_found: ")
-
-
 def test_a_worker_process_that_is_drained_finishes_and_exits_with_0(shell: Shell) -> None:
     url = shell.environment["HOLDFAST_URL"]
     with Holdfast(url) as hf:
@@ -41,7 +34,7 @@ def test_a_worker_process_that_is_drained_finishes_and_exits_with_0(shell: Shell
         answer = shell("workers", "drain", url, info.id)
         assert (answer.returncode, answer.stdout) == (0, f"{info.id} drains: 1 running, then it ends\n")
         eventually(lambda: hf.workers.get(info.id).stopping)
-        later = shell("submit", "app:hf", "app.greet", "name=Ada").stdout.strip()
+        later = shell("submit", "app:hf", "letters.greet", "name=Ada").stdout.strip()
         assert worker.poll() is None
         until.touch()
         code, said = ended(worker)

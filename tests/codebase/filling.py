@@ -12,7 +12,7 @@ FILL: list[tuple[int, int, str]] = [
     (
         1,
         301_200,
-        "insert into holdfast_runs (id, job, queue, priority, key, args, policy, tags, idempotency_key, again_of, "
+        "insert into holdfast_runs (id, job, queue, priority, run_key, args, policy, tags, idempotency_key, again_of, "
         "created_at) "
         "select {id}, 'work', 'default', 0, case when {n} between 200201 and 201200 then 'l' || {n} end, "
         "'[]', '{policy}', '[]', "
@@ -62,8 +62,8 @@ FILL: list[tuple[int, int, str]] = [
     (
         200_201,
         201_200,
-        "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-        "expires_at, deadline_at) "
+        "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+        "started_at, expires_at, deadline_at) "
         "select {id}, {waiting}, 'l' || {n}, 1, 1, 0, 'w' || ({n} % 10), {now}, {later}, {later}",
     ),
     (
@@ -112,7 +112,7 @@ FILL: list[tuple[int, int, str]] = [
 
 def filled(text: str, **words: str) -> str:
     columns = {
-        "ticket": "(run_id, job, queue, rank, key, attempt, tries, takeovers",
+        "ticket": "(run_id, job, queue, rank, run_key, attempt, tries, takeovers",
         "slot": "(job, slot_at, state, run_id, manual, claimed_at, claimed_by)",
         "waited": ", missing, due_at, because, look, since_at",
     }

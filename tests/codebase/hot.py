@@ -136,7 +136,7 @@ def values(query: Query) -> dict[str, object]:
         "run_id": LEASED,
         "attempt": 1,
         "expires_at": NOW + timedelta(seconds=15),
-        "key": "k77",
+        "run_key": "k77",
         "needed": READY,
         "count": 1,
         "bad": 0,
@@ -158,7 +158,7 @@ def values(query: Query) -> dict[str, object]:
         "turn": 1,
         "started_at": NOW,
     }
-    rows = [row, row | {"run_id": WAITING, "key": "hot"}]
+    rows = [row, row | {"run_id": WAITING, "run_key": "hot"}]
     given: dict[str, object] = {
         "queue": "default",
         "queues": ["default"],

@@ -18,8 +18,7 @@ SYSTEM = sorted((ROOT / "system").rglob("*.py"))
 PUBLIC = {"holdfast", "holdfast.web", "holdfast.client", "holdfast.testing"}
 
 ENGINE_NAME = re.compile(r"(?:\bholdfast_|\{engine\}|%\(prefix\)s)([a-z_]+)")
-VIEWS = {"run", "build", "schedule_slots"}
-WITHOUT_A_VIEW = {"events"}
+VIEWS = {"run", "build", "event", "schedule_slots"}
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -64,4 +63,4 @@ def test_the_queues_of_an_application_begin_with_its_name(application: Applicati
 
 @pytest.mark.parametrize("file", FILES + SYSTEM + sorted(APPS.rglob("*.sql")), ids=name)
 def test_an_application_reads_views_of_the_engine_and_no_internal_table(file: Path) -> None:
-    assert set(ENGINE_NAME.findall(file.read_text("utf-8"))) <= VIEWS | WITHOUT_A_VIEW
+    assert set(ENGINE_NAME.findall(file.read_text("utf-8"))) <= VIEWS

@@ -9,13 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast, Policy
 from holdfast.runs.limits import queues
 from holdfast.statistics import failures, overview, rollups
 from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock
-from holdfast.testing.postgres import PostgresServer
 
 NOW = datetime(2026, 6, 3, tzinfo=UTC)
 FINISHED = 60_000

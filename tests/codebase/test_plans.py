@@ -12,11 +12,11 @@ import psycopg
 import pytest
 from tests.codebase.filling import FILL, filled
 from tests.codebase.hot import HOT, NOW, run_id, values
+from tests.postgres import PostgresServer
 
 from holdfast import Count, Holdfast, RunFilter
 from holdfast.operate.search import BUDGET, search_runs
 from holdfast.store.queries import sources
-from holdfast.testing.postgres import PostgresServer
 
 # Tables that grow without end, or with what waits. Leases and workers are few by nature: as many as run now.
 LARGE = {"runs", "ready", "waits", "outcomes", "holds", "needs"}

@@ -79,3 +79,23 @@ def test_the_client_is_imported_without_the_engine() -> None:
     engine = ("holdfast.store", "holdfast.runs.submit", "holdfast.worker", "holdfast.web", "holdfast.app")
     assert "holdfast.client.client" in names
     assert [name for name in names if any(name == one or name.startswith(f"{one}.") for one in engine)] == []
+
+
+def test_an_application_that_declares_jobs_loads_nothing_that_only_a_worker_needs(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from holdfast import Holdfast
+hf = Holdfast("sqlite:///{tmp_path}/work.db")
+
+@hf.job()
+def double(number: int) -> int:
+    return 2 * number
+
+print(*sys.modules)
+"""
+    names = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    others = ("operate", "orchestrator", "pipelines", "runs.submit", "schedules", "statistics", "web", "worker.worker")
+    libraries = ("asyncio", "ctypes", "fastapi", "httpx", "subprocess")
+    assert "holdfast.jobs.job" in names
+    unneeded = [*(f"holdfast.{one}" for one in others), *libraries]
+    assert [name for name in names if any(name == one or name.startswith(f"{one}.") for one in unneeded)] == []

@@ -14,7 +14,9 @@ from typing import NamedTuple
 import pytest
 
 import holdfast
-from holdfast.store.queries import DIALECTS, Query, Statement, sources, statements, translate
+from holdfast.store import migrate
+from holdfast.store.macros import DIALECTS, expand
+from holdfast.store.queries import Query, Statement, sources, statements, translate
 
 SOURCE = Path(holdfast.__file__).parent
 FIRST_WORDS = {"select", "insert", "update", "delete", "with", "create"}
@@ -84,7 +86,7 @@ def test_every_use_gives_a_statement_what_it_takes() -> None:
 def test_a_name_stands_over_one_statement_in_lower_case() -> None:
     wrong = []
     for one in statements():
-        text = bare_text(one)
+        text = expand(bare_text(one), next(iter(one.dialects), "sqlite"))
         words = re.sub(r"'[^']*'", "''", text)  # a text that is compared is as it is stored
         if words != words.lower() or ";" in text or text.split()[0] not in FIRST_WORDS:
             wrong.append(one.name)
@@ -102,8 +104,13 @@ def test_sqlite_returns_plain_columns() -> None:
 
 
 def test_no_text_of_a_statement_is_said_again_for_another_dialect() -> None:
-    texts = Counter((one.name, bare_text(one)) for one in statements())
-    assert [name for (name, _), times in texts.items() if times > 1] == []
+    said = Counter(
+        (one.name, dialect, " ".join(expand(bare_text(one), dialect).split()))
+        for one in statements()
+        for dialect in DIALECTS
+        if dialect in (one.dialects or DIALECTS)
+    )
+    assert [name for (name, _, _), times in said.items() if times > 1] == []
 
 
 def test_no_text_is_left_that_every_dialect_replaces() -> None:
@@ -115,6 +122,36 @@ def test_the_texts_of_a_statement_stand_side_by_side() -> None:
     names = [(one.file, one.name) for one in statements()]
     assert [name for name, _ in groupby(names)] == list(dict.fromkeys(names))
     assert len({name for _, name in names}) == len(set(names)), "a statement stands in two files"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_migrations_are_numbered_without_a_gap(dialect: str) -> None:
+    found = migrate.migrations(dialect, "holdfast_")
+    assert list(found) == list(range(1, migrate.latest("sqlite") + 1))
+    assert all(statement for statements in found.values() for statement in statements)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "own"),
+    [
+        ("postgres", {"events.tx"}),
+        ("sqlserver", {"events.tx", "gates.outcome", "leases.locked", "runs.key_submitted", "runs.locked"}),
+    ],
+)
+def test_every_dialect_makes_the_same_tables_and_columns(dialect: str, own: set[str]) -> None:
+    """Except for columns that its locks or its order of events need."""
+    assert columns(dialect) - columns("sqlite") == own
+    assert columns("sqlite") - columns(dialect) == set()
+
+
+def columns(dialect: str) -> set[str]:
+    script = "\n".join(statement for each in migrate.migrations(dialect, "").values() for statement in each)
+    return {
+        f"{table}.{column}"
+        for table, body in re.findall(r"^create table (\w+) \((.*?)^\)", script, re.DOTALL | re.MULTILINE)
+        for column in re.findall(r"^    \[?(\w+)", body, re.MULTILINE)
+        if column not in ("primary", "unique", "constraint", "check", "foreign")
+    }
 
 
 def test_every_file_says_first_what_it_is_about() -> None:
@@ -135,7 +172,7 @@ def test_sql_stands_in_the_store_only() -> None:
     pasted = [
         (str(path.relative_to(SOURCE)), line, text[:60])
         for path in sorted(SOURCE.rglob("*.py"))
-        if not path.is_relative_to(SOURCE / "store" / "dialects")
+        if not path.is_relative_to(SOURCE / "store" / "dialects") and path != SOURCE / "store" / "macros.py"
         for line, text in _texts_in(path)
         if PASTED.match(text)
     ]

@@ -10,7 +10,7 @@ from holdfast.orchestrator import promote
 def a_held_key_is_not_given_away(on: Stage) -> None:
     first = on.submit("k")
     second = on.submit("k")
-    on.do("give_holds", rows=[{"key": "k", "number": 1, "run_id": second}])
+    on.do("give_holds", rows=[{"run_key": "k", "number": 1, "run_id": second}])
     assert on.holder_of("k") == first
 
 
@@ -28,7 +28,7 @@ def a_key_is_given_to_its_own_run(on: Stage) -> None:
 
 def a_held_key_is_not_removed(on: Stage) -> None:
     run = on.submit("k")
-    on.do("delete_open_holds", rows=[{"key": "k", "number": 1}])
+    on.do("delete_open_holds", rows=[{"run_key": "k", "number": 1}])
     assert on.holder_of("k") == run
 
 

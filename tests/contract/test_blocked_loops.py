@@ -365,7 +365,7 @@ def test_a_worker_with_a_blocked_loop_stops_within_its_graces(live: Holdfast, le
     worker.start()
     until_blocked(runs[-1])
     since = time.monotonic()
-    assert worker.stop(grace=timedelta(milliseconds=50)) == "handed_back"
+    assert worker.stop(grace=timedelta(milliseconds=50)) == "released"
     assert time.monotonic() - since < PATIENCE / 2
     assert {(run.refresh().snapshot.place, run.snapshot.tries) for run in runs} == {("ready", 0)}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from holdfast import Count, Holdfast, Job, LeaseLost, RunFilter
+from holdfast import Count, Holdfast, Job, LeaseLost, Run, RunFilter
 from holdfast.operate import bulk as bulk_jobs
 from holdfast.operate.search import search_runs
 from holdfast.orchestrator import recover
@@ -202,3 +203,44 @@ def test_every_worker_takes_up_bulks_beside_its_own_queues(live: Holdfast) -> No
         bulk = live.bulk.cancel(RunFilter(), by="ann")
         assert bulk.result(timeout=60) == {"matched": 1, "done": 1, "skipped": 0}
     assert waiting.refresh().state == "cancelled"
+
+
+def test_a_busy_worker_does_a_bulk_beside_its_runs_and_starts_no_more_runs_for_it(
+    live: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, searching, search_on = (
+        threading.Semaphore(0),
+        threading.Semaphore(0),
+        threading.Event(),
+        threading.Event(),
+    )
+
+    @live.job(name="hold")
+    def hold() -> None:
+        begun.release()
+        assert go.acquire(timeout=60)
+
+    def search(*given: Any, real: Any = search_runs, **named: Any) -> Any:
+        searching.set()
+        assert search_on.wait(60)
+        return real(*given, **named)
+
+    monkeypatch.setattr(bulk_jobs, "search_runs", search)
+    with live.worker(concurrency=2):
+        held = hold.submit_many([{}] * 4)
+        assert all(begun.acquire(timeout=60) for _ in range(2))
+        bulks = [live.bulk.cancel(RunFilter(job="nothing")) for _ in range(2)]
+        assert searching.wait(60), "both places are taken, and a bulk runs all the same"
+        assert "at any moment" in live.why(bulks[1].id).reasons[0]
+
+        go.release()
+        assert begun.acquire(timeout=60), "who ends makes room"
+        assert not begun.acquire(timeout=0.5), "for one run"
+        runs: list[Run[Any]] = [*held, *bulks]
+        states = Counter(run.refresh().state for run in runs)
+        assert states == {"succeeded": 1, "running": 3, "queued": 2}
+
+        search_on.set()
+        go.release(3)
+        for run in runs:
+            run.result(timeout=60)

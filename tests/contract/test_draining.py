@@ -10,7 +10,7 @@ from tests.contract.alive import register
 from tests.contract.patience import PATIENCE, until
 
 from holdfast import Holdfast, WorkerNotFound
-from holdfast.runs.poll import read_pulse
+from holdfast.orchestrator.loop import read_pulse
 from holdfast.testing import FakeClock
 from holdfast.values.workers import why_unserved
 

@@ -372,8 +372,8 @@ def test_every_ending_is_in_the_story(hf: Holdfast, manual: Manual, clock: FakeC
         ("nowhere", "delete from holdfast_ready where run_id = '{ready}'"),
         (
             "in_two_places",
-            "insert into holdfast_ready (run_id, job, queue, rank, key, attempt, tries, takeovers) "
-            "select run_id, job, queue, rank, key, attempt, tries, takeovers "
+            "insert into holdfast_ready (run_id, job, queue, rank, run_key, attempt, tries, takeovers) "
+            "select run_id, job, queue, rank, run_key, attempt, tries, takeovers "
             "from holdfast_leases where run_id = '{running}'",
         ),
         ("never_submitted", "delete from holdfast_runs where id = '{ready}'"),

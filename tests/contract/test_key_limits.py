@@ -105,9 +105,9 @@ def test_the_database_refuses_one_more_lease_by_hand(
 
     with pytest.raises(database.errors, match=rf"(?i){refused}"):
         database.run(
-            "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, "
-            f"holder, started_at, expires_at) select '{another.id}', job, queue, rank, key, 1, 1, 0, {key_limit}, "
-            f"{number}, 'by hand', started_at, expires_at from holdfast_leases "
+            "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, "
+            f"number, holder, started_at, expires_at) select '{another.id}', job, queue, rank, run_key, 1, 1, 0, "
+            f"{key_limit}, {number}, 'by hand', started_at, expires_at from holdfast_leases "
             f"where run_id = '{claims[0].lease.run_id}'"
         )
 

@@ -115,14 +115,14 @@ def test_the_database_refuses_a_second_lease_on_a_key_written_by_hand(
 
     with pytest.raises(database.errors, match=r"(?i)unique|duplicate"):
         database.run(
-            "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-            f"started_at, expires_at) select '{second.id}', job, queue, rank, key, 1, 1, 0, 'by hand', "
+            "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+            f"started_at, expires_at) select '{second.id}', job, queue, rank, run_key, 1, 1, 0, 'by hand', "
             f"started_at, expires_at from holdfast_leases where run_id = '{claim.lease.run_id}'"
         )
     with pytest.raises(database.errors, match=r"(?i)unique|duplicate"):
         database.run(
-            "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-            f"started_at, expires_at) select run_id, job, queue, rank, key, 9, 1, 0, 'by hand', "
+            "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+            f"started_at, expires_at) select run_id, job, queue, rank, run_key, 9, 1, 0, 'by hand', "
             f"started_at, expires_at from holdfast_leases where run_id = '{claim.lease.run_id}'"
         )
 
@@ -136,8 +136,8 @@ def test_a_claim_that_meets_a_lease_written_by_hand_starts_nothing_and_waits(
 ) -> None:
     run, other = process.submit("a"), process.submit("a")
     database.run(
-        "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-        "started_at, expires_at) select id, job, queue, 0, key, 1, 1, 0, 'by hand', "
+        "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+        "started_at, expires_at) select id, job, queue, 0, run_key, 1, 1, 0, 'by hand', "
         f"created_at, created_at from holdfast_runs where id = '{other.id}'"
     )
 

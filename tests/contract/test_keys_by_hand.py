@@ -12,10 +12,12 @@ from holdfast.testing import FakeClock, Manual
 if TYPE_CHECKING:
     from tests.conftest import Database
 
-COLUMNS = "run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, holder, started_at, expires_at"
+COLUMNS = (
+    "run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, holder, started_at, expires_at"
+)
 COPY = (
-    f"insert into holdfast_leases ({COLUMNS}) select {{run_id}}, job, queue, rank, {{key}}, 1, 1, 0, {{key_limit}}, "
-    "{number}, 'by hand', started_at, expires_at from holdfast_leases where run_id = '{running}'"
+    f"insert into holdfast_leases ({COLUMNS}) select {{run_id}}, job, queue, rank, {{run_key}}, 1, 1, 0, "
+    "{key_limit}, {number}, 'by hand', started_at, expires_at from holdfast_leases where run_id = '{running}'"
 )
 
 
@@ -35,11 +37,11 @@ def process(hf: Holdfast) -> Any:
         {"number": "2"},
         {"number": "2", "key_limit": "2"},
         {"number": "0", "key_limit": "0"},
-        {"key": "null"},
-        {"key": "null", "number": "2", "key_limit": "2"},
-        {"key": "'document:b'"},
-        {"key": "''"},
-        {"run_id": "'01m00000000000000000000000'", "key": "null"},
+        {"run_key": "null"},
+        {"run_key": "null", "number": "2", "key_limit": "2"},
+        {"run_key": "'document:b'"},
+        {"run_key": "''"},
+        {"run_id": "'01m00000000000000000000000'", "run_key": "null"},
         {"run_id": "'01m00000000000000000000000'", "number": "2", "key_limit": "2"},
     ],
     ids=lambda forged: " ".join(f"{name}={value}" for name, value in forged.items()) or "as it is",
@@ -49,7 +51,7 @@ def test_no_copy_of_a_lease_starts_a_second_run(
 ) -> None:
     running, second = process.submit("a"), process.submit("a")
     assert len(manual.worker().claim(limit=5)) == 1
-    told = {"run_id": f"'{second.id}'", "key": "key", "key_limit": "key_limit", "number": "number"} | forged
+    told = {"run_id": f"'{second.id}'", "run_key": "run_key", "key_limit": "key_limit", "number": "number"} | forged
     with pytest.raises(database.errors):
         database.run(COPY.format(running=running.id, **told))
     assert database.count("leases") == 1
@@ -57,7 +59,9 @@ def test_no_copy_of_a_lease_starts_a_second_run(
 
 
 @pytest.mark.contract("P2")
-@pytest.mark.parametrize("change", ["key = null", "key = 'document:b'", "number = 2", "key_limit = 2, number = 2"])
+@pytest.mark.parametrize(
+    "change", ["run_key = null", "run_key = 'document:b'", "number = 2", "key_limit = 2, number = 2"]
+)
 def test_no_change_of_a_lease_makes_room_for_a_second_one(
     manual: Manual, database: Database, process: Any, change: str
 ) -> None:
@@ -76,7 +80,7 @@ def test_a_lease_is_not_given_to_another_run(manual: Manual, database: Database,
 
 
 @pytest.mark.contract("P2")
-@pytest.mark.parametrize("change", ["key = null", "key = 'document:b'", "key_limit = 2", "id = 'another'"])
+@pytest.mark.parametrize("change", ["run_key = null", "run_key = 'document:b'", "key_limit = 2", "id = 'another'"])
 def test_no_change_of_a_run_lets_it_start_beside_another(
     manual: Manual, database: Database, process: Any, change: str
 ) -> None:
@@ -102,7 +106,7 @@ def test_what_the_engine_changes_of_a_running_run_is_not_refused(
 
 
 @pytest.mark.contract("P2", "P10")
-@pytest.mark.parametrize("change", ["key = null", "key_limit = 2, number = 2", "number = 2"])
+@pytest.mark.parametrize("change", ["run_key = null", "key_limit = 2, number = 2", "number = 2"])
 def test_a_ready_run_that_was_changed_by_hand_waits_and_keeps_no_one_from_starting(
     hf: Holdfast, manual: Manual, database: Database, clock: FakeClock, process: Any, change: str
 ) -> None:
@@ -111,8 +115,8 @@ def test_a_ready_run_that_was_changed_by_hand_waits_and_keeps_no_one_from_starti
     second = process.submit("a")
     database.run(f"delete from holdfast_waits where run_id = '{second.id}'")
     database.run(
-        "insert into holdfast_ready (run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number) "
-        f"select id, job, queue, 0, key, 0, 0, 0, 1, 1 from holdfast_runs where id = '{second.id}'"
+        "insert into holdfast_ready (run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number) "
+        f"select id, job, queue, 0, run_key, 0, 0, 0, 1, 1 from holdfast_runs where id = '{second.id}'"
     )
     database.run(f"update holdfast_ready set {change}")
     third = process.submit("b")

@@ -9,9 +9,8 @@ import pytest
 from tests.contract.scheduling import DAY, HOUR, QUARTER, START, scheduled, told
 
 from holdfast import Holdfast
-from holdfast.orchestrator.loop import Orchestrator
+from holdfast.orchestrator.loop import Orchestrator, Pulse
 from holdfast.orchestrator.schedule import Scheduler
-from holdfast.runs.poll import Pulse
 from holdfast.testing import FakeClock, Manual
 
 if TYPE_CHECKING:

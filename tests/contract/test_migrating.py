@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from tests.listing import runs_of
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast, InvalidSetting, SchemaMissing, SchemaTooNew
 from holdfast.store import migrate
 from holdfast.testing import FakeClock, Manual
-from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 from tests.listing import runs_of
+from tests.postgres import PostgresServer
 
 from holdfast import Context, Holdfast, InvalidPolicy, Retry, RunFailed, StoreBusy, TryAgain, WrongConnection
 from holdfast.orchestrator import promote
 from holdfast.testing import Manual
-from holdfast.testing.postgres import PostgresServer
 from holdfast.worker.threads import Threads
 
 

@@ -72,7 +72,7 @@ RUN = r"(?:\w+\.)?run_id = (?:r\.value ->> 'run_id'|(?:given|r)\.run_id)"
 EXPIRY = r"l\.expires_at = r\.(?:value ->> 'expires_at'|expires_at)"
 OPEN = r"(?:\w+\.)?run_id is null"
 OF_THESE = r"run_id (?:in \(select value from json_each\(:ids\)\)|= any \(array\(.*?:ids as json\)\)\)\))"
-WAITER = r"w\.key = (?:value ->> 'key'|r\.key)"
+WAITER = r"w\.run_key = (?:value ->> 'run_key'|r\.run_key)"
 
 MUTANTS = [
     Mutant(

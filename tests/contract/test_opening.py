@@ -19,13 +19,13 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 from tests.databases import sqlite
 from tests.listing import runs_of
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast, InvalidSetting, StoreRefused, StoreUnavailable
 from holdfast.store import store
 from holdfast.store.dialects.postgres import PostgresDialect
 from holdfast.support.clock import SystemClock
 from holdfast.testing import FakeClock, Manual
-from holdfast.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from tests.conftest import Database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -138,3 +139,16 @@ def test_operations_are_read_page_by_page(hf: Holdfast) -> None:
     for wrong in wrongs:
         with pytest.raises(InvalidArguments):
             hf.operations(**wrong)
+
+
+def test_any_sql_client_reads_recorded_events_by_the_view(
+    hf: Holdfast, busy: dict[str, Any], database: Database
+) -> None:
+    busy["pause"](by="ann")
+    busy["cancel"](by="bob")
+
+    rows = database.all("select run_id, data from holdfast_event where kind = 'OPERATED' order by happened_at, id")
+    assert [(run, json.loads(data)["by"]) for run, data in rows] == [
+        (one.run_id, one.by) for one in reversed(hf.operations())
+    ]
+    assert len(rows) == 2

@@ -20,11 +20,11 @@ from tests.contract.test_taking_over import (
 from tests.contract.test_uniques import test_many_threads_replace_one_that_ended_by_one as test_uniques
 from tests.databases import ODD, Schemas, new_name
 from tests.listing import runs_of
+from tests.postgres import PostgresServer
 
 from holdfast import Context, Holdfast, QueueFull, RunFilter
 from holdfast.store.transaction import Transaction
 from holdfast.testing import FakeClock, Manual
-from holdfast.testing.postgres import PostgresServer
 
 __all__ = [
     "test_builds",
@@ -92,7 +92,7 @@ def test_instants_and_figures_come_back_as_they_were(hf: Holdfast, clock: FakeCl
         clock.advance(0.125)
         manual.run_all()
     clock.advance(timedelta(minutes=20))
-    manual.tally()
+    manual.count_ended()
 
     hour = timedelta(hours=1)
     page = hf.search(RunFilter(since=began + timedelta(seconds=0.125), until=began + hour))

@@ -49,12 +49,12 @@ def test_whatever_ends_a_lease_frees_its_place_and_says_so(
     job.submit_many([{}] * 4)
     worker = manual.worker("a", queues=["q"])
     [one, two] = worker.claim(limit=5)
-    rung: set[str] = set()
-    hf.notifier.listen(lambda names, ended: rung.update(names))
+    notified: set[str] = set()
+    hf.notifier.listen(lambda names, ended: notified.update(names))
 
     worker.finish(one, outcome)
 
-    assert "q" in rung
+    assert "q" in notified
     [next_one] = manual.worker("b", queues=["q"]).claim(limit=5)
     assert next_one.lease.place == one.lease.place
     assert two.lease.place != next_one.lease.place
@@ -65,10 +65,10 @@ def test_a_takeover_frees_the_place_of_a_lost_worker(job: Any, hf: Holdfast, man
     job.submit_many([{}] * 3)
     manual.worker("lost", queues=["q"]).claim(limit=5)
     clock.advance(hf.settings.lease * 2)
-    rung: set[str] = set()
-    hf.notifier.listen(lambda names, ended: rung.update(names))
+    notified: set[str] = set()
+    hf.notifier.listen(lambda names, ended: notified.update(names))
     manual.orchestrate()
-    assert "q" in rung
+    assert "q" in notified
     assert len(manual.worker("b", queues=["q"]).claim(limit=5)) == 2
 
 
@@ -92,14 +92,14 @@ def test_who_loses_the_race_for_a_place_gives_its_run_back_at_once(
         "holdfast.runs.claim.number_permits",
         lambda tx, tickets, limits: ({ticket.run_id: 1 for ticket in tickets}, []),  # what a stale look says
     )
-    rung: set[str] = set()
-    hf.notifier.listen(lambda names, ended: rung.update(names))
+    notified: set[str] = set()
+    hf.notifier.listen(lambda names, ended: notified.update(names))
 
     assert manual.worker("b", queues=["q"]).claim(limit=5) == []
 
     found = hf.snapshot(late.id)
     assert (found.place, found.attempt, found.tries) == ("ready", 0, 0)
-    assert "q" in rung
+    assert "q" in notified
     assert [event.kind for event in hf.story(late.id)] == ["RUN_QUEUED"]
     assert hf.snapshot(run.id).place == "leases"
 
@@ -112,9 +112,9 @@ def test_a_lease_by_hand_on_the_key_of_a_placed_run_sends_it_to_wait(
     job = hf.job(name="keyed", queue="q", key="k")(lambda k: None)
     run, other = job.submit(k="x"), job.submit(k="x")
     database.run(
-        "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, started_at, "
-        "expires_at) select id, job, queue, 0, key, 1, 1, 0, 'by hand', created_at, created_at from holdfast_runs "
-        f"where id = '{other.id}'"
+        "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, holder, "
+        "started_at, expires_at) select id, job, queue, 0, run_key, 1, 1, 0, 'by hand', created_at, created_at "
+        f"from holdfast_runs where id = '{other.id}'"
     )
 
     assert manual.worker("b", queues=["q"]).claim() == []

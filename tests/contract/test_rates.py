@@ -160,10 +160,10 @@ def test_one_that_is_held_up_does_not_hold_up_the_others(hf: Holdfast, manual: M
 def test_a_claim_that_came_back_short_rings_for_the_rest(hf: Holdfast, manual: Manual) -> None:
     slow = hf.job(name="slow", rate="1/min")(lambda: None)
     slow.submit_many([{}] * 3)
-    rung: set[str] = set()
-    hf.notifier.listen(lambda names, ended: rung.update(names))
+    notified: set[str] = set()
+    hf.notifier.listen(lambda names, ended: notified.update(names))
     assert len(manual.worker("a").claim(limit=2)) == 1
-    assert "default" in rung
+    assert "default" in notified
 
 
 def test_a_lost_race_for_a_place_uses_up_no_start(hf: Holdfast, manual: Manual, database: Database) -> None:

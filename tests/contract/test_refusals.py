@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,8 +11,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 from tests.contract.building import App
 from tests.contract.scheduling import START
+from tests.databases import sqlite
 
 from holdfast import (
     BuildNotFound,
@@ -28,6 +31,7 @@ from holdfast import (
     TooLarge,
     UnknownJob,
     UnknownNeed,
+    WrongConnection,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +43,8 @@ AT = datetime(2026, 3, 29, 1, 30, 15, 123456, tzinfo=UTC)
 class Sample:
     """What is declared before a call is refused."""
 
-    def __init__(self, hf: Holdfast, app: App, diamond: Pipeline) -> None:
-        self.hf, self.app, self.diamond = hf, app, diamond
+    def __init__(self, hf: Holdfast, app: App, diamond: Pipeline, database: Database) -> None:
+        self.hf, self.app, self.diamond, self.database = hf, app, diamond, database
         self.empty = hf.pipeline("empty")
 
         @hf.job(name="work")
@@ -52,10 +56,17 @@ class Sample:
         @hf.job(name="keyed", key="name")
         def keyed(name: str) -> None: ...
 
+        hf.schedule("0 * * * *", name="hourly")(lambda: None)
         self.work, self.count, self.keyed = work, count, keyed
+        self.run = work.submit()
 
     def build(self, **arguments: Any) -> Any:
         return self.app.environment.of(configuration_id="c1", **arguments)
+
+    def join(self, connection: Any) -> None:
+        """Submit on this connection, or on one that a context manager gives."""
+        with connection if hasattr(connection, "__enter__") else contextlib.nullcontext(connection) as opened:
+            self.work.using(connection=opened).submit()
 
 
 class Refusal(NamedTuple):
@@ -337,6 +348,15 @@ def other_verbs() -> Refusals:
         "trigger an unknown schedule",
         Refusal(lambda on: on.hf.schedules.trigger("nothing", scheduled_for=START), ScheduleNotFound),
     )
+    for text in ("a\x00b", "half \ud800"):
+        texts: dict[str, Callable[[Sample], object]] = {
+            "the reason": lambda on, text=text: on.hf.cancel(on.run, reason=text),  # type: ignore[misc]
+            "who cancels": lambda on, text=text: on.hf.cancel(on.run, by=text),  # type: ignore[misc]
+            "the note of a queue": lambda on, text=text: on.hf.queues.pause("default", note=text),  # type: ignore[misc]
+            "the note of a schedule": lambda on, text=text: on.hf.schedules.pause("hourly", note=text),  # type: ignore[misc]
+        }
+        for which, steer in texts.items():
+            yield f"{text!r} as {which}", Refusal(steer, InvalidArguments)
     for span in (timedelta(0), timedelta(days=31), -timedelta(hours=1), 3600):
         yield (
             f"a series of {span}",
@@ -352,13 +372,38 @@ def other_verbs() -> Refusals:
         yield which, Refusal(call, InvalidArguments)
 
 
+def connections() -> Refusals:
+    """Connections that can't be joined."""
+    elsewhere: dict[str, Callable[[Sample], Any]] = {
+        "an object": lambda on: object(),
+        "a text": lambda on: "connection",
+        "a Holdfast": lambda on: contextlib.nullcontext(on.hf),
+        "another database": lambda on: contextlib.closing(sqlite.connect(":memory:")),
+    }
+    for which, connection in elsewhere.items():
+        yield (
+            f"join {which}",
+            Refusal(lambda on, connection=connection: on.join(connection(on)), WrongConnection),  # type: ignore[misc]
+        )
+    yield (
+        "join a connection without a transaction",
+        Refusal(
+            lambda on: on.join(contextlib.closing(on.database.connect())), WrongConnection, "no transaction is open"
+        ),
+    )
+    yield (
+        "submit by an async session",
+        Refusal(lambda on: on.join(contextlib.nullcontext(AsyncSession())), WrongConnection, "asubmit"),
+    )
+
+
 def _short(given: dict[str, Any]) -> str:
     return re.sub(r" at 0x\w+", "", ascii(given))[:60]
 
 
 TABLE = [
     refusal
-    for subject in (arguments, options, submissions, jobs, builds, pipelines, queues, other_verbs)
+    for subject in (arguments, options, submissions, jobs, builds, pipelines, queues, other_verbs, connections)
     for refusal in subject()
 ]
 
@@ -368,12 +413,13 @@ TABLE = [
 def test_a_bad_call_is_refused_with_a_code_and_leaves_nothing(
     hf: Holdfast, app: App, diamond: Pipeline, database: Database, refusal: Refusal
 ) -> None:
-    on = Sample(hf, app, diamond)
+    on = Sample(hf, app, diamond, database)
     hf.start()
 
     def kept() -> tuple[object, ...]:
-        rows = database.counts("builds", "queues", "slots")
-        return rows, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declared.per_worker)
+        rows = database.counts("builds", "queues", "schedules", "slots")
+        steered = hf.snapshot(on.run).state, hf.schedules.get("hourly").paused_at
+        return rows, steered, list(hf.jobs), list(diamond.stages), list(hf.scheduled), dict(hf._declarations.per_worker)
 
     before = kept()
     with pytest.raises(refusal.error, match=refusal.says) as caught:

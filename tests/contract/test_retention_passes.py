@@ -85,7 +85,7 @@ def test_it_goes_in_bounded_batches_a_step_a_tick_and_reads_the_audit_log_once(
         work.submit_many([{"number": number} for number in range(35)])
         manual.run_all()
         clock.advance(31 * DAY)
-        retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf._artifact_store, seed="worker-a")
+        retainer = Pruner(hf.store, hf.settings, clock, artifact_store=lambda: hf._artifact_store, seed="worker-a")
         left: list[int] = []
         read = 0
         page = retention.page
@@ -149,7 +149,7 @@ def test_a_pass_that_fails_is_logged_and_begun_again(
     work.submit()
     manual.run_all()
     clock.advance(31 * DAY)
-    retainer = Pruner(hf.store, hf.settings, clock, depot=lambda: hf._artifact_store, seed="a")
+    retainer = Pruner(hf.store, hf.settings, clock, artifact_store=lambda: hf._artifact_store, seed="a")
     Faults(hf).next(Fault.UNAVAILABLE)
     clock.advance(timedelta(hours=1))
     with caplog.at_level(logging.INFO):
@@ -171,7 +171,7 @@ def test_a_depot_that_can_not_be_opened_is_told_once_an_hour(
     def depot() -> Any:
         raise InvalidSetting("artifacts: nowhere names no object storage")
 
-    retainer = Pruner(hf.store, hf.settings, clock, depot=depot, seed="a")
+    retainer = Pruner(hf.store, hf.settings, clock, artifact_store=depot, seed="a")
     clock.advance(timedelta(hours=1))
     for _ in range(10):
         retainer.task.tick()

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.orchestrator.periodic import PeriodicTask
-from holdfast.orchestrator.sample import SETTLING, gauge_task
+from holdfast.orchestrator.statistics import SETTLING, gauge_task
 from holdfast.statistics.gauges import KEPT, MINUTE
 from holdfast.testing import FakeClock, Manual
 

@@ -81,9 +81,9 @@ MUTANTS = [
     Mutant("lock_schedule", "for update", eight_hands_get_one_run_past_the_overlap_policy, "", dialects=("postgres",)),
     Mutant(
         "find_active",
-        "where key = :key and run_id is not null",
+        "where run_key = :key and run_id is not null",
         a_running_run_is_in_the_way,
-        "where key = :key and 1 = 0",
+        "where run_key = :key and 1 = 0",
     ),
     Mutant("find_active", "and missing = 0", a_run_that_waits_is_in_the_way, "and 1 = 0"),
     Mutant(

@@ -91,7 +91,7 @@ def test_a_series_has_a_point_for_each_span_in_which_something_ended(
         work.using(queue="other").submit(n=n)
         manual.run_all()
         clock.advance(timedelta(minutes=20))
-    manual.tally()
+    manual.count_ended()
     every = hf.statistics.series(timedelta(hours=2))
     assert every.step == timedelta(minutes=1)
     assert [(point.runs, point.failed) for point in every.points] == [(2, 0), (2, 2), (2, 0)]
@@ -165,7 +165,7 @@ def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
     clock.advance(3)
     manual.run_all()
     clock.advance(20)
-    manual.tally()
+    manual.count_ended()
     [totals] = hf.statistics.jobs()
     assert (totals.job, totals.queue, totals.runs, totals.succeeded, totals.failed) == ("work", "default", 2, 1, 1)
     assert totals.waited.mean == pytest.approx(3)

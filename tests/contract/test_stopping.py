@@ -160,7 +160,7 @@ def test_what_does_not_finish_within_the_grace_is_handed_back_unused(
     worker.start()
     assert started.wait(PATIENCE)
 
-    assert worker.stop(grace=timedelta(milliseconds=50)) == "handed_back"
+    assert worker.stop(grace=timedelta(milliseconds=50)) == "released"
 
     seen = run.refresh().snapshot
     assert (seen.place, seen.attempt, seen.tries, seen.takeovers) == ("ready", 1, 0, 0)

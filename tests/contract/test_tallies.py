@@ -11,7 +11,7 @@ import pytest
 from tests.listing import runs_of
 
 from holdfast import Holdfast, Retry, StoreBusy
-from holdfast.orchestrator.rollup import LAG, NET, SPACING, Rollup
+from holdfast.orchestrator.statistics import LAG, NET, SPACING, Rollup
 from holdfast.runs.cancel import cancel_by_hand
 from holdfast.runs.outcomes import Succeeded
 from holdfast.statistics import rollups
@@ -60,8 +60,8 @@ def test_each_run_that_ended_is_counted_once_in_every_grain(
         manual.run_all()
         clock.advance(timedelta(minutes=7) if round_ % 2 else 0.000001)
     clock.advance(LATER)
-    manual.tally()
-    manual.tally()
+    manual.count_ended()
+    manual.count_ended()
     assert totals(hf) == {"succeeded": 16, "failed": 8, "cancelled": 4}
     for grain in (1, 10, 60):
         assert tallied(hf, grain, "work") == tallied(hf, grain, "*") == 28
@@ -95,10 +95,10 @@ def test_what_has_just_ended_is_left_for_later(hf: Holdfast, clock: FakeClock, m
     work.submit(n=1)
     manual.run_all()
     clock.advance(rollups.LAG)
-    manual.tally()
+    manual.count_ended()
     assert totals(hf) == {}
     clock.advance(0.001)
-    manual.tally()
+    manual.count_ended()
     assert totals(hf) == {"succeeded": 1}
 
 
@@ -115,9 +115,9 @@ def test_a_crash_in_the_middle_loses_nothing_and_counts_nothing_twice(
     with monkeypatch.context() as broken:
         broken.setattr(rollups, "_add", dies)
         with pytest.raises(StoreBusy):
-            manual.tally()
+            manual.count_ended()
     assert (totals(hf), tallied(hf, 1, "work")) == ({}, 0)
-    manual.tally()
+    manual.count_ended()
     assert (totals(hf), tallied(hf, 1, "work")) == ({"succeeded": 1}, 1)
 
 
@@ -153,7 +153,7 @@ def test_what_is_committed_after_its_slice_was_read_is_not_passed_by(
         assert piece is not None
         slow.cancel(late)  # by a clock that has stood still
         assert not hf.do(lambda tx: rollups.write(tx, piece))
-    manual.tally()
+    manual.count_ended()
     assert totals(hf) == {"succeeded": 1, "cancelled": 1}
 
 
@@ -174,9 +174,9 @@ def test_what_an_open_transaction_ends_is_waited_for(postgres_url: str, monkeypa
             cancel_by_hand(held_up, first.id, reason="slow")
             hf.cancel(second.id)
             clock.advance(30)
-            manual.tally()
+            manual.count_ended()
             assert totals(hf) == {}
-        manual.tally()
+        manual.count_ended()
         assert totals(hf) == {"cancelled": 2}
 
 
@@ -204,7 +204,7 @@ def test_many_orchestrators_at_once_count_each_run_once(url: str, monkeypatch: p
         def count(one: Holdfast) -> None:
             try:
                 together.wait()
-                Manual(one).tally()
+                Manual(one).count_ended()
             except BaseException as error:
                 failed.append(error)
 
@@ -226,7 +226,7 @@ def test_a_run_that_never_started_has_waited_and_not_run(
     clock.advance(100)
     hf.cancel(run)
     clock.advance(LATER)
-    manual.tally()
+    manual.count_ended()
     [(_, _, state, count)] = hf.read(lambda tx: rollups.totals(tx, limit=10))
     assert (state, count.runs, count.waited.seconds, count.ran.count) == ("cancelled", 1, 100, 0)
 
@@ -238,7 +238,7 @@ def test_a_retried_run_is_timed_from_its_last_start_and_its_wait_is_not_guessed(
     work.submit(n=-1)
     manual.run_all()
     clock.advance(LATER)
-    manual.tally()
+    manual.count_ended()
     [(_, _, state, count)] = hf.read(lambda tx: rollups.totals(tx, limit=10))
     assert (state, count.runs, count.waited.count, count.ran.count) == ("failed", 1, 0, 1)
 
@@ -250,7 +250,7 @@ def test_what_ended_more_than_a_day_before_the_first_tally_is_not_counted(
         work.submit(n=1)
         manual.run_all()
         clock.advance(timedelta(hours=13))
-    manual.tally()
+    manual.count_ended()
     assert totals(hf) == {"succeeded": 1}
 
 
@@ -260,7 +260,7 @@ def test_tallies_are_kept_as_long_as_their_grain_says_and_totals_for_ever(
     work.submit(n=1)
     manual.run_all()
     clock.advance(LATER)
-    manual.tally()
+    manual.count_ended()
     left = []
     for days in (1, 2, 12, 16):
         clock.advance(timedelta(days=days))

@@ -118,7 +118,7 @@ def test_what_is_handed_back_is_no_failure(live: Holdfast, said: pytest.LogCaptu
 
     assert about(said, run.id) == [
         ("DEBUG", "run ID (work): try 1 of 1 starts"),
-        ("DEBUG", "run ID (work): try 1 of 1 is handed back, unused: its worker shuts down"),
+        ("DEBUG", "run ID (work): try 1 of 1 is released, no attempt used: its worker shuts down"),
     ]
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import psycopg
 import pytest
 from tests.databases import new_name
+from tests.postgres import PostgresServer
 from tests.process.django_project import Project
 from tests.process.support import WorkerProcess, descendants, is_a_run
-
-from holdfast.testing.postgres import PostgresServer
 
 
 @pytest.fixture

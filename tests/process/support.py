@@ -16,23 +16,27 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def wait_for(condition: Callable[[], Any], *, at_most: float = 60.0, what: str = "") -> Any:
+def wait_for(condition: Callable[[], Any], what: str = "", *, at_most: float = 150.0, every: float = 0.02) -> Any:
     """What the condition gives as soon as it gives something; a failure after so many seconds."""
     give_up_at = time.monotonic() + at_most
     while time.monotonic() < give_up_at:
-        found = condition()
-        if found:
+        if found := condition():
             return found
-        time.sleep(0.02)
+        time.sleep(every)
     raise AssertionError(f"not within {at_most} s: {what or condition}")
 
 
 def gone(pid: int) -> bool:
     """Whether a process runs no more; one that is dead and not yet buried does not."""
+    return state_of(pid) in ("Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter that Linux has for it; X if there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return True
+        return "X"
 
 
 class WorkerProcess:

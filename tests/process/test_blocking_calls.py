@@ -57,7 +57,7 @@ def test_a_worker_with_a_blocked_loop_ends_on_sigterm(app: Any, tmp_path: Path, 
     wait_for(lambda: len(marks(tmp_path)) == 3)
     since = time.monotonic()
     worker.signal(signal.SIGTERM)
-    assert worker.said() == "handed_back"
+    assert worker.said() == "released"
     assert worker.process.wait(timeout=60) == 0
     assert time.monotonic() - since < 60
     assert {(app.hf.snapshot(run.id).place, app.hf.snapshot(run.id).tries) for run in runs} == {("ready", 0)}

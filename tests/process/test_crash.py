@@ -17,10 +17,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.postgres import PostgresServer, postgres_server
 from tests.process.support import HERE, WorkerProcess, gone, marks, overlaps, wait_for
 
 from holdfast import RunFailed
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 Start = Callable[..., WorkerProcess]
 LEASE = 2.0

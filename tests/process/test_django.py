@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres import PostgresServer, postgres_server
 from tests.process.django_project import Project, end
 from tests.process.support import wait_for
 from tests.process.test_crash import restart
 
 from holdfast import Holdfast
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.timeout(240)
 

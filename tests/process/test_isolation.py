@@ -162,7 +162,7 @@ def test_shutdown_ends_the_process_and_hands_the_run_back_without_using_up_an_at
     worker.start()
     run = app.busy.submit(tmp_path / "marks", "waits")
     processes = marked(tmp_path / "marks")
-    assert worker.stop(grace=app.hf.settings.tick) == "handed_back"
+    assert worker.stop(grace=app.hf.settings.tick) == "released"
     assert all(gone(pid) for pid in processes)
     snapshot = run.refresh().snapshot
     assert (snapshot.state, snapshot.place, snapshot.tries) == ("queued", "ready", 0)

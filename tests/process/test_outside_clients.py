@@ -19,10 +19,10 @@ from typing import Any
 import httpx
 import pytest
 from tests.listing import runs_of
+from tests.postgres import PostgresServer, postgres_server
 from tests.process.support import HERE, WorkerProcess, descendants, marks, outside_clients, overlaps
 
 from holdfast import Holdfast
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 Start = Callable[..., WorkerProcess]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.databases import ODD
+from tests.postgres import NOBODY, PostgresServer, hold_port
 
 from holdfast import Holdfast
 from holdfast.store.transaction import Transaction
-from holdfast.testing.postgres import NOBODY, PostgresServer, hold_port
 
 
 @pytest.fixture(scope="module")

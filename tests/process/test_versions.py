@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from holdfast.testing.postgres import postgres_server
+from tests.postgres import postgres_server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -17,12 +17,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.databases import sqlite
+from tests.postgres import PostgresServer
 from tests.process.support import wait_for
 from tests.process.test_crash import restart
 
 from holdfast import Holdfast, StoreUnavailable
 from holdfast.cli import exit_codes
-from holdfast.testing.postgres import PostgresServer
 
 APP = """
 from holdfast import Holdfast

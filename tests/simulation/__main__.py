@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from tests.postgres import postgres_server
 from tests.simulation.database import Database, postgres_database, sqlite_database
 from tests.simulation.world import SMALLER, World
-
-from holdfast.testing.postgres import postgres_server
 
 
 def main() -> int:

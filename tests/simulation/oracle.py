@@ -463,17 +463,17 @@ class Oracle:
 _AGAINST_ITS_TURN = "'another lease already holds its key', 'its row in ready had another key'"
 
 _PICTURE = [
-    "select id, key, policy, job, queue, args, kind from holdfast_runs",
+    "select id, run_key, policy, job, queue, args, kind from holdfast_runs",
     "select run_id, state, failure_type, attempt, tries, takeovers, finished_at, result, error from holdfast_outcomes",
-    "select key, number, run_id from holdfast_holds",
+    "select run_key, number, run_id from holdfast_holds",
     "select run_id from holdfast_needs",
     "select run_id from holdfast_asks",
     "select parent_id from holdfast_stops",
     "select run_id from holdfast_seats",
     "select run_id, name, attempt from holdfast_steps",
-    "select run_id, key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
-    "select run_id, key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
-    "select run_id, key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at, "
+    "select run_id, run_key, attempt, tries, takeovers, key_limit, number from holdfast_ready",
+    "select run_id, run_key, attempt, tries, takeovers, key_limit, missing, due_at from holdfast_waits",
+    "select run_id, run_key, attempt, tries, takeovers, key_limit, number, holder, expires_at, cancel_requested_at, "
     "started_at, deadline_at, expired_seen_at from holdfast_leases",
 ]
 

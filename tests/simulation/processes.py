@@ -71,7 +71,7 @@ class Process:
         self.features = Features(self)
         Border(self)
         on_commit = self.hf.store.on_commit
-        self.hf.store.on_commit = lambda rung, ended: None if world.ring_is_lost() else on_commit(rung, ended)
+        self.hf.store.on_commit = lambda names, ended: None if world.ring_is_lost() else on_commit(names, ended)
 
     @property
     def now(self) -> datetime:

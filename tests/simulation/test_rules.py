@@ -50,10 +50,10 @@ def slow(verb: Callable[[Transaction, list[Any]], int], statement: str) -> Calla
 def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
     still_due = {row["run_id"] for row in tx.all("find_due", now=tx.now, limit=1000)}
     rows = [row for row in rows if row["run_id"] in still_due]
-    keyless = [row["run_id"] for row in rows if row["key"] is None]
+    keyless = [row["run_id"] for row in rows if row["run_key"] is None]
     moved = take_waiting(tx, keyless) if keyless else []
     ready.put(tx, moved)
-    keyed = [row["run_id"] for row in rows if row["key"] is not None]
+    keyed = [row["run_id"] for row in rows if row["run_key"] is not None]
     if keyed:
         held = promote._holding(tx, keyed)
         promote._let_go(tx, sorted(held), held)
@@ -63,10 +63,10 @@ def move_what_the_delete_returned(tx: Transaction, rows: list[Any]) -> int:
 
 def move_what_was_seen(tx: Transaction, rows: list[Any]) -> int:
     for row in rows:
-        if row["key"] is None:
+        if row["run_key"] is None:
             take_waiting(tx, [row["run_id"]])
             ready.put(tx, [QueueEntry(run_id=row["run_id"], job="work", queue="default", rank=0, key=None)])
-    return move_what_the_delete_returned(tx, [row for row in rows if row["key"] is not None])
+    return move_what_the_delete_returned(tx, [row for row in rows if row["run_key"] is not None])
 
 
 SLOW_WORLD = Odds(features=0, crash=0, pause=0, clock_step=0, shutdown=0)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from tests.postgres import PostgresServer
 from tests.simulation.database import postgres_database, sqlite_database
 from tests.simulation.world import BLOCKED, CHURNING, SMALLER, Odds, World
-
-from holdfast.testing.postgres import PostgresServer
 
 PROVES = ("S3", "L5", "L6", "L7", "P2", "P3", "P8", "Q12")
 SHARE = 10

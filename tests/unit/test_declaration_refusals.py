@@ -198,7 +198,7 @@ def refused(sample: Sample, call: Call, says: str) -> None:
     hf = sample.hf
 
     def declared() -> tuple[object, ...]:
-        return list(hf.jobs), list(hf.scheduled), dict(hf._declared.per_worker)
+        return list(hf.jobs), list(hf.scheduled), dict(hf._declarations.per_worker)
 
     before = declared()
     with pytest.raises(InvalidPolicy, match=says or None):

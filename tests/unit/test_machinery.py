@@ -16,8 +16,9 @@ from holdfast.jobs.context import Context
 from holdfast.runs import result_waiter
 from holdfast.runs.result_waiter import Watch
 from holdfast.store.group_commit import GroupCommit
+from holdfast.store.macros import DIALECTS, expand
 from holdfast.store.notifier import Announcer, Notifier, Signal
-from holdfast.store.queries import DIALECTS, Queries, Statement, named, parse, sources, statements, translate
+from holdfast.store.queries import Queries, Statement, named, parse, sources, statements, translate
 from holdfast.support import settings
 from holdfast.support.errors import (
     InvalidArguments,
@@ -224,7 +225,7 @@ def test_a_signal_is_taken_by_one_wait_and_never_lost_before_it() -> None:
 def test_listeners_hear_every_commit_until_they_leave() -> None:
     notifier = Notifier()
     heard: list[tuple[set[str], list[str]]] = []
-    leave = notifier.listen(lambda rung, ended: heard.append((rung, ended)))
+    leave = notifier.listen(lambda names, ended: heard.append((names, ended)))
     notifier.committed({"mail"}, ["r1"])
     notifier.heard({""})
     leave()
@@ -303,7 +304,82 @@ def test_a_dialects_statement_wins_over_the_common_one() -> None:
         found = sources(dialect)
         own = {one.name: one.text for one in statements() if dialect in one.dialects}
         assert own
-        assert found == {one.name: one.text for one in statements() if not one.dialects} | own
+        texts = {one.name: one.text for one in statements() if not one.dialects} | own
+        assert found == {name: expand(text, dialect) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlite", "postgres", "sqlserver"),
+    [
+        (
+            "select a from t where id in {ids} and kind in {kinds}",
+            "select a from t where id in (select value from json_each(:ids)) "
+            "and kind in (select value from json_each(:kinds))",
+            "select a from t where id = any (array(select json_array_elements_text(cast(:ids as json)))) "
+            "and kind = any (array(select json_array_elements_text(cast(:kinds as json))))",
+            "select a from t where id in (select k.value collate latin1_general_100_bin2 "
+            "from openjson(:ids) with (value varchar(100) '$') as k) "
+            "and kind in (select k.value collate latin1_general_100_bin2 "
+            "from openjson(:kinds) with (value nvarchar(1000) '$') as k)",
+        ),
+        (
+            "select a from t {unlocked} order by a limit :most {postgres: for update} {sqlserver: option (recompile)}",
+            "select a from t order by a limit :most",
+            "select a from t order by a limit :most for update",
+            "select a from t with (readpast, readcommittedlock) order by a offset 0 rows fetch next :most rows only "
+            "option (recompile)",
+        ),
+        (
+            "select r.n from {rows: run_id id, n bigint} as r",
+            "select r.n from (select value ->> 'run_id' as run_id, value ->> 'n' as n from json_each(:rows)) as r",
+            "select r.n from json_to_recordset(cast(:rows as json)) as r (run_id text, n bigint)",
+            "select r.n from (select j.run_id collate latin1_general_100_bin2 as run_id, j.n as n "
+            "from openjson(:rows) with (run_id varchar(100), n bigint) as j) as r",
+        ),
+        (
+            "{insert t: a id, b = :now, c time;\n unless a; returning a, c}",
+            "insert into t (a, b, c) select r.a, :now, r.c "
+            "from (select value ->> 'a' as a, value ->> 'c' as c from json_each(:rows)) as r "
+            "where true on conflict do nothing returning a, c",
+            "insert into t (a, b, c) select r.a, :now, r.c "
+            "from json_to_recordset(cast(:rows as json)) as r (a text, c timestamptz) "
+            "order by r.a on conflict do nothing returning a, c",
+            "insert into t (a, b, c) output inserted.a, inserted.c select r.a, :now, r.c "
+            "from (select j.a collate latin1_general_100_bin2 as a, j.c as c "
+            "from openjson(:rows) with (a varchar(100), c datetime2(6)) as j) as r "
+            "where not exists (select 1 from t as o where o.a = r.a) order by r.a",
+        ),
+        (
+            "update holdfast_t as o\nset n = r.n\nfrom {rows: a int, n int} as r\nwhere o.a = r.a",
+            "update holdfast_t as o set n = r.n "
+            "from (select value ->> 'a' as a, value ->> 'n' as n from json_each(:rows)) as r where o.a = r.a",
+            "update holdfast_t as o set n = r.n "
+            "from json_to_recordset(cast(:rows as json)) as r (a integer, n integer) where o.a = r.a",
+            "update o set n = r.n from (select j.a as a, j.n as n from openjson(:rows) with (a int, n int) as j) as r "
+            "inner join holdfast_t as o with (rowlock) on o.a = r.a option (force order, loop join)",
+        ),
+        (
+            "delete from holdfast_t\nwhere id in {ids}\nreturning id, n",
+            "delete from holdfast_t where id in (select value from json_each(:ids)) returning id, n",
+            "delete from holdfast_t where id = any (array(select json_array_elements_text(cast(:ids as json)))) "
+            "returning id, n",
+            "delete t output deleted.id, deleted.n from (select k.value collate latin1_general_100_bin2 "
+            "from openjson(:ids) with (value varchar(100) '$') as k) as i (id) "
+            "inner join holdfast_t as t with (rowlock) on t.id = i.id where t.id is not null "
+            "option (force order, loop join)",
+        ),
+    ],
+    ids=["list", "limit and locks", "rows", "insert", "update", "delete"],
+)
+def test_a_macro_is_spelt_as_each_dialect_has_it(text: str, sqlite: str, postgres: str, sqlserver: str) -> None:
+    for dialect, expected in {"sqlite": sqlite, "postgres": postgres, "sqlserver": sqlserver}.items():
+        assert " ".join(expand(text, dialect).split()) == expected
+
+
+@pytest.mark.parametrize("text", ["{rows: a float} as r", "select {nonsense}", "{insert t}", "{oracle: for update}"])
+def test_an_unknown_macro_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="unknown"):
+        expand(text, "sqlite")
 
 
 def test_a_file_of_statements_is_read_by_name_and_dialect() -> None:

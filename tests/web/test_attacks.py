@@ -127,13 +127,6 @@ def test_a_connection_that_says_nothing_is_let_go(shared: Server, monkeypatch: p
         assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("key", ["é", "a\x7f", "x" * 201])
-def test_an_idempotency_key_means_the_same_to_everyone(shared: Server, key: str) -> None:
-    headers = {"Idempotency-Key": key.encode()}
-    answer = shared.client("operator").post("/api/runs", json={"job": "none"}, headers=headers)  # type: ignore[arg-type]
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
-
-
 @pytest.mark.parametrize("path", ["/healthz", "/runs", "/api/runs", "/api/events", "/live", "/api/queues/x"])
 def test_head_is_answered_as_get_is_without_a_body(shared: Server, path: str) -> None:
     roles: tuple[Role | None, ...] = (None, "viewer")

@@ -94,7 +94,7 @@ def test_figures_say_what_is_so_whatever_jobs_and_queues_are_called(tmp_path: Pa
         clock.advance(2)
         manual.run_all()
         clock.advance(20)
-        manual.tally()
+        manual.count_ended()
         work.submit(n=0)
         hf.queues.pause(HOSTILE)
         clock.advance(5)

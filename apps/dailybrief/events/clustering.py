@@ -22,13 +22,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from apps.dailybrief.database import Sessions, readers
 from apps.dailybrief.events import summaries
 from apps.dailybrief.events.embeddings import best
 from apps.dailybrief.events.grouping import Placed, Report, group
 from apps.dailybrief.logs import tell
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Cluster, ClusterArticle, RawArticle
+from apps.shared.database import Database
 
 AT_ONCE = 5000  # articles that are thought about in one go
 WRITTEN = 200  # articles that one transaction writes
@@ -88,7 +88,7 @@ class Counts:
 
 
 def cluster(
-    writers: Sessions,
+    database: Database,
     settings: Settings,
     *,
     now: datetime | None = None,
@@ -100,16 +100,16 @@ def cluster(
 
     Returns what this call has done: articles placed (`rows` is the same), and events that began with one of them.
 
-        cluster(database.writers(engine), settings)       # {"rows": 37, "articles": 37, "begun": 12}
+        cluster(database, settings)       # {"rows": 37, "articles": 37, "begun": 12}
     """
     embedding, total, in_vain = best(settings.embedding), Counts(), 0
     if embedding.name != settings.embedding:
         tell("embedding_missing", level=logging.WARNING, wanted=settings.embedding, used=embedding.name)
-    while (scene := read(writers, settings.cluster_window)).new:
+    while (scene := read(database, settings.cluster_window)).new:
         placed = group(scene.known, scene.new, embedding=embedding, window=settings.cluster_window)
         before = total
         try:
-            for counts in write(writers, scene, placed, now=now or datetime.now(UTC)):
+            for counts in write(database, scene, placed, now=now or datetime.now(UTC)):
                 total += counts
                 written(total.articles)
         except (Interfered, IntegrityError):  # the latter if retention took a row away that we meant to use
@@ -119,9 +119,9 @@ def cluster(
     return {"rows": total.articles, "articles": total.articles, "begun": total.begun}
 
 
-def read(writers: Sessions, window: timedelta) -> Scene:
+def read(database: Database, window: timedelta) -> Scene:
     """The next articles by time that have no event, and all that stand near enough to be compared with."""
-    with readers(writers.kw["bind"])() as session:
+    with database.read() as session:
         # First of all: whoever writes after this changes it, and we shall notice.
         newest = newest_link(session)
         url = RawArticle.url.collate(COLLATION[session.get_bind().dialect.name])
@@ -149,12 +149,12 @@ def read(writers: Sessions, window: timedelta) -> Scene:
     )
 
 
-def write(writers: Sessions, scene: Scene, placed: Sequence[Placed], *, now: datetime) -> Iterator[Counts]:
+def write(database: Database, scene: Scene, placed: Sequence[Placed], *, now: datetime) -> Iterator[Counts]:
     """Write the places down, some in each transaction; tells after each commit what was written."""
     newest, clusters = scene.newest_link, dict[int, int]()
     for start in range(0, len(placed), WRITTEN):
         part = placed[start : start + WRITTEN]
-        with writers.begin() as session:
+        with database.write() as session:
             take_turn(session)
             if newest_link(session) != newest:
                 raise Interfered

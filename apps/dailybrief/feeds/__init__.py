@@ -2,7 +2,7 @@
 
     from apps.dailybrief.feeds import ingest
 
-    counts = ingest(writers, settings, check=ctx.check)     # every feed that is due, once
+    counts = ingest(database, settings, check=ctx.check)     # every feed that is due, once
     counts["rows"]                                          # articles that are new
 
 Before a feed is added: `feed_address(text, settings)` gives its address in the form to keep, or raises
@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apps.dailybrief.database import Sessions
+    from apps.shared.database import Database
 
 # What they need is imported by them: the processes that read feeds come through here, and need little.
 
 
 def ingest(
-    writers: Sessions,
+    database: Database,
     settings: object,
     *,
     check: Callable[[], None] | None = None,
@@ -39,7 +39,7 @@ def ingest(
     from apps.dailybrief.feeds.ingestion import proceed, read_all
     from apps.dailybrief.feeds.limits import Limits
 
-    done = read_all(writers, Limits.like(settings), check=check or proceed, written=written)
+    done = read_all(database, Limits.like(settings), check=check or proceed, written=written)
     return {**asdict(done), "rows": done.new}
 
 

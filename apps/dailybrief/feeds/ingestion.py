@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.exc import DataError
 
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Failed, Fetched, Fetcher, NotModified
 from apps.dailybrief.feeds.limits import Limits
@@ -28,6 +27,7 @@ from apps.dailybrief.feeds.parse import BadFeed
 from apps.dailybrief.feeds.parser_processes import Readers
 from apps.dailybrief.feeds.stopped import SLICE, Stopped
 from apps.dailybrief.feeds.store_articles import Known, Read, Reading, Stored, due, store
+from apps.shared.database import Database
 
 READERS = 2
 
@@ -81,7 +81,7 @@ class Ingested:
 
 
 def read_all(
-    writers: Sessions,
+    database: Database,
     limits: Limits,
     *,
     check: Callable[[], None] = proceed,
@@ -95,27 +95,27 @@ def read_all(
 
     Without `readers` it has some of its own, for as long as it takes.
     """
-    with writers.begin() as session:
+    with database.write() as session:
         feeds, waiting = due(session, limits, at=clock())
     done = Ingested(feeds=len(feeds), waiting=waiting)
     own = Readers(READERS, seconds=limits.parse_timeout.total_seconds())
     with closing(own), _Desk(feeds, limits, clock=clock, reach=reach, readers=readers or own) as desk:
         for reading in desk.readings(check):
-            outcome, stored = _store(writers, reading, limits)
+            outcome, stored = _store(database, reading, limits)
             done.count(outcome, stored)
             written(done.new)
     return done
 
 
-def _store(writers: Sessions, reading: Reading, limits: Limits) -> tuple[Reading, Stored]:
+def _store(database: Database, reading: Reading, limits: Limits) -> tuple[Reading, Stored]:
     try:
-        with writers.begin() as session:
+        with database.write() as session:
             return reading, store(session, reading, limits)
     except (DataError, UnicodeError) as error:
         # It must not keep the others from being stored, now and at every reading to come.
         refused = Failed(code="not_storable", message=f"the database refuses it: {type(error).__name__}")
         failed = Reading(feed=reading.feed, at=reading.at, outcome=refused)
-        with writers.begin() as session:
+        with database.write() as session:
             return failed, store(session, failed, limits)
 
 

@@ -8,13 +8,13 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import func, select
 
 from apps.dailybrief import brief_events, editions
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition, Feed
+from apps.shared.database import Database
 from holdfast.web import Site, Who, wants_page
 
 
-def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
+def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
     pages = site.resource("", tags=["brief"])
 
     @pages.get("/", name="brief")
@@ -22,7 +22,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
         """The events of today, most important first: by how many sources report them and how fresh they are."""
         now = site.hf.clock.now()
         day = brief_events.day_of(now, settings.zone)
-        with readers() as session:
+        with database.read() as session:
             found = editions.today(session, settings, now=now)
             edition = session.scalar(select(Edition).where(Edition.day == day, Edition.time_zone == settings.timezone))
             published = day.isoformat() if edition is not None else None

@@ -10,15 +10,15 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Edition
+from apps.shared.database import Database
 from holdfast.web import Problem, Site, Who, wants_page
 
 MOST = 400
 
 
-def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
+def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
     pages = site.resource("/editions", tags=["editions"])
 
     def of(session: Session, day: date) -> Edition:
@@ -29,7 +29,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
         return found
 
     def sent(day: date, form: str, media_type: str) -> Response:
-        with readers() as session:
+        with database.read() as session:
             edition = of(session, day)
             headers = {"ETag": f'"{edition.sha256}-{form}"'}
             return Response(getattr(edition, form), media_type=media_type, headers=headers)
@@ -38,7 +38,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
     def editions(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """What was published, the newest first."""
         wanted = select(Edition).where(Edition.time_zone == settings.timezone).order_by(Edition.day.desc()).limit(MOST)
-        with readers() as session:
+        with database.read() as session:
             found = session.scalars(wanted).all()
             if not wants_page(request):
                 return JSONResponse({"editions": [told(one) for one in found]})
@@ -59,7 +59,7 @@ def router(site: Site, *, readers: Sessions, settings: Settings) -> APIRouter:
     @pages.get("/{day}", name="edition")
     def edition(request: Request, day: date, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """One edition: its facts and where its forms are."""
-        with readers() as session:
+        with database.read() as session:
             found = of(session, day)
             if not wants_page(request):
                 return JSONResponse(told(found))

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from apps.dailybrief import brief_events
-from apps.dailybrief.database import Sessions
+from apps.shared.database import Database
 from holdfast.web import Problem, Site, Who, wants_page
 
 LARGEST = 2**31 - 1
 
 
-def router(site: Site, *, readers: Sessions) -> APIRouter:
+def router(site: Site, *, database: Database) -> APIRouter:
     pages = site.resource("/events", tags=["events"])
 
     @pages.get("/{event_id}", name="event")
@@ -21,7 +21,7 @@ def router(site: Site, *, readers: Sessions) -> APIRouter:
         request: Request, event_id: Annotated[int, Path(ge=1, le=LARGEST)], who: Annotated[Who, Depends(site.viewer)]
     ) -> Response:
         """One event with its articles, the earliest first."""
-        with readers() as session:
+        with database.read() as session:
             story = brief_events.get(session, event_id)
             if story is None:
                 raise Problem("event_not_found", f"there is no event {event_id}", status=404)

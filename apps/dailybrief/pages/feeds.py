@@ -10,11 +10,11 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.dailybrief import feed_list
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.feed_list import Listed
 from apps.dailybrief.feeds import feed_address
 from apps.dailybrief.feeds.check_url import BadAddress
 from apps.dailybrief.settings import Settings
+from apps.shared.database import Database
 from holdfast.web import Problem, Site, Who, wants_page
 
 LONGEST = 2000
@@ -30,11 +30,11 @@ class NewFeed(BaseModel):
     url: str = Field(min_length=1, max_length=LONGEST)
 
 
-def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settings) -> APIRouter:
+def router(site: Site, *, database: Database, settings: Settings) -> APIRouter:
     pages = site.resource("/feeds", tags=["feeds"])
 
     def added(url: str, now: datetime) -> tuple[dict[str, Any], bool]:
-        with writers.begin() as session:
+        with database.write() as session:
             try:
                 feed, new = feed_list.add(session, url, settings, now=now)
             except BadAddress as error:
@@ -42,7 +42,7 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
             return told(Listed(feed=feed, articles=0)), new
 
     def removed(feed_id: int, now: datetime) -> None:
-        with writers.begin() as session:
+        with database.write() as session:
             try:
                 feed_list.remove(session, feed_id, now=now)
             except feed_list.UnknownFeed as error:
@@ -55,7 +55,7 @@ def router(site: Site, *, writers: Sessions, readers: Sessions, settings: Settin
         refused: Annotated[str, Query(max_length=LONGEST)] = "",
     ) -> Response:
         """Every feed that is read, with its last fetch and its error. A page says why an address was `refused`."""
-        with readers() as session:
+        with database.read() as session:
             found = feed_list.listed(session)
             if not wants_page(request):
                 return JSONResponse({"feeds": [told(one) for one in found]})

@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.dailybrief import job_runs
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.job_runs import JobRun
+from apps.shared.database import Database
 from holdfast import HoldfastError, Run
 from holdfast.web import Problem, Site, Who, wants_page
 
@@ -39,7 +39,7 @@ class NewSlot(BaseModel):
     scheduled_for: datetime
 
 
-def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter:
+def router(site: Site, *, database: Database, jobs: tuple[str, ...]) -> APIRouter:
     pages = site.resource("/job-runs", tags=["job runs"])
 
     def triggered(job_name: str, scheduled_for: datetime, by: str) -> Run[Any]:
@@ -50,7 +50,7 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
         return site.hf.schedules.trigger(job_name, scheduled_for=scheduled_for, by=by)
 
     def page(request: Request, who: Who, *, job: str, status: str) -> Response:
-        with readers() as session:
+        with database.read() as session:
             found = job_runs.latest(session, limit=USUAL, job_name=job or None, status=status or None)
         asked = request.query_params
         return site.render(
@@ -84,7 +84,7 @@ def router(site: Site, *, readers: Sessions, jobs: tuple[str, ...]) -> APIRouter
             raise Problem("unknown_status", f"there is no status {status!r}; there is: {known}", status=422)
         if wants_page(request):
             return page(request, who, job=job, status=status)
-        with readers() as session:
+        with database.read() as session:
             found = job_runs.latest(session, limit=limit, job_name=job or None, status=status or None)
         return JSONResponse({"job_runs": [told(one) for one in found]})
 

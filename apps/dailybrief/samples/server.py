@@ -44,7 +44,7 @@ def main() -> int:
 def put_into_catalogue(base: str) -> None:
     """Read the feeds from where they are now; those of an earlier start, on another port, are read no more."""
     now = datetime.now(UTC)
-    with jobs.writers.begin() as session:
+    with jobs.database.write() as session:
         for paper in PAPERS:
             feed, _ = feed_list.add(session, f"{base}/{paper.key}", jobs.settings, now=now, title=paper.name)
             others = select(Feed).where(Feed.title == paper.name, Feed.id != feed.id, Feed.removed_at.is_(None))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from apps.extraction.providers import BLOB_NAME, BlobMissing, Blobs, Kept, Trouble, blob_name
-from apps.extraction.settings import PREFIX, Settings
+from apps.extraction.settings import Settings
 from apps.shared.files import sync_folder
 from holdfast import InvalidSetting
 
@@ -27,7 +27,7 @@ def open_blobs(settings: Settings) -> Blobs:
     try:
         return AzureBlobs(connection, container, timeout=settings.request_timeout.total_seconds())
     except ValueError:
-        raise InvalidSetting(f"{PREFIX}AZURE_STORAGE_CONNECTION: it is not a connection string") from None
+        raise InvalidSetting(f"{Settings.prefix}AZURE_STORAGE_CONNECTION: it is not a connection string") from None
 
 
 class LocalBlobs:

@@ -16,6 +16,7 @@ from holdfast.artifacts.backends.base import ArtifactStore, Measured
 from holdfast.runs.claim import Claim
 from holdfast.runs.handle import RunLike, id_of
 from holdfast.runs.lease import Lease, require_lease
+from holdfast.runs.submission import CHILD
 from holdfast.runtime import Runtime
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
@@ -55,17 +56,8 @@ class Artifacts:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}")
-
-
 _FOLDER = 80
-
-
-CHILD = "child"  # the stage of runs that another one submitted: they have their own places
-
-
 ALL = 2**31 - 1
-
-
 _numbers = itertools.count()
 
 
@@ -78,7 +70,7 @@ class Transactions(Protocol):
 
 def keep(
     store: Transactions,
-    depot: ArtifactStore,
+    artifact_store: ArtifactStore,
     claim: Claim,
     name: str,
     content: bytes | Path,
@@ -97,9 +89,9 @@ def keep(
         with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as source:
             measured = Measured(source, name=name, max_bytes=max_bytes)
             if part is not None and isinstance(content, Path):
-                depot.take(part, content, measured)
+                artifact_store.take(part, content, measured)
             else:
-                depot.stage(staged, measured)
+                artifact_store.stage(staged, measured)
 
         def record(tx: Transaction) -> Artifact:
             require_lease(tx, lease)
@@ -115,19 +107,19 @@ def keep(
             tx.put("delete_artifact", place=place, name=name)
             tx.put("insert_artifact", **asdict(made))
             # Last: what it replaces is there until nothing but the commit can fail.
-            depot.publish(staged, made.address)
-            return made.at(depot)
+            artifact_store.publish(staged, made.address)
+            return made.at(artifact_store)
 
         return store.do(record)
     finally:
-        depot.discard(staged)
+        artifact_store.discard(staged)
 
 
-def recall(store: Transactions, depot: ArtifactStore, claim: Claim, name: str) -> Artifact | None:
+def recall(store: Transactions, artifact_store: ArtifactStore, claim: Claim, name: str) -> Artifact | None:
     """The artifact that is there already and as it was written; it is this run's from now on."""
     checked(name)
     place = _place_for(store, claim)
-    found = store.read(lambda tx: get(tx, depot, place, name))
+    found = store.read(lambda tx: get(tx, artifact_store, place, name))
     if found is None:
         return None
     try:
@@ -137,10 +129,10 @@ def recall(store: Transactions, depot: ArtifactStore, claim: Claim, name: str) -
     if found.run_id == claim.lease.run_id:
         return found
     # Retention goes by the run that used it last: an output that a newer run relies on stays as long as that does.
-    return store.do(lambda tx: _adopt(tx, depot, claim.lease, found))
+    return store.do(lambda tx: _adopt(tx, artifact_store, claim.lease, found))
 
 
-def _adopt(tx: Transaction, depot: ArtifactStore, lease: Lease, found: Artifact) -> Artifact | None:
+def _adopt(tx: Transaction, artifact_store: ArtifactStore, lease: Lease, found: Artifact) -> Artifact | None:
     require_lease(tx, lease)
     adopted = tx.run(
         "adopt_artifact",
@@ -150,22 +142,22 @@ def _adopt(tx: Transaction, depot: ArtifactStore, lease: Lease, found: Artifact)
         run_id=lease.run_id,
         attempt=lease.attempt,
     )
-    return get(tx, depot, found.place, found.name) if adopted else None
+    return get(tx, artifact_store, found.place, found.name) if adopted else None
 
 
-def scratch(depot: ArtifactStore, lease: Lease) -> tuple[str, Path]:
+def scratch(artifact_store: ArtifactStore, lease: Lease) -> tuple[str, Path]:
     """A part of its own and where to write it."""
     part = part_of(lease)
-    return part, depot.scratch(part)
+    return part, artifact_store.scratch(part)
 
 
-def get(tx: Transaction, depot: ArtifactStore, place: str, name: str) -> Artifact | None:
+def get(tx: Transaction, artifact_store: ArtifactStore, place: str, name: str) -> Artifact | None:
     row = tx.one("find_artifact", place=place, name=name)
-    return None if row is None else Artifact(**row).at(depot)
+    return None if row is None else Artifact(**row).at(artifact_store)
 
 
 def of(
-    tx: Transaction, depot: ArtifactStore, run_id: str, *, after: str | None = None, limit: int = ALL
+    tx: Transaction, artifact_store: ArtifactStore, run_id: str, *, after: str | None = None, limit: int = ALL
 ) -> list[Artifact]:
     """What a run has made; of a pipeline, what its stages and segments have, and those that it repeats.
 
@@ -173,10 +165,10 @@ def of(
     """
     place = place_of(tx, run_id)
     last = _parted(after) if after is not None else None
-    found = within(tx, depot, place, after=last, limit=limit) if last is None or last[0] == place else []
+    found = within(tx, artifact_store, place, after=last, limit=limit) if last is None or last[0] == place else []
     if place == run_id and len(found) < limit:
         last = last if last is not None and last[0] != place else None
-        found += within(tx, depot, root_of(tx, run_id), below=True, after=last, limit=limit - len(found))
+        found += within(tx, artifact_store, root_of(tx, run_id), below=True, after=last, limit=limit - len(found))
     return found
 
 
@@ -191,7 +183,7 @@ def _parted(address: str) -> tuple[str, str]:
 
 def within(
     tx: Transaction,
-    depot: ArtifactStore,
+    artifact_store: ArtifactStore,
     place: str,
     *,
     below: bool = False,
@@ -204,10 +196,10 @@ def within(
     first, last = (f"{place}/", f"{place}0") if below else (place, f"{place}!")
     first, behind = (first, "") if after is None else (max(first, after[0]), after[1])
     rows = tx.all("find_artifacts", first=first, last=last, behind=behind, limit=limit)
-    return [Artifact(**row).at(depot) for row in rows]
+    return [Artifact(**row).at(artifact_store) for row in rows]
 
 
-def remove(tx: Transaction, depot: ArtifactStore, run_ids: Sequence[str], *, limit: int) -> list[Artifact]:
+def remove(tx: Transaction, artifact_store: ArtifactStore, run_ids: Sequence[str], *, limit: int) -> list[Artifact]:
     """Remove up to so many artifacts of these runs, the files before the rows are committed as gone.
 
     If the commit fails the rows are still there, and whoever removes them again finds no file and is content.
@@ -216,18 +208,18 @@ def remove(tx: Transaction, depot: ArtifactStore, run_ids: Sequence[str], *, lim
         return []
     gone = [Artifact(**row) for row in tx.all("delete_artifacts_of", ids=sorted(run_ids), limit=limit)]
     if gone:
-        depot.remove([artifact.address for artifact in gone])
+        artifact_store.remove([artifact.address for artifact in gone])
     return gone
 
 
-def sweep(tx: Transaction, depot: ArtifactStore, *, limit: int) -> int:
+def sweep(tx: Transaction, artifact_store: ArtifactStore, *, limit: int) -> int:
     """Discard parts whose attempt no longer holds a lease: no one can make an artifact of them."""
-    owners = {part: _owner(part) for part in depot.parts(limit)}
+    owners = {part: _owner(part) for part in artifact_store.parts(limit)}
     run_ids = sorted({owner[0] for owner in owners.values() if owner is not None})
     held = {(row["run_id"], row["attempt"]) for row in tx.all("find_attempts", ids=run_ids)} if run_ids else set()
     left = [part for part, owner in owners.items() if owner is not None and owner not in held]
     for part in left:
-        depot.discard(part)
+        artifact_store.discard(part)
     return len(left)
 
 

@@ -18,8 +18,14 @@ Content: TypeAlias = bytes | str | Path | Callable[[Path], object]
 class Maker(Protocol):
     """Who looks for artifacts and keeps them."""
 
-    def recall(self, name: str) -> Artifact | None: ...
-    def scratch(self) -> tuple[str, Path]: ...
+    def recall(self, name: str) -> Artifact | None:
+        """The artifact of that name, if its file is there and unchanged."""
+        ...
+
+    def scratch(self) -> tuple[str, Path]:
+        """The name of a new temporary part, and the path to write it to."""
+        ...
+
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
 
 

@@ -57,9 +57,9 @@ class Builds:
         if state is not None and state not in STATES:
             raise InvalidPolicy(f"a build is {', '.join(STATES)}; not {state!r}")
         check_limit(limit)
-        name, last = None if job is None else job_name(job), None if before is None else id_of(before)
+        name, last = None if job is None else job_name(job), "~" if before is None else id_of(before)
         chosen = {"job": name, "scope": scope, "fingerprint": fingerprint, "state": state, "before": last}
-        return self._runtime.read(lambda tx: list_builds(tx, **chosen, limit=limit))
+        return self._runtime.read(lambda tx: [_build(row) for row in tx.all("list_builds", **chosen, limit=limit)])
 
     def history(self, which: Which | RunLike) -> builtins.list[Snapshot]:
         """The runs that made it, the newest first."""
@@ -96,8 +96,6 @@ class Builds:
 
 
 HISTORY = 100
-
-
 RECENT = 5_000
 """So many of the newest runs that needed anything are looked at when uses are counted."""
 
@@ -113,29 +111,6 @@ def get(tx: Transaction, which: Which) -> Build:
     if row is None:
         raise BuildNotFound(f"no one has asked for build {job} {scope} {fingerprint}")
     return _build(row)
-
-
-def list_builds(
-    tx: Transaction,
-    *,
-    job: str | None,
-    scope: str | None,
-    fingerprint: str | None,
-    state: str | None,
-    limit: int,
-    before: str | None,
-) -> list[Build]:
-    """The newest makings first; `before` continues after the last run of the page before."""
-    rows = tx.all(
-        "list_builds",
-        job=job,
-        scope=scope,
-        fingerprint=fingerprint,
-        state=state,
-        limit=limit,
-        before=before or "~",
-    )
-    return [_build(row) for row in rows]
 
 
 def history(tx: Transaction, build: Build) -> list[Snapshot]:

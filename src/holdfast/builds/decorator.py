@@ -129,22 +129,8 @@ class BuildJob(Job[P, R]):
 class BuildDecorator:
     """What `hf.build(...)` gives: it turns a function into a BuildJob, with the function's own types."""
 
-    def __init__(
-        self,
-        submitter: Submitter,
-        *,
-        name: str | None,
-        scope: KeySpec | None,
-        options: Options,
-        isolation: Isolation | None,
-    ) -> None:
-        self._submitter, self._name, self._scope, self._options, self._isolation = (
-            submitter,
-            name,
-            scope,
-            options,
-            isolation,
-        )
+    def __init__(self, make: Callable[[Callable[..., Any]], BuildJob[..., Any]]) -> None:
+        self._make = make
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> BuildJob[P, R]: ...
@@ -155,13 +141,22 @@ class BuildDecorator:
     @overload
     def __call__(self, fn: Callable[P, R], /) -> BuildJob[P, R]: ...
     def __call__(self, fn: Callable[..., Any], /) -> BuildJob[..., Any]:
-        name = chosen_name(fn, self._name)
-        isolation = isolation_of(fn, self._isolation, name=name)
-        job: BuildJob[..., Any] = BuildJob(
-            self._submitter, fn, name=name, options=self._options, isolation=isolation, scope=self._scope
-        )
-        self._submitter.runtime.jobs.add(job)
+        return self._make(fn)
+
+
+def build_decorator(
+    submitter: Submitter, *, name: str | None, scope: KeySpec | None, options: Options, isolation: Isolation | None
+) -> BuildDecorator:
+    """Make a function a build, and register it."""
+
+    def make(fn: Callable[..., Any]) -> BuildJob[..., Any]:
+        chosen = chosen_name(fn, name)
+        how = isolation_of(fn, isolation, name=chosen)
+        job: BuildJob[..., Any] = BuildJob(submitter, fn, name=chosen, options=options, isolation=how, scope=scope)
+        submitter.runtime.jobs.add(job)
         return job
+
+    return BuildDecorator(make)
 
 
 def build_policy(given: dict[str, Any]) -> Policy:

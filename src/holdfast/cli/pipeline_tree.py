@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli import run_tables, screen
-from holdfast.pipelines.progress import FEW
+from holdfast.pipelines.stages import FEW
 from holdfast.support.text import duration, plain
 from holdfast.values.pipelines import PipelineInfo, StageInfo, Trouble, in_words
 from holdfast.values.runs import last_line

@@ -147,7 +147,7 @@ def _ended(working: Worker | None, *, asked: bool) -> int:
     if not asked:
         working.join()  # raises what stopped it
         return exit_codes.PROBLEM
-    if working.stop() == "handed_back":
+    if working.stop() == "released":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
         return exit_codes.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")

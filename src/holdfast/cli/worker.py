@@ -114,7 +114,7 @@ def _work(hf: Holdfast, working: Worker, *, wait: float) -> int:
         return exit_codes.OK
     grace = duration(hf.settings.shutdown_grace)
     screen.note(f"stopping: {len(working.in_flight)} running, {grace} to finish; signal again to stop at once")
-    if working.stop() == "handed_back":
+    if working.stop() == "released":
         screen.note("stopped; unfinished work was handed back, no attempt was used up")
         return exit_codes.HANDED_BACK
     screen.note("stopped; nothing was left unfinished")

@@ -8,7 +8,6 @@ Add "holdfast.django" to INSTALLED_APPS, and `manage.py holdfast` is the command
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from datetime import timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from holdfast import app
 from holdfast.store import connect
 from holdfast.store.store import Store
 from holdfast.support import django_bridge
+from holdfast.support.atfork import on_fork
 from holdfast.support.errors import InvalidSetting, WrongDatabase
 
 __all__ = ["Holdfast"]
@@ -42,7 +42,9 @@ class Holdfast(app.Holdfast):
         self._binding = threading.RLock()
         self._opened: Store | None = None
         self._bound: tuple[object, ...] = ()
-        self._bound_in: tuple[int, bool] | None = None
+        self._bound_in_tests: bool | None = None
+        self._forked = False
+        on_fork(self._note_fork)
         super().__init__(**given)
 
     def start(self, *, wait: timedelta | float = 0) -> None:
@@ -108,7 +110,7 @@ class Holdfast(app.Holdfast):
             store.keeps_idle = not testing
             old, self.started = self._opened, False
             self._use(store)
-            self._bound, self._bound_in = which, (os.getpid(), testing)
+            self._bound, self._bound_in_tests, self._forked = which, testing, False
             if old is not None:
                 old.close()
 
@@ -129,12 +131,13 @@ class Holdfast(app.Holdfast):
                 "test database; nothing was written. Let the test use the database (pytest-django: mark it with "
                 "django_db), and use Holdfast only in tests, not where modules are imported"
             )
-        if self._bound_in is None or not self.started:
+        if self._bound_in_tests is None or not self.started:
             return
-        process, in_tests = self._bound_in
-        forked = process != os.getpid()
-        if not testing or (in_tests and not forked) or (self.polls and not forked):
+        if not testing or (not self._forked and (self._bound_in_tests or self.polls)):
             raise self._changed(self._bound)
+
+    def _note_fork(self) -> None:
+        self._forked = True
 
     def _changed(self, before: tuple[object, ...]) -> WrongDatabase:
         return WrongDatabase(

@@ -17,20 +17,13 @@ from typing_extensions import TypedDict
 from holdfast.jobs.context import Context
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, InvalidPolicy, NotSerialisable, TooLarge
-from holdfast.support.validation import MAX_KEY
+from holdfast.support.validation import MAX_KEY, is_name
 
 KeySpec = str | Callable[..., str | None]
 
-
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
 CONTEXTS = ("ctx", "context")  # what people call it
-
-
 _AS_JSON = (Any, str, int, float, bool)  # the same from JSON as from Python
-
-
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
@@ -46,7 +39,7 @@ class Arguments:
         self.of = f"{noun} {job}"
         self.hints = hints = {**(types or {}), **_hints(fn)}
         parameters = dict(inspect.signature(fn).parameters)
-        self.context_name = next((name for name in parameters if _is_context(hints.get(name))), None)
+        self.context_name = next((name for name in parameters if _is_subclass(hints.get(name), Context)), None)
         if self.context_name is not None:
             del parameters[self.context_name]
         for parameter in parameters.values():
@@ -234,10 +227,10 @@ def _new_adapter(hint: Any) -> TypeAdapter[Any]:
 def _awaited(hint: Any) -> Any:
     origin = typing.get_origin(hint)
     awaitable = typing.get_origin(typing.Awaitable[Any])
-    return typing.get_args(hint)[-1] if origin is not None and issubclass_safe(origin, awaitable) else hint
+    return typing.get_args(hint)[-1] if _is_subclass(origin, awaitable) else hint
 
 
-def issubclass_safe(kind: Any, of: Any) -> bool:
+def _is_subclass(kind: Any, of: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, of)
 
 
@@ -267,17 +260,10 @@ def _unresolved(fn: Callable[..., Any], hints: Mapping[str, Any]) -> bool:
     return "return" in getattr(_plain_function(fn), "__annotations__", {}) and "return" not in hints
 
 
-def _is_context(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Context)
-
-
 def _faults(error: ValidationError, *, within: str | None = None) -> str:
     prefix = () if within is None else (within,)
-    return "; ".join(_fault((*prefix, *fault["loc"]), fault["msg"]) for fault in error.errors())
-
-
-def _fault(path: tuple[Any, ...], message: str) -> str:
-    return f"{'.'.join(map(str, path))}: {message}" if path else message
+    found = [(".".join(map(str, (*prefix, *fault["loc"]))), fault["msg"]) for fault in error.errors()]
+    return "; ".join(f"{path}: {message}" if path else message for path, message in found)
 
 
 @cache
@@ -317,7 +303,7 @@ def key_from(spec: KeySpec | None, values: Mapping[str, Any], job: str, *, what:
     except Exception as error:
         # A function of the user's own may raise anything.
         raise InvalidArguments(f"job {job}: its {what} can't be made from these arguments: {error!r}") from error
-    if key is not None and not (0 < len(key) <= MAX_KEY and json_text.storable(key)):
+    if key is not None and not is_name(key, max_length=MAX_KEY):
         raise InvalidArguments(
             f"job {job}: a {what} has 1 to {MAX_KEY} characters (this has {len(key)}), none NUL or half a character"
         )

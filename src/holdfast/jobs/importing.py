@@ -10,8 +10,6 @@ from holdfast.support.errors import NotGuarded
 from holdfast.support.redaction import is_ours
 
 SCRIPT = "__holdfast_main__"  # what the program's own file is called where a run's process imports it
-
-
 _imported: str | None = None
 
 

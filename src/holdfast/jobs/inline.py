@@ -148,7 +148,7 @@ class Kept:
 
     def scratch(self) -> tuple[str, Path]:
         part = f"inline.{next(self._numbers)}"
-        return part, self._depot.scratch(part)
+        return part, self._folder.scratch(part)
 
     def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact:
         part = part or f"inline.{next(self._numbers)}"
@@ -157,13 +157,13 @@ class Kept:
         made = Artifact(
             run_id="inline", place="inline", name=name, attempt=1, size=len(data), sha256=digest, made_at=self._now
         )
-        self._depot.stage(part, Measured(io.BytesIO(data), name=name, max_bytes=len(data)))
-        self._depot.publish(part, made.address)
-        self._made[name] = made.at(self._depot)
+        self._folder.stage(part, Measured(io.BytesIO(data), name=name, max_bytes=len(data)))
+        self._folder.publish(part, made.address)
+        self._made[name] = made.at(self._folder)
         return made
 
     @cached_property
-    def _depot(self) -> LocalFolder:
+    def _folder(self) -> LocalFolder:
         folder = tempfile.mkdtemp(prefix="holdfast-inline-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return LocalFolder(Path(folder))

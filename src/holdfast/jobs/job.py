@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
 Isolation = Literal["thread", "async", "process"]
 
 

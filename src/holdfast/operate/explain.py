@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from holdfast.jobs.registry import OPERATIONS
 from holdfast.pipelines import stages
 from holdfast.runs import workers
 from holdfast.runs.snapshot import get_snapshot
@@ -120,7 +121,7 @@ def _ready(tx: Transaction, run: Snapshot, alive: Alive) -> str:
     serving = claiming
     busy = {row["holder"]: row["held"] for row in tx.all("count_leases")}
     full = [worker for worker in serving if busy.get(worker.id, 0) >= worker.concurrency]
-    if len(full) == len(serving):
+    if len(full) == len(serving) and run.queue != OPERATIONS:  # a worker does those beside its other runs
         places = sum(worker.concurrency for worker in serving)
         return f"all {places} places of {len(serving)} worker{'s' if len(serving) > 1 else ''} are taken; {before}"
     return f"it can be claimed at any moment; {before}"

@@ -1,4 +1,4 @@
-"""Asks: builds that runs of a caller's transaction need; here they are got or created, and become needs like others."""
+"""Build requests: get or create the builds that runs of a caller's transaction need, and let the runs wait for them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from holdfast.orchestrator import promote
 from holdfast.runs.build_once import get_or_create
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed
 from holdfast.runs.submission import needed_of
 from holdfast.runs.submit import submit_builds
-from holdfast.runs.waiting import delete_dependencies, take_waiting
+from holdfast.runs.waiting import take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import Unreadable
@@ -61,10 +61,7 @@ def _fail_unreadable(tx: Transaction, rows: Sequence[Row]) -> set[str]:
     if not damaged:
         return set()
     removed = take_waiting(tx, sorted(damaged))
-    delete_dependencies(tx, [ticket.run_id for ticket in removed])
-    end_runs(
-        tx, [Ending(ticket=ticket, outcome=Failed("RUN_UNREADABLE", damaged[ticket.run_id])) for ticket in removed]
-    )
+    end_unstarted(tx, {ticket: Failed("RUN_UNREADABLE", damaged[ticket.run_id]) for ticket in removed})
     return set(damaged)
 
 

@@ -1,4 +1,4 @@
-"""Stop: what becomes of the children of a run that ended badly.
+"""Cancel children: what becomes of the children of a run that ended badly.
 
     waits, ready ──▶ cancelled
     leases       ──▶ asked to stop
@@ -9,9 +9,9 @@ Children of children follow: each that is cancelled has a stop of its own, if it
 from __future__ import annotations
 
 from holdfast.runs import events, ready
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Cancelled, Ending
-from holdfast.runs.waiting import delete_dependencies, take_waiting
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Cancelled
+from holdfast.runs.waiting import take_waiting
 from holdfast.store.transaction import Transaction
 from holdfast.values.events import Event
 
@@ -39,10 +39,9 @@ def _stop(tx: Transaction, ids: list[str], *, because: str) -> int:
     if asked:
         data = {"reason": because}
         events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data=data) for run_id in sorted(asked)])
-        tx.ring("cancels")
+        tx.notify("cancels")
     left = sorted(set(ids) - set(asked))
     tx.all("lock_waits", ids=left)
     gone = [*take_waiting(tx, left), *ready.remove(tx, left)]
-    delete_dependencies(tx, [ticket.run_id for ticket in gone])
-    end_runs(tx, [Ending(ticket=ticket, outcome=Cancelled(because)) for ticket in gone])
+    end_unstarted(tx, dict.fromkeys(gone, Cancelled(because)))
     return len(asked) + len(gone)

@@ -1,4 +1,4 @@
-"""Expand: makes the segments of a split stage, when the stage that lists them has ended.
+"""Fan out: make the segments of a split stage, when the stage that lists them has ended.
 
     source ended ──▶ errand 'expand' ──1,000 a transaction──▶ 'expand:1000' … ──▶ no errand: it waits for its segments
 
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.pipelines.plan import Plan, Stage, load_plan, segment_submission
-from holdfast.runs import results
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed
+from holdfast.runs.snapshot import find_results
 from holdfast.runs.submit import submit_segments
-from holdfast.runs.waiting import SKIP, delete_dependencies, take_waiting
+from holdfast.runs.waiting import SKIP, take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import NotSerialisable
@@ -75,13 +75,13 @@ def _expand(tx: Transaction, row: Row, plan: Plan, *, limit: int) -> int:
         spare=stage.split.spare,
         because=f"waits for its {len(segments)} segments" if last else f"{end} of {len(segments)} segments are made",
     )
-    tx.ring("waits")
+    tx.notify("waits")
     return max(len(batch), 1)
 
 
 def _segments(tx: Transaction, source: Stage) -> list[tuple[str, Any]]:
     """The names and values of a stage's segments; a list's are numbered from 0."""
-    [ended] = results.of(tx, [source.run_id])
+    [ended] = find_results(tx, [source.run_id])
     if ended.result is not None and not json_text.is_json(ended.result):
         raise NotSegments(f"the result of stage {source.name} can't be decoded")
     match ended.value:
@@ -128,6 +128,5 @@ def _insert(
 
 def _fail(tx: Transaction, row: Row, outcome: Failed) -> int:
     failed = take_waiting(tx, [row["run_id"]])
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(tx, [Ending(ticket=ticket, outcome=outcome) for ticket in failed])
+    end_unstarted(tx, dict.fromkeys(failed, outcome))
     return len(failed)

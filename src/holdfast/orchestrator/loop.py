@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
 from holdfast.orchestrator.schedule import Scheduler
 from holdfast.runs import workers
-from holdfast.runs.poll import Pulse
 from holdfast.store.notifier import Signal
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
@@ -22,6 +22,34 @@ log = logging.getLogger("holdfast.orchestrator")
 
 BATCH = 1000
 ROUNDS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pulse:
+    """Whether there is anything to do, answered in one query."""
+
+    ready: bool
+    looks: bool
+    open_holds: bool
+    needs: bool
+    errands: bool
+    stops: bool
+    cancels: bool
+    drains: bool
+    """Someone has asked the worker that looks to drain."""
+    expires_at: datetime | None
+    due_at: datetime | None
+    clock_at: datetime | None
+    """The database's own time, where it has one."""
+
+
+def read_pulse(tx: Transaction, *, queues: Sequence[str], jobs: Sequence[str], holder: str) -> Pulse:
+    """Is there anything to do for this worker?"""
+    row = tx.one("pulse", queues=list(queues), jobs=list(jobs), holder=holder)
+    assert row is not None
+    flags = ("ready", "looks", "open_holds", "needs", "errands", "stops", "cancels", "drains")
+    seen = {name: bool(row[name]) for name in flags}
+    return Pulse(**seen, expires_at=row["expires_at"], due_at=row["due_at"], clock_at=row["clock_at"])
 
 
 class Orchestrator:
@@ -55,7 +83,7 @@ class Orchestrator:
         self._cursor: tuple[str, str] | None = ("", "")
         self.signal = Signal()
 
-    def heard(self, rung: set[str], ended: list[str]) -> None:
+    def heard(self, names: set[str], ended: list[str]) -> None:
         """A transaction was committed somewhere."""
         if not self._moves:
             return
@@ -63,9 +91,9 @@ class Orchestrator:
             with self._ended_lock:
                 self._ended.update(ended)
             self.signal.set()
-        if not rung.isdisjoint(("waits", "holds", "")):
+        if not names.isdisjoint(("waits", "holds", "")):
             self.signal.set()
-        if "schedules" in rung:
+        if "schedules" in names:
             self._scheduler.forget()
             self.signal.set()
 
@@ -123,7 +151,7 @@ class Orchestrator:
             moved += self._store.do(lambda tx: promote.turns(tx, limit=BATCH))
         if pulse.looks:
             moved += self._store.do(lambda tx: promote.seen(tx, limit=BATCH))
-        if self._expired(pulse, now) and self._can_judge():
+        if pulse.expires_at is not None and pulse.expires_at < now and self._can_judge():
             moved += self._recovered()
             self._store.do(lambda tx: workers.forget(tx, before=tx.now - 10 * self._settings.lease))
         # After recovery: a run over its time whose worker is gone has ended before the next slot is claimed.
@@ -141,9 +169,6 @@ class Orchestrator:
         cursor = self._cursor or ("", "")
         self._cursor = self._store.do(lambda tx: promote.needs_after(tx, cursor, limit=BATCH))
         return moved
-
-    def _expired(self, pulse: Pulse, now: datetime) -> bool:
-        return pulse.expires_at is not None and pulse.expires_at < now
 
     def _recovered(self) -> int:
         taken = self._store.do(self._recover)

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.runs import ready
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed, Skipped
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed, Skipped
 from holdfast.runs.queue_entry import QueueEntry
-from holdfast.runs.waiting import SKIP, delete_dependencies, let_go_waiting, take_waiting
+from holdfast.runs.waiting import SKIP, let_go_waiting, take_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.runs import last_line
 
@@ -23,13 +23,13 @@ def due(tx: Transaction, *, limit: int) -> int:
     rows = tx.all("find_due", now=tx.now, limit=limit)
     if not rows:
         return 0
-    own = _holding(tx, [row["run_id"] for row in rows if row["key"] is not None])
-    free = [row["run_id"] for row in rows if row["key"] is None or row["run_id"] in own]
+    own = _holding(tx, [row["run_id"] for row in rows if row["run_key"] is not None])
+    free = [row["run_id"] for row in rows if row["run_key"] is None or row["run_id"] in own]
     _let_go(tx, free, own)
-    keyed = sorted(row["run_id"] for row in rows if row["key"] is not None and row["run_id"] not in own)
+    keyed = sorted(row["run_id"] for row in rows if row["run_key"] is not None and row["run_id"] not in own)
     if keyed:
         tx.put("come_due", ids=keyed)
-        tx.ring("waits")
+        tx.notify("waits")
     return len(rows)
 
 
@@ -39,7 +39,7 @@ def needs(tx: Transaction, ended: Sequence[str], *, limit: int) -> int:
 
 
 def needs_after(tx: Transaction, cursor: tuple[str, str], *, limit: int) -> tuple[str, str] | None:
-    """A page of all needs, whoever rang or did not; the cursor of the next page, or None at the end."""
+    """A page of all needs, notified or not; the cursor of the next page, or None at the end."""
     rows = tx.all("find_needs_after", needed=cursor[0], run_id=cursor[1], limit=limit)
     _met(tx, [row for row in rows if row["state"] is not None])
     return (rows[-1]["needed"], rows[-1]["run_id"]) if len(rows) == limit else None
@@ -52,20 +52,20 @@ def looks(tx: Transaction, *, limit: int) -> int:
         return 0
     _met(tx, tx.all("find_met_needs_of", ids=[row["run_id"] for row in rows if row["missing"] > 0]))
     free = [row for row in rows if row["missing"] == 0 and row["due_at"] is None and row["errand"] is None]
-    keyless = [row["run_id"] for row in free if row["key"] is None]
+    keyless = [row["run_id"] for row in free if row["run_key"] is None]
     if keyless:
         ready.put(tx, let_go_waiting(tx, keyless))
-    keyed = [row for row in free if row["key"] is not None]
+    keyed = [row for row in free if row["run_key"] is not None]
     own = _holding(tx, [row["run_id"] for row in keyed])
     _let_go(tx, list(own), own)
-    wanted = Counter(row["key"] for row in keyed if row["run_id"] not in own)
+    wanted = Counter(row["run_key"] for row in keyed if row["run_id"] not in own)
     if wanted:
         limits = dict.fromkeys(wanted, 1)
         for row in keyed:
-            limits[row["key"]] = max(limits.get(row["key"], 1), row["key_limit"])
+            limits[row["run_key"]] = max(limits.get(row["run_key"], 1), row["key_limit"])
         tx.put(
             "open_new_holds",
-            rows=[{"key": key, "key_limit": limits[key], "wanted": wanted[key]} for key in sorted(wanted)],
+            rows=[{"run_key": key, "key_limit": limits[key], "wanted": wanted[key]} for key in sorted(wanted)],
         )
     return len(rows)
 
@@ -83,12 +83,12 @@ def seen(tx: Transaction, *, limit: int) -> int:
 
 def turns(tx: Transaction, *, limit: int) -> int:
     """Give each open hold to the oldest due waiter of its key, or remove it when no one waits."""
-    open_holds = [(row["key"], row["number"]) for row in tx.all("find_open_holds", limit=limit)]
+    open_holds = [(row["run_key"], row["number"]) for row in tx.all("find_open_holds", limit=limit)]
     if not open_holds:
         return 0
     next_up = _next_up(tx, open_holds)
     _give(tx, next_up)
-    if idle := [{"key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
+    if idle := [{"run_key": key, "number": number} for key, number in open_holds if (key, number) not in next_up]:
         tx.put("delete_open_holds", rows=idle)
     return len(open_holds)
 
@@ -102,7 +102,7 @@ def hand_on(tx: Transaction) -> None:
     if tx.opened:
         given = _give(tx, _next_up(tx, tx.opened))
         if given == len(tx.opened):
-            tx.rung.discard("holds")
+            tx.notified.discard("holds")
 
 
 def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
@@ -110,8 +110,8 @@ def _give(tx: Transaction, next_up: Mapping[tuple[str, int], str]) -> int:
         return 0
     moved = {ticket.run_id: ticket for ticket in take_waiting(tx, sorted(next_up.values()))}
     given = [(key, number, moved[run_id]) for (key, number), run_id in next_up.items() if run_id in moved]
-    tx.put("give_holds", rows=[{"key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
-    ready.put(tx, [ticket.holding(number) for _, number, ticket in given])
+    tx.put("give_holds", rows=[{"run_key": key, "number": number, "run_id": one.run_id} for key, number, one in given])
+    ready.put(tx, [ticket.changed(number=number) for _, number, ticket in given])
     return len(given)
 
 
@@ -119,10 +119,10 @@ def _next_up(tx: Transaction, open_holds: Sequence[tuple[str, int]]) -> dict[tup
     """For each open hold the oldest waiter that may have it and has no other yet; the highest number chooses first, as
     it is the one that fewest may have."""
     opens = Counter(key for key, _ in open_holds)
-    rows = [{"key": key, "number": number, "opens": opens[key]} for key, number in open_holds]
+    rows = [{"run_key": key, "number": number, "opens": opens[key]} for key, number in open_holds]
     waiting: dict[tuple[str, int], list[str]] = {}
     for row in tx.all("find_turns", rows=rows, now=tx.now):
-        waiting.setdefault((row["key"], row["number"]), []).append(row["run_id"])
+        waiting.setdefault((row["run_key"], row["number"]), []).append(row["run_id"])
     next_up: dict[tuple[str, int], str] = {}
     taken: set[str] = set()
     for hold in sorted(waiting, reverse=True):
@@ -170,10 +170,10 @@ def subtract(tx: Transaction, removed: Mapping[str, int], *, bad: Mapping[str, S
     counts = [{"run_id": one, "count": count, "bad": len(bad.get(one, ()))} for one, count in sorted(removed.items())]
     left = tx.all("subtract_needs", rows=counts)
     _fail_those_with_too_many(tx, {row["run_id"]: bad[row["run_id"]][0] for row in left if not _is_spared(row)})
-    free = [row["run_id"] for row in left if _is_free(row) and row["key"] is None]
+    free = [row["run_id"] for row in left if _is_free(row) and row["run_key"] is None]
     ready.put(tx, take_waiting(tx, free) if free else ())
     if any(row["missing"] <= 0 and row["run_id"] not in free for row in left):
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def _is_free(row: Row) -> bool:
@@ -197,9 +197,7 @@ def _fail_those_in_need(tx: Transaction, broken: Iterable[Row]) -> None:
         failure = _failure(endings[run_id])
         return Skipped(failure.error or "") if skip else failure
 
-    failed = take_waiting(tx, list(needed))
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(tx, [Ending(ticket=ticket, outcome=outcome(ticket)) for ticket in failed])
+    end_unstarted(tx, {ticket: outcome(ticket) for ticket in take_waiting(tx, list(needed))})
 
 
 def _failure(ending: Row, *, own: bool = False) -> Failed:
@@ -224,18 +222,14 @@ def _fail_those_with_too_many(tx: Transaction, one_too_many: Mapping[str, str]) 
         return
     endings = {row["run_id"]: row for row in tx.all("find_endings", ids=sorted(set(one_too_many.values())))}
     failed = take_waiting(tx, list(one_too_many))
-    delete_dependencies(tx, [ticket.run_id for ticket in failed])
-    end_runs(
-        tx,
-        [Ending(ticket=ticket, outcome=_failure(endings[one_too_many[ticket.run_id]], own=True)) for ticket in failed],
-    )
+    end_unstarted(tx, {ticket: _failure(endings[one_too_many[ticket.run_id]], own=True) for ticket in failed})
 
 
 def _let_go(tx: Transaction, run_ids: Sequence[str], own: Mapping[str, int]) -> None:
     """These wait for nothing; `own` says which hold of its key a run has kept."""
     if run_ids:
         gone = take_waiting(tx, run_ids)
-        ready.put(tx, [ticket.holding(own.get(ticket.run_id, 1)) for ticket in gone])
+        ready.put(tx, [ticket.changed(number=own.get(ticket.run_id, 1)) for ticket in gone])
 
 
 def _holding(tx: Transaction, run_ids: Sequence[str]) -> dict[str, int]:

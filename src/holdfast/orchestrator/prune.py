@@ -24,10 +24,7 @@ from holdfast.values.runs import State
 
 log = logging.getLogger("holdfast.orchestrator")
 
-
 EVERY = timedelta(hours=1)
-
-
 ROUND = timedelta(days=1)
 
 
@@ -39,9 +36,9 @@ class Pruner:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, *, depot: Callable[[], ArtifactStore], seed: str
+        self, store: Store, settings: Settings, clock: Clock, *, artifact_store: Callable[[], ArtifactStore], seed: str
     ) -> None:
-        self._store, self._settings, self._clock, self._depot = store, settings, clock, depot
+        self._store, self._settings, self._clock, self._artifact_store = store, settings, clock, artifact_store
         self._round_ends = clock.elapsed()
         self._cursors: dict[State, Cursor] = {}
         self._pass: Iterator[Removed] | None = None
@@ -70,7 +67,7 @@ class Pruner:
             self._cursors = {}
         self._removed = Removed()
         limits = retention.limits(self._settings, self._clock.now())
-        return steps(self._store, self._depot(), limits, cursors=self._cursors)
+        return steps(self._store, self._artifact_store(), limits, cursors=self._cursors)
 
     def _end(self) -> None:
         self._pass = None
@@ -79,29 +76,17 @@ class Pruner:
 
 
 RUNS = 500  # a transaction: 15 to 25 ms on SQLite and PostgreSQL, for which every other writer of SQLite waits
-
-
 EVENTS = 5000
-
-
 FILES = 50  # few, because an object storage is asked in the middle of a transaction
-
-
 TALLIES = 1000
-
-
 RATES = 50  # of up to 101 rows each
-
-
 PAGE = 1000
-
-
 HEADS = 50  # families that are looked at together; one may have tens of thousands of members
 
 
 def steps(
     store: Store,
-    depot: ArtifactStore,
+    artifact_store: ArtifactStore,
     limits: dict[State, datetime],
     *,
     cursors: dict[State, Cursor],
@@ -113,11 +98,11 @@ def steps(
         for families in _due(store, state, limits, cursors):
             going += families
             while len(going) >= RUNS:
-                yield from _batch(store, depot, going[:RUNS], dry_run=dry_run)
+                yield from _batch(store, artifact_store, going[:RUNS], dry_run=dry_run)
                 del going[:RUNS]
             yield Removed()  # however much there was to look at, others have their turn
         if going:
-            yield from _batch(store, depot, going, dry_run=dry_run)
+            yield from _batch(store, artifact_store, going, dry_run=dry_run)
     if dry_run:
         return
     if "succeeded" in limits:
@@ -132,11 +117,11 @@ def steps(
         yield Removed()
     store.do(tokens.delete_expired)
     store.do(gauges.forget)
-    while store.read(lambda tx: artifacts.sweep(tx, depot, limit=PAGE)) == PAGE:
+    while store.read(lambda tx: artifacts.sweep(tx, artifact_store, limit=PAGE)) == PAGE:
         yield Removed()
 
 
-def delete(store: Store, depot: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Removed:
+def delete(store: Store, artifact_store: ArtifactStore, run_id: str, *, by: str | None, dry_run: bool) -> Removed:
     """Delete a run that has ended and its family, or raise RunInUse.
 
     The run's own row goes last: what a crash leaves, or a run that begins to use it meanwhile, can be deleted by
@@ -154,7 +139,7 @@ def delete(store: Store, depot: ArtifactStore, run_id: str, *, by: str | None, d
         return count
 
     batches = [family[first : first + RUNS] for first in range(0, len(family), RUNS)]
-    steps = (step for batch in batches for step in _batch(store, depot, batch, dry_run=dry_run, remove=remove))
+    steps = (step for batch in batches for step in _batch(store, artifact_store, batch, dry_run=dry_run, remove=remove))
     return sum(steps, start=Removed())
 
 
@@ -186,7 +171,7 @@ def _free(tx: Transaction, heads: Sequence[str], limits: dict[State, datetime], 
 
 def _batch(
     store: Store,
-    depot: ArtifactStore,
+    artifact_store: ArtifactStore,
     run_ids: Sequence[str],
     *,
     dry_run: bool,
@@ -196,7 +181,7 @@ def _batch(
         yield store.read(lambda tx: retention.belongings(tx, run_ids))
         return
     while True:
-        gone = store.do(lambda tx: artifacts.remove(tx, depot, retention.held(tx, run_ids), limit=FILES))
+        gone = store.do(lambda tx: artifacts.remove(tx, artifact_store, retention.held(tx, run_ids), limit=FILES))
         if gone:
             yield Removed(artifacts=len(gone), bytes=sum(artifact.size for artifact in gone))
         if len(gone) < FILES:

@@ -22,8 +22,9 @@ from holdfast.runs import events, ready
 from holdfast.runs.finish import end_runs
 from holdfast.runs.lease import Lease
 from holdfast.runs.limits.keys import open_key_locks
-from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, Skipped, Succeeded, TimedOut
+from holdfast.runs.outcomes import Cancelled, Ending, Failed, Final, RetryLater, TimedOut
 from holdfast.runs.queue_entry import QueueEntry
+from holdfast.runs.retry import lease_event
 from holdfast.runs.waiting import Wait, add_waiting
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.events import Event
@@ -31,17 +32,6 @@ from holdfast.values.policies import KeyOrder, Policy, policy_from_json
 
 STARTUP = "worker_startup_recovery"
 """Why a run ends that an earlier worker left behind, when the next worker of its name starts."""
-
-
-DECISIONS = {
-    RetryLater: "retried",
-    Succeeded: "succeeded",
-    Failed: "failed",
-    TimedOut: "timed_out",
-    Cancelled: "cancelled",
-    Skipped: "skipped",
-}
-"""What the event of a takeover says of each decision; `requeued` where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +106,7 @@ def take_away(tx: Transaction, rows: Sequence[Row], *, because: str, orphaned: b
             case final:
                 endings.append(Ending(ticket=ticket, outcome=final, holder=lease.holder, started_at=lease.started_at))
     events.record(tx, [_diagnostic(one) for one in taken])
-    tx.ring(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
+    tx.notify(*{row["queue"] for row in rows if row["run_id"] in gone and row["place"] is not None})
     end_runs(tx, endings)
     open_key_locks(tx, [wait.ticket for wait, key_order in later if key_order == "due"])
     add_waiting(tx, [wait for wait, _ in later])
@@ -173,15 +163,6 @@ def _retry_or(tx: Transaction, lease: Lease, policy: Policy, error: str, otherwi
 
 def _diagnostic(takeover: Takeover) -> Event:
     lease, decision = takeover.lease, takeover.decision
-    what = "requeued" if decision is None else DECISIONS[type(decision)]
-    overdue = {
-        "holder": lease.holder,
-        "started_at": lease.started_at.isoformat(),
-        "expired_at": lease.expires_at.isoformat(),
-    }
-    return Event(
-        run_id=lease.run_id,
-        kind="RUN_TAKEN_OVER",
-        attempt=lease.attempt,
-        data={"because": takeover.because, "decision": what, **overdue},
-    )
+    what = "requeued" if decision is None else decision.word
+    data = {"because": takeover.because, "decision": what, "expired_at": lease.expires_at.isoformat()}
+    return lease_event(lease, "RUN_TAKEN_OVER", data)

@@ -15,10 +15,10 @@ from holdfast.runs import events
 from holdfast.schedules import definitions, slots, triggers
 from holdfast.schedules.definitions import Schedule, ScheduleStatus
 from holdfast.schedules.slots import Decision
-from holdfast.schedules.triggers import EPOCH
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import StoreBusy, StoreUnavailable, WorkerExists
 from holdfast.values.events import Event
 
@@ -28,8 +28,6 @@ MOST = 1000  # slots that are written down one by one after a long absence
 AT_ONCE = 100  # schedules of one round, so that what else waits is not kept waiting
 SEEN_EVERY = timedelta(hours=1)
 SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
-
-
 Guard = Callable[[Transaction], None]
 
 
@@ -142,7 +140,7 @@ def consider(tx: Transaction, schedule: Schedule, *, holder: str, take_over: boo
     replaced = None
     if spec != standing.spec:
         replaced = definitions.differences(spec, standing.spec) if damaged is None else json_text.marker(damaged)
-        tx.ring("schedules")  # workers with the other definition look now, and say so
+        tx.notify("schedules")  # workers with the other definition look now, and say so
     since = standing.considered_at
     if since > tx.now + SET_BACK:
         # The clock was set back: what was decided ahead of it has its rows, what was not is still to come.

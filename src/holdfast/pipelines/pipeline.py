@@ -41,8 +41,6 @@ from holdfast.values.retries import Retry
 
 OnError = Literal["stop", "continue"]
 After: TypeAlias = "Job[..., Any] | str | Sequence[Job[..., Any] | str] | None"
-
-
 ALSO = ("after", "each", "version", "on_error", "allow_failures", "name", "queue", "priority", "isolation")
 """What a stage can say beside its policy."""
 _UNFIT = ("key_limit", "key_order", *OUTSIDE)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.jobs.job import Job
-from holdfast.pipelines import progress, segments, stages
+from holdfast.pipelines import stages
 from holdfast.pipelines.rerun import rerun_pipeline
 from holdfast.runs import audit
 from holdfast.runs.handle import Run, RunLike, id_of
@@ -45,7 +45,7 @@ class Pipelines:
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
         """How far these are, by their ids: stages, those that are done, and when the first one began."""
         found = [run for run in pipelines if run.kind == "pipeline"]
-        return self._runtime.read(lambda tx: progress.progress_of(tx, found)) if found else {}
+        return self._runtime.read(lambda tx: stages.progress_of(tx, found)) if found else {}
 
     def segments(self, run: RunLike, stage: str, *, limit: int = 1000, after: str = "") -> builtins.list[Segment]:
         """The segments of a split stage, each with its run; `after` continues after the last of the page before.
@@ -53,7 +53,7 @@ class Pipelines:
         check_limit(limit)
         run_id = id_of(run)
         return self._runtime.read(
-            lambda tx: segments.of(tx, stages.plan_of(tx, run_id), stage, limit=limit, after=after)
+            lambda tx: stages.list_segments(tx, stages.plan_of(tx, run_id), stage, limit=limit, after=after)
         )
 
     def rerun(self, run: RunLike, *, from_stage: str, by: str | None = None) -> Run[Any]:

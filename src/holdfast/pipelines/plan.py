@@ -13,7 +13,7 @@ run again from the database alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -179,10 +179,6 @@ def _member(plan: Plan, stage: Stage, pipeline_id: str, roots: Submission | None
     return replace(member, after=after, wishes=wishes, needed=roots.needed, due_at=roots.due_at)
 
 
-def segment_tags(given: Mapping[str, str]) -> str:
-    return json_text.compact(dict(given))
-
-
 def _needs(plan: Plan, stage: Stage) -> dict[str, int]:
     """What has to have ended before a stage's run can go on, or be expanded."""
     split = stage.split
@@ -201,42 +197,13 @@ def _need_of(stage: Stage) -> int:
 
 
 def _told(stage: Stage) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "name": stage.name,
-        "version": stage.version,
-        "job": stage.job,
-        "queue": stage.queue,
-        "priority": stage.priority,
-        "policy": json_text.load(stage.policy.to_json()),
-        "after": list(stage.after),
-        "run_id": stage.run_id,
-        "pipeline_id": stage.pipeline_id,
-    }
-    if stage.may_fail:
-        told["may_fail"] = True
-    if (split := stage.split) is not None:
-        told["split"] = {
-            "parameter": split.parameter,
-            "job": split.job,
-            "source": split.source,
-            "follows": list(split.follows),
-            "spare": split.spare,
-        }
-    return told
+    plain = {name: getattr(stage, name) for name in Stage.__slots__}
+    split = None if stage.split is None else asdict(stage.split)
+    return plain | {"policy": json_text.load(stage.policy.to_json()), "split": split}
 
 
 def _stage(told: Mapping[str, Any]) -> Stage:
-    split = told.get("split")
-    return Stage(
-        name=told["name"],
-        version=told["version"],
-        job=told["job"],
-        queue=told["queue"],
-        priority=told["priority"],
-        policy=load_policy(json_text.compact(told["policy"])),
-        after=tuple(told["after"]),
-        may_fail=told.get("may_fail", False),
-        split=None if split is None else Split(**{**split, "follows": tuple(split["follows"])}),
-        run_id=told["run_id"],
-        pipeline_id=told["pipeline_id"],
-    )
+    plain = {name: told[name] for name in Stage.__slots__}
+    split = None if (stored := told["split"]) is None else Split(**stored | {"follows": tuple(stored["follows"])})
+    policy = load_policy(json_text.compact(told["policy"]))
+    return Stage(**plain | {"policy": policy, "after": tuple(told["after"]), "split": split})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.pipelines import stages
-from holdfast.pipelines.plan import Plan, Stage, plan_submission, segment_tags
-from holdfast.runs import results
-from holdfast.runs.snapshot import get_snapshot
+from holdfast.pipelines.plan import Plan, Stage, plan_submission
+from holdfast.runs.snapshot import find_results, get_snapshot
 from holdfast.runs.submission import Submission, with_dependencies_of
 from holdfast.runs.submit import submit_runs
 from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
 from holdfast.support.errors import HoldfastError, InvalidArguments, StageNotDone
 from holdfast.values.policies import Policy
 
@@ -38,7 +38,7 @@ def rerun_pipeline(
         key=None,
         args="",
         policy=old.policy,
-        tags=segment_tags(old.tags),
+        tags=json_text.compact(old.tags),
         idempotency_key=idempotency_key,
         again_of=old.id,
     )
@@ -58,7 +58,7 @@ def _from(tx: Transaction, plan: Plan, name: str) -> set[str]:
         raise InvalidArguments(f"the pipeline has no stage {name!r}; there are {known}")
     renew = plan.below(name)
     kept = [stage for stage in plan.stages if stage.name not in renew]
-    ended = {result.run_id: result for result in results.of(tx, [stage.run_id for stage in kept])}
+    ended = {result.run_id: result for result in find_results(tx, [stage.run_id for stage in kept])}
     for stage in kept:
         result = ended.get(stage.run_id)
         if result is None or (result.state != "succeeded" and not stage.may_fail):

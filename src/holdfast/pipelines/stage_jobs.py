@@ -16,6 +16,7 @@ from holdfast.pipelines.plan import Split, Stage
 from holdfast.runs.submission import CHILD, Draft
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidPolicy
+from holdfast.support.validation import is_name
 
 if TYPE_CHECKING:
     from holdfast.pipelines.pipeline import Pipeline
@@ -51,7 +52,7 @@ class StageJob(Job[..., Any]):
             raise InvalidPolicy(f"pipeline {pipeline.name} has a stage {stage!r} already; give this one name=…")
         if stage in pipeline.given:
             raise InvalidPolicy(f"pipeline {pipeline.name}: {stage!r} is an argument of a stage; give this one name=…")
-        if not isinstance(version, str) or not 0 < len(version) <= MAX_STAGE or not json_text.storable(version):
+        if not is_name(version, max_length=MAX_STAGE):
             raise InvalidPolicy(f"stage {name}: version is text of 1 to {MAX_STAGE} characters")
         self.pipeline, self.stage, self.after, self.each, self.version = pipeline, stage, after, each, version
         self.spare, self.may_fail, self._own = spare, may_fail, own

@@ -1,25 +1,25 @@
-"""Stages: where the stages of a pipeline stand, and what their functions are given."""
+"""Stages: where the stages and segments of a pipeline stand, and what their functions are given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from holdfast.pipelines import progress
 from holdfast.pipelines.plan import Plan, Stage, load_plan
-from holdfast.runs import results
 from holdfast.runs.claim import Claim
-from holdfast.runs.snapshot import get_snapshot, snapshot_of
+from holdfast.runs.snapshot import find_results, get_snapshot, snapshot_of
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
-from holdfast.support.errors import HoldfastError, PipelineNotFound, Unreadable
+from holdfast.support.errors import HoldfastError, InvalidArguments, PipelineNotFound, Unreadable
 from holdfast.values.pipelines import (
     STATES,
     Fate,
     Group,
     PipelineInfo,
     Progress,
+    Segment,
     StageInfo,
     StageState,
     Trouble,
@@ -28,6 +28,8 @@ from holdfast.values.pipelines import (
     state_of,
 )
 from holdfast.values.runs import Snapshot, last_line
+
+FEW = 10  # failures of a pipeline that are shown
 
 Counted: TypeAlias = dict[tuple[str, str, bool], list[Group]]
 """By pipeline, stage, and whether they are its segments."""
@@ -45,8 +47,8 @@ def show(tx: Transaction, run_id: str) -> PipelineInfo:
     return PipelineInfo(
         run=run,
         stages=tuple(_info(stage, counted, own=run_id) for stage in plan.stages),
-        progress=progress.progress_of(tx, [run]).get(run_id, Progress(stages=0, done=0, begun_at=None)),
-        troubles=progress.failures_of(tx, run_id),
+        progress=progress_of(tx, [run]).get(run_id, Progress(stages=0, done=0, begun_at=None)),
+        troubles=failures_of(tx, run_id),
     )
 
 
@@ -56,6 +58,63 @@ def list_pipelines(
     """The newest pipelines first."""
     rows = tx.all("list_pipelines", job=job, state=state, limit=limit, before=before or "~")
     return [snapshot_of(row) for row in rows]
+
+
+def progress_of(tx: Transaction, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
+    """By the pipeline's id."""
+    created = {run.id: run.created_at for run in pipelines}
+    rows = tx.all("find_progress", ids=sorted(created)) if created else []
+    return {row["parent_id"]: _progress(row, created[row["parent_id"]]) for row in rows}
+
+
+def _progress(row: Row, created_at: datetime) -> Progress:
+    # A first stage that waits to be tried again has begun, but its next start is not known.
+    begun_at = (row["begun_at"] or created_at) if row["begun"] else None
+    return Progress(stages=row["stages"], done=row["done"], begun_at=begun_at)
+
+
+def failures_of(tx: Transaction, pipeline_id: str) -> tuple[Trouble, ...]:
+    """The first few of them, the oldest first; not what ended only because something else did."""
+    rows = tx.all("find_troubles", parent_id=pipeline_id, passed_on="NEED_FAILED", limit=FEW)
+    return tuple(_trouble(row) for row in rows)
+
+
+def _trouble(row: Row) -> Trouble:
+    retrying = row["place"] != "outcomes"
+    told = (row["because"] if retrying else row["error"]) or ""
+    return Trouble(
+        run_id=row["id"],
+        stage=row["stage"],
+        segment=row["segment"] or None,
+        state=row["state"],
+        retry_at=row["due_at"] if retrying else None,
+        error=last_line(told) or row["failure_type"] or "",
+    )
+
+
+def list_segments(tx: Transaction, plan: Plan, stage: str, *, limit: int, after: str) -> list[Segment]:
+    """The segments of a stage by name, the short names first (so 9 comes before 10), after this one."""
+    known = [one.name for one in plan.stages]
+    if stage not in known:
+        raise InvalidArguments(f"the pipeline has no stage {stage!r}; there are {', '.join(known)}")
+    # A rerun shows the segments of the pipeline whose stage it uses again.
+    rows = tx.all("list_segments", parent_id=plan[stage].pipeline_id, stage=stage, after=after, limit=limit)
+    return [_segment(row) for row in rows]
+
+
+def _segment(row: Row) -> Segment:
+    retrying = row["due_at"] is not None and row["tries"] > 0
+    state = state_of(row["place"], row["state"], retrying=retrying, claimed=row["attempt"] > 0)
+    fate = fate_of(state, ended=row["place"] == "outcomes", run_state=row["state"])
+    return Segment(
+        name=row["segment"],
+        run_id=row["id"],
+        state=state,
+        fate=fate,
+        attempt=row["attempt"],
+        retry_at=row["due_at"] if fate == "retrying" else None,
+        reason=last_line(row["reason"] or "") if fate == "skipped" else None,
+    )
 
 
 def plan_of(tx: Transaction, pipeline_id: str) -> Plan:
@@ -172,15 +231,11 @@ def _results(tx: Transaction, plan: Plan, stage: Stage) -> str:
     rows = tx.all("find_segment_results", parent_id=stage.pipeline_id, stage=stage.name)
     if _of_run(tx, plan[stage.split.source].run_id).lstrip().startswith("{"):
         return as_object({row["segment"]: row["result"] for row in rows})
-    return "[" + ",".join(row["result"] for row in sorted(rows, key=_number)) + "]"
-
-
-def _number(row: Row) -> int:
-    return int(row["segment"])
+    return "[" + ",".join(row["result"] for row in sorted(rows, key=lambda row: int(row["segment"]))) + "]"
 
 
 def _of_run(tx: Transaction, run_id: str) -> str:
-    found = results.of(tx, [run_id])
+    found = find_results(tx, [run_id])
     return found[0].result or "null" if found else "null"
 
 
@@ -206,7 +261,7 @@ def waiting(tx: Transaction, run: Snapshot) -> list[tuple[str, str | None]]:
         except Unreadable as error:
             return [(str(error), None)]
         stage = _info(plan[str(run.stage)], _counted(tx, plan), own=run.parent_id)
-        told = progress.failures_of(tx, run.parent_id)
+        told = failures_of(tx, run.parent_id)
         if stage.split and stage.total:
             return [(f"it waits for its segments{_standing(stage, told)}", _telling(tx, run.parent_id, stage))]
     return []

@@ -1,4 +1,4 @@
-"""Operations: who did what by hand, and when; written with what was done, or not at all."""
+"""Audit: who did what by hand, and when; written with what was done, or not at all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from holdfast.runs.submission import Submission
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import cursors, json_text
 from holdfast.support.errors import InvalidArguments, Unreadable
+from holdfast.support.validation import is_name
 from holdfast.values.audit import MAX_BY, MAX_TEXT, Operation
 from holdfast.values.events import Event
 
@@ -18,7 +19,7 @@ KIND = "OPERATED"
 
 def check(by: object) -> None:
     """Refuse what names no one."""
-    if by is not None and not (isinstance(by, str) and 0 < len(by) <= MAX_BY and json_text.storable(by)):
+    if by is not None and not is_name(by, max_length=MAX_BY):
         raise InvalidArguments(f"by is text of 1 to {MAX_BY} characters, none NUL or half a character")
 
 

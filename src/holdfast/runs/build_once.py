@@ -1,4 +1,4 @@
-"""Wishes: a build that a run needs, whether it exists already or not.
+"""Build once: get or create the build that a run needs. A wish names one, whether it exists already or not.
 
     wish ──insert──▶ new: its run is made                        whoever inserts first makes it
          ──duplicate, fetch──▶ being made, or ready              shared

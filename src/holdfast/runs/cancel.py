@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.runs import audit, events, outcomes, ready
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending
-from holdfast.runs.waiting import delete_dependencies, take_waiting
+from holdfast.runs import audit, events, ready
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Cancelled
+from holdfast.runs.waiting import take_waiting
 from holdfast.store.transaction import Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import RunNotFound
@@ -27,12 +27,11 @@ def cancel_run(tx: Transaction, run_id: str, *, reason: str) -> str:
     """
     for _ in range(100):
         if found := take_waiting(tx, [run_id]) or ready.remove(tx, [run_id]):
-            delete_dependencies(tx, [run_id])
-            end_runs(tx, [Ending(ticket=found[0], outcome=outcomes.Cancelled(reason))])
+            end_unstarted(tx, {found[0]: Cancelled(reason)})
             return "cancelled"
         if tx.all("request_cancels", ids=[run_id], reason=reason, now=tx.now):
             events.record(tx, [Event(run_id=run_id, kind="CANCEL_REQUESTED", data={"reason": reason})])
-            tx.ring("cancels")
+            tx.notify("cancels")
             return "running"
         if ended := tx.one("find_outcomes", ids=[run_id]):
             return str(ended["state"])

@@ -106,7 +106,7 @@ def claim_runs(
         turns = {} if judgement is None else judgement.turns
         ready.put(tx, [one.changed(reserved=turns.get(one.run_id)) for one in crowded])
     if len(inserted) < len(taken) == limit:
-        tx.ring(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
+        tx.notify(*{one.ticket.queue for one in taken})  # we wanted more, and there may be some that can start
     return [claim for claim in claims if claim.lease.run_id in inserted]
 
 
@@ -200,8 +200,10 @@ def _wait_again(
 ) -> list[QueueEntry]:
     """Let runs whose key has another lease, which someone inserted by hand, wait until that may be gone. Return those
     that only lost the race for a permit of their queue."""
-    rows = [{"key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
-    keyed = {(row["key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
+    rows = [{"run_key": ticket.key, "number": ticket.number} for ticket in tickets if ticket.key is not None]
+    keyed = (
+        {(row["run_key"], row["number"]) for row in tx.all("find_key_leases", rows=rows)} if rows and placed else set()
+    )
     late = [one for one in tickets if one.run_id in placed and (one.key, one.number) not in keyed]
     because = "another lease already holds its key"
     _wait_for_turn(tx, [one for one in tickets if one not in late], pause=pause, because=because)

@@ -5,7 +5,7 @@ Only the lease with the same claim number can finish; a late worker gets LeaseLo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from holdfast.runs.lease import Lease, give_up_leases
@@ -23,7 +23,9 @@ from holdfast.runs.outcomes import (
     TimedOut,
     WaitForChildren,
 )
+from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.retry import release, retry_later, wait_for_children
+from holdfast.runs.waiting import delete_dependencies
 from holdfast.store.transaction import Row, Transaction
 from holdfast.values.runs import State, last_line
 
@@ -55,6 +57,13 @@ def finish_runs(tx: Transaction, done: Sequence[tuple[Lease, Outcome]], *, holde
     return {lease.run_id for lease, _ in done} - held.keys()
 
 
+def end_unstarted(tx: Transaction, outcomes: Mapping[QueueEntry, Final]) -> None:
+    """End runs that the caller has just removed from `waits` or `ready`; they wait for nothing any more."""
+    if outcomes:
+        delete_dependencies(tx, [ticket.run_id for ticket in outcomes])
+        end_runs(tx, [Ending(ticket=ticket, outcome=outcome) for ticket, outcome in outcomes.items()])
+
+
 def end_runs(tx: Transaction, endings: Iterable[Ending]) -> None:
     """Write the outcomes of runs that the caller has just removed from their place, and open their holds."""
     endings = list(endings)
@@ -82,7 +91,7 @@ def _take_children_along(tx: Transaction, bad: Sequence[Ending]) -> None:
         key=lambda row: row["parent_id"],
     )
     if tx.run("insert_stops", rows=rows, now=tx.now):
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def _because(ending: Ending) -> str:

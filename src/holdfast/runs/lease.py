@@ -43,16 +43,7 @@ class Lease:
 
     @classmethod
     def of(cls, row: Row) -> Lease:
-        return cls(
-            ticket=QueueEntry.of(row),
-            holder=row["holder"],
-            started_at=row["started_at"],
-            expires_at=row["expires_at"],
-            deadline_at=row["deadline_at"],
-            cancel_requested_at=row["cancel_requested_at"],
-            cancel_reason=row["cancel_reason"],
-            place=row["place"],
-        )
+        return cls(ticket=QueueEntry.of(row), **{name: row[name] for name in cls.__slots__ if name != "ticket"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +106,7 @@ def give_up_leases(tx: Transaction, leases: Iterable[Lease], *, holder: str) -> 
     """Remove our own leases; by run, those that were still ours and must now be put somewhere else."""
     given = {lease.run_id: lease for lease in leases}
     rows = [{"run_id": lease.run_id, "attempt": lease.attempt} for lease in given.values()]
-    tx.ring(*{lease.ticket.queue for lease in given.values() if lease.place is not None})
+    tx.notify(*{lease.ticket.queue for lease in given.values() if lease.place is not None})
     return {
         row["run_id"]: _asked(given[row["run_id"]], row) for row in tx.all("delete_leases", rows=rows, holder=holder)
     }

@@ -1,4 +1,4 @@
-"""Tickets: what a run carries from place to place.
+"""Queue entries: what a run carries from place to place.
 
 `attempt` is the fence: it grows at every claim and is never reused. `tries` counts the attempts that used up one of
 `max_attempts`; `takeovers` counts the workers that were lost with the run. `key_limit` says how many runs may hold the
@@ -7,14 +7,12 @@ key at once, `number` which of its holds the run has; `reserved` is which start 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from holdfast.store.transaction import Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueEntry:
+class QueueEntry(NamedTuple):
     run_id: str
     job: str
     queue: str
@@ -28,19 +26,19 @@ class QueueEntry:
     reserved: int | None = None
 
     @classmethod
-    def of(cls, row: Row) -> Self:
+    def of(cls, row: Row) -> QueueEntry:
         return cls(
-            run_id=row["run_id"],
-            job=row["job"],
-            queue=row["queue"],
-            rank=row["rank"],
-            key=row["key"],
-            attempt=row["attempt"],
-            tries=row["tries"],
-            takeovers=row["takeovers"],
-            key_limit=row["key_limit"],
-            number=row.get("number", 1),
-            reserved=row.get("reserved"),
+            row["run_id"],
+            row["job"],
+            row["queue"],
+            row["rank"],
+            row["run_key"],
+            row["attempt"],
+            row["tries"],
+            row["takeovers"],
+            row["key_limit"],
+            row.get("number", 1),
+            row.get("reserved"),
         )
 
     def row(self) -> Row:
@@ -49,7 +47,7 @@ class QueueEntry:
             "job": self.job,
             "queue": self.queue,
             "rank": self.rank,
-            "key": self.key,
+            "run_key": self.key,
             "attempt": self.attempt,
             "tries": self.tries,
             "takeovers": self.takeovers,
@@ -60,34 +58,7 @@ class QueueEntry:
 
     def claimed(self) -> QueueEntry:
         """The same run, one attempt on."""
-        return QueueEntry(
-            run_id=self.run_id,
-            job=self.job,
-            queue=self.queue,
-            rank=self.rank,
-            key=self.key,
-            attempt=self.attempt + 1,
-            tries=self.tries + 1,
-            takeovers=self.takeovers,
-            key_limit=self.key_limit,
-            number=self.number,
-        )
+        return self._replace(attempt=self.attempt + 1, tries=self.tries + 1, reserved=None)
 
-    def holding(self, number: int) -> QueueEntry:
-        """The same run, whose turn it is for its key."""
-        return QueueEntry(
-            run_id=self.run_id,
-            job=self.job,
-            queue=self.queue,
-            rank=self.rank,
-            key=self.key,
-            attempt=self.attempt,
-            tries=self.tries,
-            takeovers=self.takeovers,
-            key_limit=self.key_limit,
-            number=number,
-            reserved=self.reserved,
-        )
-
-    def changed(self, **values: Any) -> Self:
-        return replace(self, **values)
+    def changed(self, **values: Any) -> QueueEntry:
+        return self._replace(**values)

@@ -31,7 +31,7 @@ def put(tx: Transaction, tickets: Iterable[QueueEntry]) -> None:
     tickets = list(tickets)
     if tickets:
         tx.put("insert_ready", rows=[ticket.row() for ticket in tickets])
-        tx.ring(*{ticket.queue for ticket in tickets})
+        tx.notify(*{ticket.queue for ticket in tickets})
 
 
 def take(

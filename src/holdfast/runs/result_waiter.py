@@ -1,4 +1,4 @@
-"""Waiters: calls of `result` and `aresult` that wait for runs to end. One thread looks for all of them.
+"""Result waiters: calls of `result` and `aresult` that wait for runs to end. One thread looks for all of them.
 
     a commit of this process ends the run ──▶ a sync caller reads it at once; for async ones the thread reads it
     a process elsewhere ends the run ───────▶ the thread finds it: one look for all runs that are due to be looked at
@@ -105,7 +105,7 @@ class Waiter:
             watch.due, watch.last = 0.0, last
             self._wake()
 
-    def ended(self, rung: set[str], ended: Collection[str]) -> None:
+    def ended(self, names: set[str], ended: Collection[str]) -> None:
         """A commit of this process ended these runs."""
         if not self._watches or not ended:
             return

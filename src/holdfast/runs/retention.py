@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import get_args
 
 from holdfast.store.transaction import Row, Transaction
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import InvalidArguments, RunInUse, RunNotFound
 from holdfast.support.settings import Settings
 from holdfast.values.runs import State
 
 PAGE = 1000
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def _count(number: int, what: str) -> str:
 class Cursor:
     """Where we are among the outcomes of one state."""
 
-    finished_at: datetime = BEGINNING
+    finished_at: datetime = EPOCH
     run_id: str = ""
 
 
@@ -74,15 +74,7 @@ def limits(settings: Settings, now: datetime) -> dict[State, datetime]:
 def page(tx: Transaction, state: State, cursor: Cursor, *, before: datetime, limit: int) -> list[Ended]:
     """Runs that ended like this before then, from the cursor on."""
     rows = tx.all("find_ended", state=state, since=cursor.finished_at, after=cursor.run_id, before=before, limit=limit)
-    return [
-        Ended(
-            run_id=row["run_id"],
-            parent_id=row["parent_id"],
-            audit=bool(row["audit"]),
-            finished_at=row["finished_at"],
-        )
-        for row in rows
-    ]
+    return [Ended(**row | {"audit": bool(row["audit"])}) for row in rows]
 
 
 def heads(tx: Transaction, ended: Sequence[Ended]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.runs import events, ready
 from holdfast.runs.lease import Lease
@@ -18,11 +19,10 @@ def retry_later(tx: Transaction, later: Sequence[tuple[Lease, RetryLater]]) -> N
     events.record(
         tx,
         [
-            Event(
-                run_id=lease.run_id,
-                kind="RUN_RETRIED" if wait.counts else "RUN_PUT_OFF",
-                attempt=lease.attempt,
-                data={"error": wait.error, "due_at": (tx.now + wait.after).isoformat(), **_when(lease)},
+            lease_event(
+                lease,
+                "RUN_RETRIED" if wait.counts else "RUN_PUT_OFF",
+                {"error": wait.error, "due_at": (tx.now + wait.after).isoformat()},
             )
             for lease, wait in later
         ],
@@ -43,18 +43,7 @@ def retry_later(tx: Transaction, later: Sequence[tuple[Lease, RetryLater]]) -> N
 
 def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChildren]]) -> None:
     """No try is used up. A child that has ended meanwhile is seen by whoever looks at the wait."""
-    events.record(
-        tx,
-        [
-            Event(
-                run_id=lease.run_id,
-                kind="RUN_WAITS",
-                attempt=lease.attempt,
-                data={"for": len(others.run_ids), **_when(lease)},
-            )
-            for lease, others in waiting
-        ],
-    )
+    events.record(tx, [lease_event(lease, "RUN_WAITS", {"for": len(others.run_ids)}) for lease, others in waiting])
     open_key_locks(tx, [lease.ticket for lease, others in waiting if others.key_order == "due"])
     if needs := sorted((needed, lease.run_id) for lease, others in waiting for needed in set(others.run_ids)):
         tx.put(
@@ -75,20 +64,11 @@ def wait_for_children(tx: Transaction, waiting: Sequence[tuple[Lease, WaitForChi
 
 
 def release(tx: Transaction, back: Sequence[tuple[Lease, Release]]) -> None:
-    events.record(
-        tx,
-        [
-            Event(
-                run_id=lease.run_id,
-                kind="RUN_HANDED_BACK",
-                attempt=lease.attempt,
-                data={"because": returned.because, **_when(lease)},
-            )
-            for lease, returned in back
-        ],
-    )
+    events.record(tx, [lease_event(lease, "RUN_HANDED_BACK", {"because": one.because}) for lease, one in back])
     ready.put(tx, [lease.ticket.changed(tries=lease.ticket.tries - 1) for lease, _ in back])
 
 
-def _when(lease: Lease) -> dict[str, str]:
-    return {"holder": lease.holder, "started_at": lease.started_at.isoformat()}
+def lease_event(lease: Lease, kind: str, data: dict[str, Any]) -> Event:
+    """That an attempt left its lease: when it began, where, and why."""
+    where = {"holder": lease.holder, "started_at": lease.started_at.isoformat()}
+    return Event(run_id=lease.run_id, kind=kind, attempt=lease.attempt, data=data | where)

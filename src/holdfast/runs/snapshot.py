@@ -1,4 +1,4 @@
-"""Snapshots: read a run as it stands now, and find runs by id."""
+"""Snapshots: read a run as it stands now, or what it came to, and find runs by id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import RunNotFound
 from holdfast.values.policies import UNREADABLE_POLICY, load_policy
-from holdfast.values.runs import Snapshot
+from holdfast.values.runs import Result, Snapshot
 
 
 def get_snapshot(tx: Transaction, run_id: str) -> Snapshot:
@@ -34,6 +34,14 @@ def find_snapshots(tx: Transaction, run_ids: Sequence[str]) -> list[Snapshot]:
     return [snapshot_of(row) for row in tx.all("find_snapshots", ids=list(run_ids))] if run_ids else []
 
 
+def find_results(tx: Transaction, run_ids: Sequence[str]) -> list[Result]:
+    """The results of these runs, in this order; a run that has not ended has none and is left out."""
+    if not run_ids:
+        return []
+    found = {row["run_id"]: Result(**row) for row in tx.all("find_results", ids=sorted(set(run_ids)))}
+    return [found[run_id] for run_id in run_ids if run_id in found]
+
+
 def find_ids(tx: Transaction, prefix: str, *, limit: int) -> list[str]:
     """The ids that begin like that, the oldest first."""
     if not prefix.isalnum() or not prefix.isascii():
@@ -53,4 +61,4 @@ def snapshot_of(row: Row) -> Snapshot:
         "policy": reading.column("policy", load_policy, instead=lambda _: UNREADABLE_POLICY),
     }
     reading.column("result", json_text.shown if row["result"] is None else json_text.load, instead=str)
-    return Snapshot(**values, unreadable=reading.unreadable)
+    return Snapshot(key=values.pop("run_key"), **values, unreadable=reading.unreadable)

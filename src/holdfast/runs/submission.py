@@ -118,7 +118,7 @@ def stored(submission: Submission, now: datetime) -> Row:
         "job": submission.job,
         "queue": submission.queue,
         "priority": submission.priority,
-        "key": submission.key,
+        "run_key": submission.key,
         "args": submission.args,
         "policy": submission.policy.to_json(),
         "tags": submission.tags,
@@ -160,15 +160,8 @@ def settled(submission: Submission, found: Mapping[Wish, BuildMatch]) -> Submiss
 def asks(submission: Submission) -> Iterator[Row]:
     """What an orchestrator has to get or create; its number is its place among all that the run needs."""
     for wish, must in submission.wishes.items():
-        yield {
-            "run_id": submission.run_id,
-            "number": submission.needed.index(wish),
-            "job": wish.job,
-            "scope": wish.scope,
-            "fingerprint": wish.fingerprint,
-            "must_succeed": int(must),
-            "submission": wish.to_json(),
-        }
+        number = submission.needed.index(wish)
+        yield wish.row() | {"run_id": submission.run_id, "number": number, "must_succeed": int(must)}
 
 
 def arguments_of(args: str) -> str:
@@ -225,8 +218,7 @@ def _dependencies(submission: Submission) -> str | None:
 def _dependency(submission: Submission, needed: str | Wish) -> int | dict[str, object]:
     if isinstance(needed, str):
         return int(submission.after.get(needed, False))
-    identity = {"job": needed.job, "scope": needed.scope, "fingerprint": needed.fingerprint}
-    return {**identity, "must_succeed": int(submission.wishes[needed]), "submission": needed.to_json()}
+    return needed.row() | {"must_succeed": int(submission.wishes[needed])}
 
 
 def with_dependencies_of(tx: Transaction, submission: Submission, run_id: str) -> Submission:

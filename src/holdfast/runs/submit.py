@@ -28,8 +28,8 @@ from holdfast.runs.limits.admission import (
 from holdfast.runs.limits.keys import take_key_locks
 from holdfast.runs.submission import Pending, Submission, arguments_of, asks, settled, stored
 from holdfast.runs.waiting import Wait, add_waiting
+from holdfast.store.caller_transaction import isolation_of
 from holdfast.store.dialects.base import Conflict
-from holdfast.store.isolation import of
 from holdfast.store.store import Store
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, IdempotencyConflict, QueueFull, UnknownNeed
@@ -302,7 +302,7 @@ def _later(submissions: Sequence[Submission]) -> set[str]:
 
 def _unseen(tx: Transaction) -> str:
     """Why a caller's transaction may not see a run that is there."""
-    isolation = of(tx)
+    isolation = isolation_of(tx)
     return "" if isolation is None else f"; your transaction is {isolation} and sees no run submitted since it began"
 
 

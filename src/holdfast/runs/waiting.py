@@ -1,4 +1,4 @@
-"""Waits: runs that can't start yet, each with one row that says why.
+"""Waiting: runs that can't start yet, each with one row that says why.
 
 A run waits for its time (`due_at`), for other runs (`missing` counts them), or for its turn with a key. `look` means
 that no orchestrator has examined the row since its commit; it is cleared only after seeing, in a later snapshot, that
@@ -35,7 +35,7 @@ def add_waiting(tx: Transaction, waits: Iterable[Wait]) -> None:
     waits = list(waits)
     if waits:
         tx.put("insert_waits", rows=[_row(wait, tx.now) for wait in waits])
-        tx.ring("waits")
+        tx.notify("waits")
 
 
 def take_waiting(tx: Transaction, run_ids: Sequence[str]) -> list[QueueEntry]:

@@ -100,7 +100,8 @@ def get(tx: Transaction, worker_id: str) -> WorkerInfo:
 
 def tasks(tx: Transaction, *, limit: int) -> list[Task]:
     """What runs now, worker by worker; at most so many."""
-    return [Task(**row) for row in tx.all("list_leases", limit=limit)]
+    rows = tx.all("list_leases", limit=limit)
+    return [Task(key=row.pop("run_key"), **row) for row in rows]
 
 
 def by_worker(tasks: Sequence[Task]) -> dict[str, list[Task]]:
@@ -115,7 +116,7 @@ def drain_worker(tx: Transaction, worker_id: str) -> WorkerInfo:
     """Ask a live worker to claim no more, finish what it has and end; asked again, nothing changes."""
     tx.put("request_drain", id=worker_id, now=tx.now)
     worker = get(tx, worker_id)
-    tx.ring("drains")
+    tx.notify("drains")
     return worker
 
 

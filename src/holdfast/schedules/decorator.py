@@ -13,7 +13,8 @@ from holdfast.jobs.job import Isolation, Job
 from holdfast.jobs.submitter import Submitter
 from holdfast.schedules import definitions
 from holdfast.schedules.definitions import CatchUp, Overlap, Schedule
-from holdfast.schedules.triggers import EPOCH, Adapted, Cron, Every, FireTimes, Trigger
+from holdfast.schedules.triggers import Adapted, Cron, Every, FireTimes, Trigger
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.values.policies import MAX_KEY_LIMIT

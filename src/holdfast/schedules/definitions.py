@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from holdfast.schedules import triggers
-from holdfast.schedules.triggers import Cron, Trigger
+from holdfast.schedules.triggers import Trigger
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidPolicy, ScheduleNotFound, Unreadable
@@ -77,21 +77,13 @@ class Schedule:
 
     def to_json(self) -> str:
         """The schedule as its row has it."""
-        return json_text.compact(
-            {
-                "trigger": triggers.dump(self.trigger),
-                "coalesce": self.coalesce,
-                "misfire_grace": _seconds(self.misfire_grace),
-                "catch_up": _seconds(self.catch_up) if isinstance(self.catch_up, timedelta) else self.catch_up,
-                "max_instances": self.max_instances,
-                "overlap": self.overlap,
-                "jitter": _seconds(self.jitter),
-                "takes_slot": self.takes_slot,
-                "queue": self.queue,
-                "priority": self.priority,
-                "policy": json_text.load(self.policy.to_json()),
-            }
-        )
+        told = {name: getattr(self, name) for name in _STORED}
+        told = {name: one.total_seconds() if isinstance(one, timedelta) else one for name, one in told.items()}
+        policy = json_text.load(self.policy.to_json())
+        return json_text.compact(told | {"trigger": triggers.dump(self.trigger), "policy": policy})
+
+
+_STORED = Schedule.__dataclass_fields__.keys() - {"name"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +103,6 @@ class ScheduleStatus:
     def name(self) -> str:
         return self.schedule.name
 
-    def next_slots(self, count: int, *, now: datetime) -> list[datetime]:
-        """The next slots that are due, as far as they can be told without the trigger's code."""
-        return next_slots(self.schedule.trigger, count, after=max(self.considered_at, now))
-
 
 def next_slots(trigger: Trigger, count: int, *, after: datetime) -> list[datetime]:
     """Its next slots after an instant, at most so many."""
@@ -124,11 +112,6 @@ def next_slots(trigger: Trigger, count: int, *, after: datetime) -> list[datetim
         at = trigger.after(at)
         found += [] if at is None else [at]
     return found
-
-
-def zone_of(schedule: Schedule) -> str | None:
-    """The time zone by whose clock it goes, if it goes by one."""
-    return schedule.trigger.tz if isinstance(schedule.trigger, Cron) else None
 
 
 def key_of(name: str) -> str:
@@ -177,7 +160,7 @@ def resume(tx: Transaction, name: str) -> None:
     """Go on; the slots of the pause are decided as late ones are."""
     if not tx.run("resume_schedule", name=name):
         get(tx, name)
-    tx.ring("schedules")
+    tx.notify("schedules")
 
 
 def from_json(name: str, spec: str) -> Schedule:
@@ -187,11 +170,6 @@ def from_json(name: str, spec: str) -> Schedule:
         return _schedule(name, stored)
     except (InvalidPolicy, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise Unreadable(f"not a schedule: {error!r}") from None
-
-
-def digest(spec: str) -> str:
-    """A short text that tells one definition of a schedule from another."""
-    return json_text.digest(spec)
 
 
 def differences(ours: str, stored: str) -> str:
@@ -211,20 +189,12 @@ def _words(value: Any) -> str:
 
 
 def _schedule(name: str, stored: dict[str, Any]) -> Schedule:
-    return Schedule(
-        name=name,
-        trigger=triggers.load(stored["trigger"]),
-        coalesce=stored["coalesce"],
-        misfire_grace=_duration(stored["misfire_grace"]),
-        catch_up=_catch_up(stored["catch_up"]),
-        max_instances=stored["max_instances"],
-        overlap=stored["overlap"],
-        jitter=_duration(stored["jitter"]),
-        takes_slot=stored["takes_slot"],
-        queue=stored["queue"],
-        priority=stored["priority"],
-        policy=load_policy(json_text.compact(stored["policy"])),
-    )
+    given = {field: stored[field] for field in _STORED}
+    for field in ("misfire_grace", "jitter", "catch_up"):
+        if given[field] not in (None, "none", "latest"):
+            given[field] = timedelta(seconds=given[field])
+    policy = load_policy(json_text.compact(given["policy"]))
+    return Schedule(name=name, **given | {"trigger": triggers.load(given["trigger"]), "policy": policy})
 
 
 def _standing(row: Row) -> ScheduleStatus:
@@ -236,15 +206,3 @@ def _standing(row: Row) -> ScheduleStatus:
     )
     values: Row = {column: row[column] for column in ("spec", "considered_at", "paused_at", "note", "seen_at")}
     return ScheduleStatus(schedule=schedule, unreadable=reading.unreadable, **values)
-
-
-def _catch_up(stored: Any) -> CatchUp:
-    return stored if stored in ("none", "latest") else timedelta(seconds=stored)
-
-
-def _seconds(value: timedelta | None) -> Any:
-    return None if value is None else value.total_seconds()
-
-
-def _duration(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)

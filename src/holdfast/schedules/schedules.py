@@ -12,8 +12,9 @@ from holdfast.runs import audit, workers
 from holdfast.runs.handle import Run
 from holdfast.runtime import Runtime
 from holdfast.schedules import definitions, slots, triggers
-from holdfast.schedules.definitions import Schedule
+from holdfast.schedules.definitions import Schedule, ScheduleStatus
 from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
 from holdfast.support.errors import ScheduleNotFound
 from holdfast.support.validation import did_you_mean, job_name
 from holdfast.values.schedules import ScheduleInfo, Slot
@@ -33,9 +34,9 @@ class Schedules:
 
         def read(tx: Transaction) -> Sequence[ScheduleInfo]:
             alive = workers.live(tx)
-            found = {standing.name: self._info(tx, standing, alive) for standing in definitions.list_all(tx)}
-            new = {name: self._new(tx, schedule) for name, schedule in self._declared.items() if name not in found}
-            return [info for _, info in sorted((found | new).items())]
+            found: dict[str, ScheduleStatus | Schedule] = dict(self._declared)
+            found |= {standing.name: self._here(standing) for standing in definitions.list_all(tx)}
+            return [self._info(tx, found[name], alive) for name in sorted(found)]
 
         return self._runtime.read(read)
 
@@ -96,10 +97,9 @@ class Schedules:
             definitions.add(tx, self._declared[name])
 
     def _get(self, tx: Transaction, name: str) -> ScheduleInfo:
-        standing = self._standing(tx, name)
-        return self._new(tx, standing) if isinstance(standing, Schedule) else self._info(tx, standing, workers.live(tx))
+        return self._info(tx, self._standing(tx, name), workers.live(tx))
 
-    def _standing(self, tx: Transaction, name: str) -> definitions.ScheduleStatus | Schedule:
+    def _standing(self, tx: Transaction, name: str) -> ScheduleStatus | Schedule:
         """As its row says; as the code here says, where no worker has started with it yet."""
         try:
             return self._here(definitions.get(tx, name))
@@ -110,52 +110,47 @@ class Schedules:
                 raise
             return self._declared[name]
 
-    def _coming(self, tx: Transaction, of: definitions.ScheduleStatus | Schedule, count: int) -> Sequence[datetime]:
+    def _coming(self, tx: Transaction, of: ScheduleStatus | Schedule, count: int) -> Sequence[datetime]:
         """The next slots that no one has taken yet: one that was triggered by hand does not come again."""
         if isinstance(of, Schedule):
             return definitions.next_slots(of.trigger, count, after=tx.now)
         if of.paused_at is not None:
             return []
         taken = {slot.scheduled_for for slot in slots.last(tx, of.name, limit=AHEAD) if slot.scheduled_for > tx.now}
-        return [at for at in of.next_slots(count + len(taken), now=tx.now) if at not in taken][:count]
+        after = max(of.considered_at, tx.now)
+        found = definitions.next_slots(of.schedule.trigger, count + len(taken), after=after)
+        return [at for at in found if at not in taken][:count]
 
-    def _new(self, tx: Transaction, schedule: Schedule) -> ScheduleInfo:
-        coming = self._coming(tx, schedule, 1)
-        return ScheduleInfo(
+    def _info(self, tx: Transaction, of: ScheduleStatus | Schedule, alive: Sequence[WorkerInfo]) -> ScheduleInfo:
+        schedule = of if isinstance(of, Schedule) else of.schedule
+        info = ScheduleInfo(
             name=schedule.name,
             trigger=str(schedule.trigger),
             words=triggers.in_words(schedule.trigger),
-            tz=definitions.zone_of(schedule),
+            tz=schedule.trigger.tz if isinstance(schedule.trigger, triggers.Cron) else None,
             queue=schedule.queue,
             considered_at=None,
             paused_at=None,
             note=None,
             seen_at=None,
             last=None,
-            next_at=coming[0] if coming else None,
+            next_at=next(iter(self._coming(tx, of, 1)), None),
+        )
+        if isinstance(of, Schedule):
+            return info
+        stored = json_text.digest(of.spec)
+        return replace(
+            info,
+            considered_at=of.considered_at,
+            paused_at=of.paused_at,
+            note=of.note,
+            seen_at=of.seen_at,
+            last=next(iter(slots.last(tx, of.name, limit=1)), None),
+            others=tuple(worker.id for worker in alive if worker.schedules.get(of.name, stored) != stored),
+            unreadable=of.unreadable,
         )
 
-    def _info(self, tx: Transaction, standing: definitions.ScheduleStatus, alive: Sequence[WorkerInfo]) -> ScheduleInfo:
-        standing, stored = self._here(standing), definitions.digest(standing.spec)
-        last = slots.last(tx, standing.name, limit=1)
-        coming = self._coming(tx, standing, 1)
-        return ScheduleInfo(
-            name=standing.name,
-            trigger=str(standing.schedule.trigger),
-            words=triggers.in_words(standing.schedule.trigger),
-            tz=definitions.zone_of(standing.schedule),
-            queue=standing.schedule.queue,
-            considered_at=standing.considered_at,
-            paused_at=standing.paused_at,
-            note=standing.note,
-            seen_at=standing.seen_at,
-            last=last[0] if last else None,
-            next_at=coming[0] if coming else None,
-            others=tuple(worker.id for worker in alive if worker.schedules.get(standing.name, stored) != stored),
-            unreadable=standing.unreadable,
-        )
-
-    def _here(self, standing: definitions.ScheduleStatus) -> definitions.ScheduleStatus:
+    def _here(self, standing: ScheduleStatus) -> ScheduleStatus:
         """With the code's own trigger, where the code is here and says the same."""
         known = self._declared.get(standing.name)
         return replace(standing, schedule=known) if known and known.to_json() == standing.spec else standing

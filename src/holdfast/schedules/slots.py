@@ -17,15 +17,16 @@ from datetime import UTC, datetime, timedelta
 
 from holdfast.runs import ready, workers
 from holdfast.runs.cancel import cancel_run
-from holdfast.runs.finish import end_runs
-from holdfast.runs.outcomes import Ending, Failed
+from holdfast.runs.finish import end_unstarted
+from holdfast.runs.outcomes import Failed
 from holdfast.runs.submission import Submission
 from holdfast.runs.submit import submit_runs
-from holdfast.runs.waiting import delete_dependencies, take_waiting
+from holdfast.runs.waiting import take_waiting
 from holdfast.schedules import definitions
 from holdfast.schedules.definitions import Schedule
 from holdfast.store.transaction import Row, Transaction
 from holdfast.support import json_text
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import (
     HoldfastError,
     InvalidPolicy,
@@ -40,8 +41,6 @@ from holdfast.values.schedules import OUTCOMES, Decided, Slot
 from holdfast.values.workers import why_unserved
 
 MOST_WAITING = 100  # of the runs that wait for their turn, no more are looked at
-
-
 AHEAD = timedelta(days=366)
 
 
@@ -100,14 +99,18 @@ def take(
     refused = _submit(tx, schedule, claimed, at_once=manual)
     if manual and refused:
         raise next(iter(refused.values()))
+    # After the submission: a slot that is refused cancels no one, and queues are locked before runs.
     for slot_at in [at for at, _ in claimed if at not in refused][-1:]:
-        _cancel(tx, under_way, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
-    for at, (one, _) in wanted.items():
-        if at in ours and one.state == "missed":
+        for one in under_way:
+            cancel_run(tx, one.run_id, reason=f"slot {text(slot_at)} of schedule {schedule.name} came due")
+    for at, (decision, _) in wanted.items():
+        if at in ours and decision.state == "missed":
             tx.count("slot_missed", schedule.name)
     return [
-        _refused(schedule, one, refused[at]) if at in refused else _written(schedule, one, run_id, manual=manual)
-        for at, (one, run_id) in wanted.items()
+        Slot(schedule=schedule.name, scheduled_for=at, outcome="skipped", because=str(refused[at]))
+        if at in refused
+        else _written(schedule, decision, run_id, manual=manual)
+        for at, (decision, run_id) in wanted.items()
         if at in ours
     ]
 
@@ -140,11 +143,13 @@ def trigger(tx: Transaction, name: str, *, scheduled_for: datetime) -> str:
     if standing.unreadable is not None:
         raise Unreadable(f"schedule {name} can't be triggered: {standing.unreadable}")
     schedule = standing.schedule
-    worker = workers.serving(workers.live(tx), schedule.queue, schedule.name)
+    alive = workers.live(tx)
+    worker = workers.serving(alive, schedule.queue, schedule.name)
     if worker is None:
         if (taken := of_slot(tx, name, slot_at)) is not None:
             raise _is_taken(name, slot_at, taken)
-        raise NoWorker(f"slot {text(slot_at)} of schedule {name} can't be claimed: {_nobody(tx, schedule)}")
+        why = why_unserved(alive, schedule.queue, job=name) or "no live worker knows its job"
+        raise NoWorker(f"slot {text(slot_at)} of schedule {name} can't be claimed: {why}")
     other = in_the_way(schedule, active(tx, schedule))
     decision = Decision(slot_at=slot_at, state="claimed")
     claimed = take(tx, schedule, [decision], claimed_by=worker.id, manual=True)
@@ -162,8 +167,7 @@ def abandon(tx: Transaction, left_behind: Callable[[str], bool], *, because: str
     ids = [row["run_id"] for row in queued if left_behind(row["claimed_by"] or "")]
     tx.all("lock_waits", ids=ids)
     gone = [*take_waiting(tx, ids), *ready.remove(tx, ids)]
-    delete_dependencies(tx, [ticket.run_id for ticket in gone])
-    end_runs(tx, [Ending(ticket=ticket, outcome=Failed("PROCESS_TERMINATED", because)) for ticket in gone])
+    end_unstarted(tx, dict.fromkeys(gone, Failed("PROCESS_TERMINATED", because)))
     return [ticket.run_id for ticket in gone]
 
 
@@ -206,22 +210,12 @@ def _is_taken(name: str, slot_at: datetime, taken: Slot | None) -> SlotTaken:
     return SlotTaken(f"{which} is taken by run {taken.run_id} ({taken.outcome})", run_id=taken.run_id)
 
 
-def _nobody(tx: Transaction, schedule: Schedule) -> str:
-    return why_unserved(workers.live(tx), schedule.queue, job=schedule.name) or "no live worker knows its job"
-
-
 def _checked(given: datetime, *, now: datetime) -> datetime:
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise InvalidPolicy(f"scheduled_for={given!r}: a slot is a datetime with a time zone")
-    if not datetime(1970, 1, 1, tzinfo=UTC) <= given <= now + AHEAD:
+    if not EPOCH <= given <= now + AHEAD:
         raise InvalidPolicy(f"scheduled_for={given}: a slot lies between 1970 and a year from now")
     return given.astimezone(UTC)
-
-
-def _cancel(tx: Transaction, under_way: Iterable[Active], *, reason: str) -> None:
-    """After the submission: a slot that is refused cancels no one, and queues are locked before runs."""
-    for one in under_way:
-        cancel_run(tx, one.run_id, reason=reason)
 
 
 def _submit(
@@ -253,10 +247,6 @@ def _submit(
         rows = [{"job": schedule.name, "slot_at": at, "because": str(error)} for at, error in sorted(refused.items())]
         tx.put("set_slots_skipped", rows=rows)
     return refused
-
-
-def _refused(schedule: Schedule, one: Decision, error: HoldfastError) -> Slot:
-    return Slot(schedule=schedule.name, scheduled_for=one.slot_at, outcome="skipped", because=str(error))
 
 
 def _written(schedule: Schedule, one: Decision, run_id: str | None, *, manual: bool) -> Slot:

@@ -15,10 +15,10 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import InvalidPolicy
 from holdfast.values.rates import rate_in_words
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND, DAY, WEEK = timedelta(seconds=1), timedelta(days=1), timedelta(weeks=1)
 FAR = 50  # years without a slot after which there is none
 CHAIN = 100_000  # how far a trigger that only knows the next one is followed

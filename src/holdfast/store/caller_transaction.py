@@ -1,4 +1,4 @@
-"""Joins: writing inside a transaction that the caller began and will end.
+"""Caller transactions: write inside a transaction that the caller began and will end.
 
 Takes the driver's own connection, SQLAlchemy's Connection, Session, AsyncConnection or AsyncSession, or Django's
 connection. We write only rows of our own and catch nothing: whatever fails, fails the caller's transaction, and nothing
@@ -66,3 +66,18 @@ def _sqlalchemy_connection(session: Any) -> Any:
     if hasattr(connection, "in_transaction") and not connection.in_transaction():
         connection.begin()
     return connection
+
+
+def require_latest(tx: Transaction, purpose: str) -> None:
+    """Raise WrongConnection if the caller's transaction reads from a snapshot that may be out of date."""
+    if (isolation := isolation_of(tx)) is not None:
+        raise WrongConnection(
+            f"{purpose} in your own transaction, its isolation must be READ COMMITTED, and it is {isolation}: "
+            "it does not see what others have committed since it began"
+        )
+
+
+def isolation_of(tx: Transaction) -> str | None:
+    """The isolation of a caller's transaction that reads from a snapshot; None if each statement sees the latest."""
+    found = None if tx.owned else tx.one("find_isolation")
+    return found["isolation"].upper() if found is not None and found["isolation"] is not None else None

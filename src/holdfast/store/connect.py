@@ -1,4 +1,4 @@
-"""Stores: from a URL (or a SQLAlchemy engine) to the store behind it."""
+"""Connect: from a URL (or a SQLAlchemy engine) to the store behind it."""
 
 from __future__ import annotations
 
@@ -61,23 +61,16 @@ def _dialect(url: str, settings: Settings, make: Callable[[], Any] | None) -> Di
                 make=make,
             )
         case "postgresql" | "postgres":
-            postgres = _import("postgres", "postgres")
-            timeouts = {
-                "statement_timeout": settings.statement_timeout,
-                "busy_timeout": settings.busy_timeout,
-            }
-            return postgres.PostgresDialect(f"postgresql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
+            dialect, server = _import("postgres").PostgresDialect, f"postgresql://{rest}"
         case "mssql" | "sqlserver":
-            sqlserver = _import("sqlserver", "sqlserver")
-            timeouts = {
-                "statement_timeout": settings.statement_timeout,
-                "busy_timeout": settings.busy_timeout,
-            }
-            return sqlserver.SqlServerDialect(f"mssql://{rest}", make=make, **timeouts)  # type: ignore[no-any-return]
-    raise InvalidSetting(f"url: {hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
+            dialect, server = _import("sqlserver").SqlServerDialect, f"mssql://{rest}"
+        case _:
+            raise InvalidSetting(f"url: {hidden(url)!r} is not one of sqlite:///file, postgresql://…, mssql://…")
+    timeouts = {"statement_timeout": settings.statement_timeout, "busy_timeout": settings.busy_timeout}
+    return dialect(server, make=make, **timeouts)  # type: ignore[no-any-return]
 
 
-def _import(module: str, extra: str) -> Any:
+def _import(module: str) -> Any:
     import importlib
 
     try:
@@ -85,7 +78,7 @@ def _import(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("holdfast"):
             raise
-        raise InvalidSetting(f"url: this database needs {error.name}: pip install 'holdfast[{extra}]'") from error
+        raise InvalidSetting(f"url: this database needs {error.name}: pip install 'holdfast[{module}]'") from error
 
 
 def _from_engine(engine: Any) -> tuple[str, Callable[[], Any] | None]:

@@ -54,8 +54,8 @@ class Counters:
         with self._lock:
             self._pending[name, label] += count
 
-    def add_all(self, counted: Iterable[Key]) -> None:
-        """What a transaction counted, now that it is committed."""
+    def add_all(self, counted: Iterable[Key] | Mapping[Key, int]) -> None:
+        """What a transaction counted, now that it is committed, or what could not be written."""
         with self._lock:
             self._pending.update(counted)
 
@@ -72,11 +72,7 @@ class Counters:
         try:
             self._store.do(lambda tx: write(tx, taken))
         except Exception:
-            self.add_back(taken)
-
-    def add_back(self, counts: Mapping[Key, int]) -> None:
-        with self._lock:
-            self._pending.update(counts)
+            self.add_all(taken)
 
 
 def write(tx: Transaction, counts: Mapping[Key, int]) -> None:

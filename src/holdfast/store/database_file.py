@@ -7,7 +7,6 @@ here opens the database, its `-wal` or its `-shm`: `stat` and `/proc/self/fdinfo
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import threading
@@ -180,7 +179,7 @@ class DatabaseFile:
         locked = set()
         for number in open_files(files):
             identity = _identity(f"{files}/{number}")
-            if identity in wanted and _has_lock(f"{files}info/{number}"):
+            if identity in wanted and _locks(f"{files}info/{number}"):
                 locked.add(identity)
         return None not in wanted and locked == wanted
 
@@ -200,6 +199,8 @@ def never_close(connection: Any) -> None:
     SQLite deletes the `-wal` by its name when it closes the last connection. If the file was replaced, that is the
     `-wal` of another database. An extra reference keeps the connection open.
     """
+    import ctypes
+
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
@@ -216,10 +217,6 @@ def _target(link: str) -> str | None:
         return os.readlink(link)
     except OSError:
         return None
-
-
-def _has_lock(about: str) -> bool:
-    return bool(_locks(about))
 
 
 def _has_write_lock(about: str) -> bool:

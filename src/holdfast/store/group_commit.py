@@ -25,7 +25,7 @@ class GroupCommit(Generic[A, B]):
 
     def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], *, limit: int = 1000) -> None:
         self._work, self._limit = work, limit
-        self._threads = Threads("holdfast-gather", limit=1)
+        self._threads = Threads("holdfast-group-commit", limit=1)
         self._start()
         on_fork(self._start)  # the items of our parent's threads are not ours
 
@@ -71,7 +71,11 @@ class GroupCommit(Generic[A, B]):
                     future.set_exception(StoreUnavailable("interrupted before it was known whether it was written"))
 
     def _answer(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
-        for part, answers in in_halves(batch, self._do, splits=_may_be_of_one):
+        def work(part: Sequence[tuple[A, Future[B]]]) -> Sequence[B | Exception]:
+            return self._work([item for item, _ in part])
+
+        # One item may have caused an error; but where the database is away, no half can succeed.
+        for part, answers in in_halves(batch, work, splits=lambda error: not isinstance(error, StoreUnavailable)):
             if isinstance(answers, Exception):
                 answers = [answers] * len(part)
             for (_, future), answer in zip(part, answers, strict=True):
@@ -79,14 +83,6 @@ class GroupCommit(Generic[A, B]):
                     future.set_exception(answer)
                 else:
                     future.set_result(answer)
-
-    def _do(self, batch: Sequence[tuple[A, Future[B]]]) -> Sequence[B | Exception]:
-        return self._work([item for item, _ in batch])
-
-
-def _may_be_of_one(error: Exception) -> bool:
-    """Whether one item may have caused the error; where the database is away, no half can succeed."""
-    return not isinstance(error, StoreUnavailable)
 
 
 def in_halves(

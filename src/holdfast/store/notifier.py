@@ -88,16 +88,16 @@ class Notifier:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def committed(self, rung: set[str], ended: list[str]) -> None:
+    def committed(self, names: set[str], ended: list[str]) -> None:
         """A transaction of this process was committed."""
-        self.heard(rung, ended)
-        if rung and self._announcer is not None:
-            self._announcer.tell(rung)
+        self.heard(names, ended)
+        if names and self._announcer is not None:
+            self._announcer.tell(names)
 
-    def heard(self, rung: set[str], ended: Iterable[str] = ()) -> None:
+    def heard(self, names: set[str], ended: Iterable[str] = ()) -> None:
         """Call the listeners of this process."""
         for listener in tuple(self._listeners):
-            listener(rung, list(ended))
+            listener(names, list(ended))
 
     def close(self) -> None:
         if self._announcer is not None:

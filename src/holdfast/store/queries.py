@@ -3,9 +3,9 @@
     -- name: find_due              the text for every dialect that has no text of its own
     -- name: find_due (postgres)   the text of one dialect, or of several: (sqlite, postgres)
 
-A statement ends where the next such line begins. It has `:name` parameters and the table prefix `holdfast_`. Both are
-replaced once, when the statements are loaded: the prefix by the one in the settings, the parameters by the driver's own
-style.
+A statement ends where the next such line begins. What the dialects only spell differently is written once, as a macro
+(`macros.py`). A statement has `:name` parameters and the table prefix `holdfast_`. Both are replaced once, when the
+statements are loaded: the prefix by the one in the settings, the parameters by the driver's own style.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from holdfast.store.macros import DIALECTS, expand
+
 FOLDER = Path(__file__).with_name("sql")
 
 Style = Literal["named", "pyformat", "qmark", "dollar"]
-
-DIALECTS = ("sqlite", "postgres", "sqlserver")
 
 _HEADER = re.compile(r"^-- name: (?P<name>[a-z_]+)(?: \((?P<dialects>[a-z, ]+)\))?$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -94,9 +94,10 @@ class Statement(NamedTuple):
 
 @cache
 def sources(dialect: str) -> dict[str, str]:
-    """Name → text as written, the dialect's over the common ones."""
+    """Name → text with its macros expanded, the dialect's over the common ones."""
     common = {found.name: found.text for found in statements() if not found.dialects}
-    return common | {found.name: found.text for found in statements() if dialect in found.dialects}
+    texts = common | {found.name: found.text for found in statements() if dialect in found.dialects}
+    return {name: expand(text, dialect) for name, text in texts.items()}
 
 
 @cache

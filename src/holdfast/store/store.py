@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.store.counters import Counters
-from holdfast.store.dialects.backup import Backup, Progress
-from holdfast.store.dialects.base import About, Caller, Conflict, Dialect
+from holdfast.store.dialects.base import About, Caller, Conflict, Dialect, Session
 from holdfast.store.pool import Pool
 from holdfast.store.queries import Queries
 from holdfast.store.transaction import Row, Transaction
@@ -24,6 +23,9 @@ from holdfast.support.atfork import on_fork
 from holdfast.support.clock import Clock
 from holdfast.support.errors import HoldfastError, StoreBusy, StoreUnavailable, WrongConnection
 from holdfast.support.ids import Ids
+
+if TYPE_CHECKING:
+    from holdfast.store.dialects.backup import Backup, Progress
 
 log = logging.getLogger("holdfast.store")
 
@@ -51,7 +53,7 @@ class Store:
     ) -> None:
         self.dialect, self.queries, self.clock, self.ids = dialect, queries, clock, ids
         self._max_connections, self._busy_timeout = max_connections, busy_timeout
-        self.on_commit: Callable[[set[str], list[str]], None] = lambda rung, ended: None
+        self.on_commit: Callable[[set[str], list[str]], None] = lambda names, ended: None
         self.counters = Counters(self)
         self.check: Callable[[], None] = lambda: None
         """Raises if this database must not be used now."""
@@ -112,9 +114,7 @@ class Store:
     def once(self, verb: Callable[[Transaction], T], *, write: bool) -> T:
         """Run a verb that is a single statement: it needs no `begin` and no `commit` around it."""
         with self._writing() if write else contextlib.nullcontext(), self._connection(write=write) as connection:
-            now = self.clock.now()
-            session = self.dialect.alone(connection)
-            answer = verb(Transaction(session, self.queries, self.dialect, now=now, ids=self.ids))
+            answer = verb(self._begun(self.dialect.alone(connection), self.queries))
             if write:
                 self.dialect.committed(connection)
             return answer
@@ -123,14 +123,14 @@ class Store:
     def transaction(
         self, *, patience: timedelta | None = None, own_patience: timedelta | None = None
     ) -> Iterator[Transaction]:
-        """All of it or nothing; what it rang is passed on after the commit."""
+        """All of it or nothing; its notifications are passed on after the commit."""
         with self._writing(patience), self._open(write=True, patience=patience, own_patience=own_patience) as tx:
             yield tx
         self.commits += tx.wrote
         if tx.counted:
             self.counters.add_all(tx.counted)
-        if tx.rung or tx.ended:
-            self.on_commit(tx.rung, tx.ended)
+        if tx.notified or tx.ended:
+            self.on_commit(tx.notified, tx.ended)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -147,17 +147,9 @@ class Store:
         try:
             session, style = self.dialect.join(caller)
             queries = self.queries.styled(style)
-            self._require_same_database(Transaction(session, queries, self.dialect, now=self.clock.now(), ids=self.ids))
+            self._require_same_database(self._begun(session, queries))
             self.dialect.enter(caller, session)
-            tx = Transaction(
-                session,
-                queries,
-                self.dialect,
-                now=self.clock.now(),
-                ids=self.ids,
-                owned=False,
-                bounded=self.bounded,
-            )
+            tx = self._begun(session, queries, owned=False)
             answer = verb(tx)
             self.dialect.announce_joined(tx)
             return answer
@@ -209,7 +201,7 @@ class Store:
             self.dialect.announce(connection, names)
 
     def listen(self, stopping: threading.Event) -> Iterator[set[str]]:
-        """What other processes have rung, as it comes, on a connection of its own; {""} means: look at everything."""
+        """The names that other processes notify, on a connection of its own; {""} means: look at everything."""
         self._after_fork()
         self.check()
         connection = self.dialect.connect()
@@ -265,14 +257,7 @@ class Store:
             try:
                 session = self.dialect.begin(connection, write=write, patience=patience, own_patience=own_patience)
                 # Read when the lock is ours: what is promised from now on must not be old before it is written.
-                tx = Transaction(
-                    session,
-                    self.queries,
-                    self.dialect,
-                    now=self.clock.now(),
-                    ids=self.ids,
-                    bounded=self.bounded,
-                )
+                tx = self._begun(session, self.queries)
                 yield tx
                 self.dialect.commit(connection)
             except BaseException:
@@ -280,6 +265,10 @@ class Store:
                 raise
             if tx.wrote:
                 self.dialect.committed(connection)
+
+    def _begun(self, session: Session, queries: Queries, *, owned: bool = True) -> Transaction:
+        now = self.clock.now()
+        return Transaction(session, queries, self.dialect, now=now, ids=self.ids, owned=owned, bounded=self.bounded)
 
     @contextlib.contextmanager
     def _connection(self, *, write: bool) -> Iterator[Any]:

@@ -48,7 +48,7 @@ class Transaction:
         self.bounded: set[str] = set() if bounded is None else bounded
         self.again = False
         self.wrote = False
-        self.rung: set[str] = set()
+        self.notified: set[str] = set()
         self.ended: list[str] = []
         self.opened: list[tuple[str, int]] = []
         self.counted: list[tuple[str, str]] = []
@@ -101,9 +101,9 @@ class Transaction:
         rows = self.all(name, **values)
         return rows[0] if rows else None
 
-    def ring(self, *names: str) -> None:
-        """Wake whoever waits for these names (queues, or `waits`), once this has been committed."""
-        self.rung.update(names)
+    def notify(self, *names: str) -> None:
+        """Wake the threads that wait for these names (queues, or `waits`), once this has been committed."""
+        self.notified.update(names)
 
     def count(self, name: str, label: str = "") -> None:
         """Something happened that a counter is kept of; it counts once this has been committed."""

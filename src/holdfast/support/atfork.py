@@ -1,4 +1,4 @@
-"""Forks: a child has none of its parent's threads, so locks that they held stay locked; replace them after a fork."""
+"""At fork: a child has none of its parent's threads, so locks that they held stay locked; replace them after a fork."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from holdfast.support.atfork import on_fork
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JUMP = timedelta(seconds=1)
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -53,7 +54,7 @@ class SystemClock:
         offset = self._offset
         if offset is None:
             return self.wall()
-        return _EPOCH + offset + timedelta(seconds=self.elapsed())
+        return EPOCH + offset + timedelta(seconds=self.elapsed())
 
     def elapsed(self) -> float:
         return time.clock_gettime(_BOOT)
@@ -62,7 +63,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def follow(self, theirs: datetime, *, asked: float, answered: float) -> None:
-        offset = theirs - _EPOCH - timedelta(seconds=(asked + answered) / 2)
+        offset = theirs - EPOCH - timedelta(seconds=(asked + answered) / 2)
         with self._lock:
             uncertain = timedelta(seconds=answered - asked)
             if self._offset is not None and abs(offset - self._offset) > JUMP + uncertain:
@@ -77,6 +78,3 @@ class SystemClock:
     def settled_for(self) -> timedelta:
         settled = self.elapsed() - self._settled_since
         return timedelta(seconds=settled) if math.isfinite(settled) else timedelta.max
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

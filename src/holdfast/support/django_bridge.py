@@ -1,4 +1,4 @@
-"""Frameworks: what Django needs of the engine, where an application uses it.
+"""Django bridge: what Django needs of the engine, where an application uses it.
 
 Nothing here imports Django unless the application has done so, or says by `DJANGO_SETTINGS_MODULE` that it will.
 """
@@ -10,7 +10,7 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -54,21 +54,20 @@ def set_up() -> None:
 
 def close_old_connections() -> None:
     """Let Django close the connections of this thread that are broken or too old, as it does around a request."""
-    if not is_set_up():
-        return
-    try:
-        sys.modules["django.db"].close_old_connections()
-    except Exception:
-        log.exception("Django could not close its old connections")
+    if is_set_up():
+        _close(sys.modules["django.db"].close_old_connections)
 
 
 def close_connections() -> None:
     """Let Django close all connections of this thread, which ends now. Otherwise they are open until their memory is
     freed."""
-    if not is_set_up():
-        return
+    if is_set_up():
+        _close(sys.modules["django.db"].connections.close_all)
+
+
+def _close(close: Callable[[], None]) -> None:
     try:
-        sys.modules["django.db"].connections.close_all()
+        close()
     except Exception:
         log.exception("Django could not close its connections")
 

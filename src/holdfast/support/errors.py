@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import ClassVar
 
 
 class HoldfastError(Exception):
-    """The root of every error that Holdfast raises. `code` never changes between versions."""
+    """The root of every error that Holdfast raises. `code` is its class's name in lower case, such as `queue_full`."""
 
     code: ClassVar[str] = "holdfast_error"
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ == __name__:  # elsewhere a subclass has the code of its parent, or says its own
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 class InvalidSetting(HoldfastError):
     """A setting has a value that can't work."""
 
-    code = "invalid_setting"
-
 
 class InvalidPolicy(HoldfastError):
     """A job or a submission asks for something that makes no sense."""
-
-    code = "invalid_policy"
 
 
 class JobExists(HoldfastError):
     """Two functions claim one job name."""
 
-    code = "job_exists"
-
 
 class NotGuarded(HoldfastError):
     """A program that is only imported submits a run, starts a worker or runs a job: it needs a `__main__` guard."""
-
-    code = "not_guarded"
 
 
 class UnknownJob(HoldfastError):
     """No function is registered under that job name here."""
 
-    code = "unknown_job"
-
 
 class OnlyFromCode(HoldfastError):
     """Only the application's own code starts runs of this job; `start_at` is the address of its page, if any."""
-
-    code = "only_from_code"
 
     def __init__(self, message: str, *, start_at: str | None = None) -> None:
         super().__init__(message)
@@ -55,43 +48,29 @@ class OnlyFromCode(HoldfastError):
 class InvalidArguments(HoldfastError):
     """The arguments do not fit the job's signature."""
 
-    code = "invalid_arguments"
-
 
 class NotSerialisable(HoldfastError):
     """A value can't be stored as JSON and read back: its type, its depth or a character in it does not allow it."""
-
-    code = "not_serialisable"
 
 
 class Unreadable(HoldfastError, ValueError):
     """A stored value can't be decoded: it was written by hand, by another version, or is damaged."""
 
-    code = "unreadable"
-
 
 class TooLarge(HoldfastError):
     """A value is larger than the settings allow."""
-
-    code = "too_large"
 
 
 class IdempotencyConflict(HoldfastError):
     """The idempotency key was used before, with other arguments."""
 
-    code = "idempotency_conflict"
-
 
 class UnknownNeed(HoldfastError):
     """A run was asked to wait for a run that does not exist."""
 
-    code = "unknown_need"
-
 
 class QueueFull(HoldfastError):
     """A bounded queue has no seat left; `retry_after` says when there may be one."""
-
-    code = "queue_full"
 
     def __init__(self, queue: str, *, limit: int, queued: int, retry_after: timedelta) -> None:
         name = "all queues together" if queue == "*" else f"queue {queue}"
@@ -105,43 +84,29 @@ class QueueFull(HoldfastError):
 class RunNotFound(HoldfastError):
     """There is no run with that id."""
 
-    code = "run_not_found"
-
 
 class RunInUse(HoldfastError):
     """The run can't be deleted: it or a part of it has not ended, or something else names it."""
-
-    code = "run_in_use"
 
 
 class BuildNotFound(HoldfastError):
     """No one has asked for that build."""
 
-    code = "build_not_found"
-
 
 class NoFingerprint(HoldfastError):
     """Something can't be given a fingerprint: a file that is not there, or a value that differs between machines."""
-
-    code = "no_fingerprint"
 
 
 class PipelineNotFound(RunNotFound):
     """There is no run with that id, or it is no pipeline."""
 
-    code = "pipeline_not_found"
-
 
 class StageNotDone(HoldfastError):
     """A pipeline can't be rerun from there: a stage before it has no result to use again."""
 
-    code = "stage_not_done"
-
 
 class RunFailed(HoldfastError):
     """The run ended without a result: it failed, timed out or was cancelled."""
-
-    code = "run_failed"
 
     def __init__(self, run_id: str, state: str, failure_type: str | None, error: str | None) -> None:
         # A traceback comes to its last line; `error` has all of it.
@@ -154,37 +119,25 @@ class RunFailed(HoldfastError):
 class ResultTimeout(HoldfastError, TimeoutError):
     """The run had not ended when the time to wait for it was over."""
 
-    code = "result_timeout"
-
 
 class LeaseLost(HoldfastError):
     """Someone else has the run, or it has ended: stop the work, write nothing."""
-
-    code = "lease_lost"
 
 
 class NotCommitted(HoldfastError):
     """A job ended in a transaction of its own (`ctx.finish`) that was not committed."""
 
-    code = "not_committed"
-
 
 class Cancelled(HoldfastError):
     """The run was asked to stop; raise it from a job that has seen `ctx.cancelled`."""
-
-    code = "cancelled"
 
 
 class ScheduleNotFound(HoldfastError):
     """There is no schedule of that name."""
 
-    code = "schedule_not_found"
-
 
 class SlotTaken(HoldfastError):
     """That slot of the schedule is decided already; `run_id` names its run, if it has one."""
-
-    code = "slot_taken"
 
     def __init__(self, message: str, *, run_id: str | None) -> None:
         super().__init__(message)
@@ -194,79 +147,53 @@ class SlotTaken(HoldfastError):
 class StillRunning(HoldfastError):
     """An earlier run of the schedule has not ended, and its overlap policy lets no other start."""
 
-    code = "still_running"
-
 
 class NoWorker(HoldfastError):
     """No live worker would run that slot, so it can't be claimed by hand."""
-
-    code = "no_worker"
 
 
 class DuplicateStep(HoldfastError):
     """A step name was used twice in one run."""
 
-    code = "duplicate_step"
-
 
 class StepNotFound(HoldfastError):
     """The run remembers no step of that name."""
-
-    code = "step_not_found"
 
 
 class ArtifactNotFound(HoldfastError):
     """There is no artifact of that name, or its file is gone."""
 
-    code = "artifact_not_found"
-
 
 class ArtifactCorrupt(HoldfastError):
     """An artifact's file is not as it was written: its size or checksum differs."""
-
-    code = "artifact_corrupt"
 
 
 class DepotUnavailable(HoldfastError):
     """Artifacts can't be written or read: a full disk, a missing right, an object storage that is away."""
 
-    code = "depot_unavailable"
-
 
 class WorkerExists(HoldfastError):
     """Another worker holds the lock that this one needs."""
-
-    code = "worker_exists"
 
 
 class WorkerNotFound(HoldfastError):
     """There is no live worker of that name."""
 
-    code = "worker_not_found"
-
 
 class BackupFailed(HoldfastError):
     """No backup was made: the file exists, can't be written, or is not what was copied."""
-
-    code = "backup_failed"
 
 
 class StoreBusy(HoldfastError):
     """The database is locked by someone else, or all connections are in use; nothing was written, try again."""
 
-    code = "store_busy"
-
 
 class StoreUnavailable(HoldfastError):
     """The database can't be reached, or the connection broke."""
 
-    code = "store_unavailable"
-
 
 class StoreRefused(StoreUnavailable):
     """The database refuses to be opened: a wrong password, an unknown user, or no such database, folder or right."""
-
-    code = "store_refused"
 
 
 class StoreUnsafe(HoldfastError):
@@ -275,13 +202,9 @@ class StoreUnsafe(HoldfastError):
     Every further write is refused. Workers and servers end; start them again when the cause is removed.
     """
 
-    code = "store_unsafe"
-
 
 class WrongConnection(HoldfastError):
     """The connection given to join can't be used: it is to another database, or its transaction can't serve."""
-
-    code = "wrong_connection"
 
 
 class WrongDatabase(HoldfastError):
@@ -290,8 +213,6 @@ class WrongDatabase(HoldfastError):
     Nothing was written.
     """
 
-    code = "wrong_database"
-
 
 class WrongSqliteLibrary(HoldfastError):
     """The connection belongs to another SQLite library than the store's.
@@ -299,43 +220,29 @@ class WrongSqliteLibrary(HoldfastError):
     Two SQLite libraries in one process drop each other's file locks, and commits are lost.
     """
 
-    code = "wrong_sqlite_library"
-
 
 class SchemaTooNew(HoldfastError):
     """The database was migrated by a newer Holdfast than this one."""
-
-    code = "schema_too_new"
 
 
 class SchemaMissing(HoldfastError):
     """The database has no Holdfast tables, or old ones, and migrating was not allowed."""
 
-    code = "schema_missing"
-
 
 class NotSignedIn(HoldfastError):
     """The server was given no token, or none that it knows."""
-
-    code = "not_signed_in"
 
 
 class NotAllowed(HoldfastError):
     """The token's role may look, but not do this."""
 
-    code = "not_allowed"
-
 
 class ServerUnavailable(HoldfastError):
     """The server can't be reached, or what answers there is none of ours."""
 
-    code = "server_unavailable"
-
 
 class ServerRefused(HoldfastError):
     """The server refused the request for a reason that exists only over HTTP; `problem` is its code."""
-
-    code = "server_refused"
 
     def __init__(self, message: str, *, problem: str = "http_error") -> None:
         super().__init__(message)
@@ -345,10 +252,6 @@ class ServerRefused(HoldfastError):
 class PassNotFound(HoldfastError):
     """No one of that name has a pass."""
 
-    code = "pass_not_found"
-
 
 class PassExists(HoldfastError):
     """Someone of that name has a pass already."""
-
-    code = "pass_exists"

@@ -9,19 +9,17 @@ from __future__ import annotations
 import base64
 import os
 import random
-import secrets
-import socket
 import threading
 from datetime import UTC, datetime, timedelta
 
 from holdfast.support.atfork import on_fork
+from holdfast.support.clock import EPOCH
 
 LENGTH = 26
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1000
+_LATEST = int((datetime.max.replace(tzinfo=UTC) - EPOCH).total_seconds()) * 1000
 
 
 class Ids:
@@ -41,7 +39,7 @@ class Ids:
 
     def new(self, now: datetime, *, after: str | None = None) -> str:
         """A new id, later in order than `after` and every id that this object made before."""
-        milliseconds = int((now - _EPOCH).total_seconds() * 1000)
+        milliseconds = int((now - EPOCH).total_seconds() * 1000)
         with self._lock:
             if milliseconds > self._last >> 80:
                 # The top bit stays free, so that counting up never runs into the next millisecond.
@@ -58,14 +56,14 @@ class Ids:
     @staticmethod
     def since(at: datetime) -> str:
         """What sorts before every id that was made at that instant or later, and after all earlier ones."""
-        milliseconds = max(0, int((at - _EPOCH).total_seconds() * 1000))
+        milliseconds = max(0, int((at - EPOCH).total_seconds() * 1000))
         return "".join(_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10))
 
     @staticmethod
     def made_at(given: str) -> datetime | None:
         """When an id was made; None for what is none."""
         number = _number(given)
-        return _EPOCH + timedelta(milliseconds=number >> 80) if number else None
+        return EPOCH + timedelta(milliseconds=number >> 80) if number else None
 
     def fraction(self) -> float:
         """A number between 0 and 1, for jitter."""
@@ -74,6 +72,8 @@ class Ids:
 
     def holder(self, name: str) -> str:
         """A name for a worker that no other worker ever had: host, pid, stage and a random tail."""
+        import socket
+
         with self._lock:
             tail = self._random.getrandbits(40)
         return f"{socket.gethostname()[:60]}:{os.getpid()}:{name[:40]}:{tail:010x}"
@@ -90,7 +90,7 @@ class Ids:
     def secret(self) -> str:
         """256 bits that no one can guess, as text that fits in a URL; without a seed the operating system's own."""
         with self._lock:
-            drawn = secrets.token_bytes(32) if self._seed is None else self._random.randbytes(32)
+            drawn = os.urandom(32) if self._seed is None else self._random.randbytes(32)
         return base64.urlsafe_b64encode(drawn).decode().rstrip("=")
 
 

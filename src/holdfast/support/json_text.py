@@ -1,4 +1,4 @@
-"""Codec: values to JSON text and back, and instants to text that sorts.
+"""JSON text: values to text and back, and instants to text that sorts.
 
 `check` decides which JSON text may be stored: what passes it can be read back by every store and every reader.
 `difference` decides whether a value comes back from its text as it went in. What is in the database may still be
@@ -8,7 +8,6 @@ damaged: `load` raises Unreadable for it, and `Reading` decodes a row for a list
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -189,6 +188,8 @@ def check_text(value: object, *, what: str) -> None:
 
 def digest(*parts: str | None, size: int = 8) -> str:
     """Hex characters, two for each byte of `size`, that change when any part does."""
+    import hashlib
+
     joined = "\x1f".join("\x00" if part is None else part for part in parts)
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 

@@ -75,7 +75,7 @@ class Settings(BaseModel):
         True,
         description="Start a small process beside each worker: it renews leases while a job holds the GIL.",
     )
-    tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at when nothing rings.")
+    tick: Seconds = Field(timedelta(seconds=1), description="How often waiting work is looked at if nothing wakes it.")
     kill_grace: Seconds = Field(timedelta(seconds=5), description="From asking a run to stop until it is killed.")
     shutdown_grace: Seconds = Field(timedelta(seconds=10), description="How long running work may finish at shutdown.")
     queues: Names = Field(

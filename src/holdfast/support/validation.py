@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from holdfast.support import json_text
 from holdfast.support.errors import InvalidArguments, InvalidPolicy
 
 MAX_KEY, MAX_NAME = 400, 200
-
-
 ALIKE = 0.75  # of difflib's measure: one slip in a short word, two in a long one
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known name that this is nearly, or whose last part it is (nearly); None if there is none."""
+    import difflib
+
     names = sorted(known)
     ends = {name.rpartition(".")[2]: name for name in reversed(names)}
     if word in ends:
@@ -44,7 +43,7 @@ class Named(Protocol):
 def job_name(job: Named | str) -> str:
     """The name of a job that is given as a job or by its name."""
     name = job if isinstance(job, str) else getattr(job, "name", None)
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not json_text.storable(name):
+    if not is_name(name):
         raise InvalidArguments(f"give a job or its name, not {job!r}")
     return name
 
@@ -72,12 +71,17 @@ def check_limit(limit: object) -> None:
         raise InvalidArguments(f"limit is a whole number of at least 1, not {limit!r}")
 
 
+def is_name(value: object, *, max_length: int = MAX_NAME) -> TypeGuard[str]:
+    """Whether this is text of 1 to `max_length` characters that every database can keep."""
+    return isinstance(value, str) and 0 < len(value) <= max_length and json_text.storable(value)
+
+
 def check_name(value: object, *, what: str, max_length: int = MAX_NAME) -> None:
     """Refuse what is no name: a queue's, a job's."""
-    if not isinstance(value, str) or not 0 < len(value) <= max_length or not json_text.storable(value):
+    if not is_name(value, max_length=max_length):
         raise InvalidPolicy(f"{what} is text of 1 to {max_length} characters, none NUL or half a character")
 
 
 def is_segment_name(name: object) -> bool:
     """Whether a segment may be called that; with a space at the end, SQL Server would take it for the one without."""
-    return isinstance(name, str) and 0 < len(name) <= 200 and json_text.storable(name) and not name.endswith(" ")
+    return is_name(name) and not name.endswith(" ")

@@ -24,8 +24,8 @@ from holdfast import __version__
 from holdfast.app import Holdfast
 from holdfast.jobs.importing import refuse_import
 from holdfast.orchestrator import build_requests, cancel_children, fan_out, promote, recover
-from holdfast.orchestrator.rollup import Rollup
 from holdfast.orchestrator.schedule import Scheduler
+from holdfast.orchestrator.statistics import Rollup
 from holdfast.runs import workers
 from holdfast.runs.claim import Claim, claim_runs
 from holdfast.runs.finish import finish_runs
@@ -96,7 +96,7 @@ class Manual:
         self._scheduler.forget()
         return self._scheduler.keep(self.hf.clock.now())
 
-    def tally(self) -> None:
+    def count_ended(self) -> None:
         """Count all that ended and whose time to be counted has come, as a worker's process would."""
         rollup = Rollup(self.hf.store, self.hf.clock)
         while rollup.count_slice():

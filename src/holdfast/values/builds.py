@@ -65,6 +65,11 @@ class Wish:
         told = {"queue": self.queue, "priority": self.priority, "args": self.args, "tags": self.tags}
         return json_text.compact(told | {"policy": self.policy.to_json()})
 
+    def row(self) -> dict[str, Any]:
+        """The request as it is stored; `of` reads it."""
+        identity = {"job": self.job, "scope": self.scope, "fingerprint": self.fingerprint}
+        return identity | {"submission": self.to_json()}
+
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Wish:
         told = json_text.load(row["submission"])

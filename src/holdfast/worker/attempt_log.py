@@ -18,11 +18,10 @@ from holdfast.runtime import Runtime
 from holdfast.support import django_bridge
 from holdfast.values.runs import last_line
 from holdfast.values.workers import why_unserved
-from holdfast.worker.declared import FailureHook
+from holdfast.worker.declarations import FailureHook
 from holdfast.worker.in_flight import RunInFlight
 
 log = logging.getLogger("holdfast.worker")
-
 
 FEW = 3  # jobs of a queue that are named
 
@@ -115,7 +114,7 @@ def _quietly(outcome: Outcome) -> str:
         case Cancelled(reason):
             return f"was cancelled: {reason}"
         case Release(because):
-            return f"is handed back, unused: {because}"
+            return f"is released, no attempt used: {because}"
     return "waits for runs that it has submitted"
 
 

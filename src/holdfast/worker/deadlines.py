@@ -1,5 +1,5 @@
-"""Watch: stops work whose time is up, or whose lease someone else could take away soon, and sees that the event loop
-answers. It asks no database."""
+"""Deadlines: stop work whose time is up, or whose lease someone else could take away soon, and see that the event loop
+answers, without asking a database."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Loops: the event loop that a worker's async runs share, and what happens when one of them blocks it.
+"""Event loop: the one that a worker's async runs share, and what happens when one of them blocks it.
 
     answers ──no answer for a second──▶ stands still ──the call returns──▶ answers
                                              │
                                              └──a lease, or the blocking run has ended──▶ given up: a new loop
 
-`Watch` asks the loop for an answer twice a second while it has runs. Only time in which `Watch` itself ran on time
-counts: when the whole process stands still, no run is to blame. Two looks must find the loop in the same step: a loop
-that has very many short steps to do is late, but not blocked.
+`Deadlines` asks the loop for an answer twice a second while it has runs. Only time in which `Deadlines` itself ran on
+time counts: when the whole process stands still, no run is to blame. Two looks must find the loop in the same step: a
+loop that has very many short steps to do is late, but not blocked.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Gate:
 
 
 class Loops:
-    """One loop for all, until it has to be replaced. `check` is called by `Watch` alone."""
+    """One loop for all, until it has to be replaced. `check` is called by `Deadlines` alone."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Guardian: the worker's side of a small process that renews its leases while the worker can't.
 
-See `guardian_process` for what that process does, and `board` for what the two share.
+See `guardian_process` for what that process does, and `shared_memory` for what the two share.
 """
 
 from __future__ import annotations

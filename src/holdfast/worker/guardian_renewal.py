@@ -1,4 +1,4 @@
-"""Rescue: renews the leases of a worker from its guardian's process."""
+"""Guardian renewal: renews the leases of a worker from its guardian's process."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 from holdfast.jobs.registry import OPERATIONS
 from holdfast.orchestrator import promote
@@ -25,7 +26,7 @@ from holdfast.worker import attempt_log
 from holdfast.worker.attempt_log import FailureHooks
 from holdfast.worker.completer import Completer
 from holdfast.worker.deadlines import Deadlines
-from holdfast.worker.declared import Declared
+from holdfast.worker.declarations import Declarations
 from holdfast.worker.dispatch import Dispatcher
 from holdfast.worker.event_buffer import EventBuffer, Told
 from holdfast.worker.heartbeat import Heartbeat
@@ -50,7 +51,7 @@ class WorkerLoop:
         heartbeat: Heartbeat,
         deadlines: Deadlines,
         event_buffer: EventBuffer,
-        declared: Declared,
+        declarations: Declarations,
         *,
         holder: str,
         queues: Sequence[str],
@@ -69,12 +70,13 @@ class WorkerLoop:
         self.claimed = 0
         self._heartbeat, self._deadlines, self._named = heartbeat, deadlines, named
         self._jobs = jobs
-        self._per_worker: Mapping[str, int] = declared.per_worker
-        self._steered_at = 0.0
+        self._per_worker: Mapping[str, int] = declarations.per_worker
+        self._bulk: RunInFlight | None = None
+        self._bulk_wanted, self._bulk_at = True, 0.0
         self.completer = Completer(
             runtime,
             in_flight,
-            FailureHooks(runtime, declared.failure_hooks),
+            FailureHooks(runtime, declarations.failure_hooks),
             self.signal,
             holder=holder,
             limited=self._per_worker,
@@ -87,7 +89,7 @@ class WorkerLoop:
             settle=self.completer.settle,
             on_change=self.look,
             in_flight=in_flight,
-            artifact_store=declared.artifact_store,
+            artifact_store=declarations.artifact_store,
         )
         deadlines.loops = self._dispatcher.loops
         self._hungry = True
@@ -104,10 +106,10 @@ class WorkerLoop:
         return not self.in_flight and not self.completer and not self.event_buffer
 
     def look(self, *, steered: bool = False) -> None:
-        """Look for runs to claim; if `steered`, also for the bulk operations that operators asked for."""
-        self._hungry = True
+        """Look for runs to claim; if `steered`, also at once for a bulk operation that an operator asked for."""
+        self._hungry = self._bulk_wanted = True
         if steered:
-            self._steered_at = 0.0
+            self._bulk_at = 0.0
         self.signal.set()
 
     def stop_claiming(self) -> None:
@@ -123,9 +125,9 @@ class WorkerLoop:
 
     def turn(self) -> None:
         """Commit once if there is something to write or to claim; else wait for the signal."""
-        free = 0 if self._closed else self.concurrency - len(self.in_flight) + len(self.completer)
+        wanted = self._free(len(self.completer)) > 0 and (self._hungry or self.completer.frees_a_key())
         # Without a fresh heartbeat our clock may be behind, and new leases could be expired when they are made.
-        claiming = free > 0 and (self._hungry or self.completer.frees_a_key()) and self._heartbeat.fresh()
+        claiming = not self._closed and (wanted or self._takes_bulk()) and self._heartbeat.fresh()
         if not self.completer and not claiming and not self.event_buffer:
             self.signal.wait(self.runtime.settings.tick.total_seconds())
             return
@@ -152,10 +154,15 @@ class WorkerLoop:
         """Finish and claim in one transaction; if it can't be written, finish alone."""
         done = self.completer.take()
         told = self.event_buffer.take()
-        limit = self.concurrency - len(self.in_flight) + len(done) if claim else 0
+        limit = self._free(len(done)) if claim else 0
+        bulk = claim and self._takes_bulk()
         room = self._room({running for running, _ in done}) if self._per_worker else {}
-        if claim:
-            self._hungry = False  # before the claim: a signal from now on is for the next turn
+        # Before the claim: a signal from now on is for the next turn.
+        if limit > 0:
+            self._hungry = False
+        if bulk:
+            self._bulk_wanted = False
+            self._bulk_at = self.runtime.clock.elapsed() + self.runtime.settings.tick.total_seconds()
         asked = self.runtime.clock.elapsed()
 
         def write(tx: Transaction) -> tuple[set[str], list[Claim]]:
@@ -164,7 +171,7 @@ class WorkerLoop:
             self.event_buffer.write(tx, told)
             lost = self.completer.write(tx, done)
             promote.hand_on(tx)
-            return lost, [] if self._closed else self._claim(tx, limit, room)
+            return lost, [] if self._closed else self._claim(tx, limit, room, bulk=bulk)
 
         try:
             lost, claims = self.runtime.do(write)
@@ -172,6 +179,7 @@ class WorkerLoop:
             self.completer.put_back(done)
             self.event_buffer.put_back(told)
             self._hungry = self._hungry or claim
+            self._bulk_wanted = self._bulk_wanted or bulk
             self._doubt = self._doubt or isinstance(error, StoreUnavailable)
             raise
         except Exception as error:
@@ -184,12 +192,13 @@ class WorkerLoop:
             return
         self.event_buffer.written(told)
         self.completer.finished(done, lost)
-        if limit:
-            full = len(claims) == limit
+        if limit > 0:
+            counted = [one for one in claims if not self._is_bulk(one)]
+            full = len(counted) == limit
             self._hungry = self._hungry or full
             self._backlog = full
             if self._cycles % OLDEST_EVERY:
-                self._scan_cursor.claimed(claims, full=full)
+                self._scan_cursor.claimed(counted, full=full)
         for one in claims:
             self._begin(one, asked)
 
@@ -198,39 +207,54 @@ class WorkerLoop:
         held = Counter(running.lease.ticket.queue for running in self.in_flight.all() if running not in done)
         return {queue: most - held[queue] for queue, most in self._per_worker.items()}
 
-    def _claim(self, tx: Transaction, limit: int, room: Mapping[str, int]) -> list[Claim]:
+    def _free(self, ended: int) -> int:
+        """How many more runs this worker may have when `ended` of those in flight are finished."""
+        # Read after `ended` was counted: a bulk operation that ends meanwhile makes this one too few, never too many.
+        beside = 1 if self._bulk is not None and not self._bulk.ended else 0
+        return self.concurrency + beside - len(self.in_flight) + ended
+
+    def _takes_bulk(self) -> bool:
+        """Whether to look for a bulk operation now: once a tick or when signalled. A worker does one at a time, beside
+        the runs that it may have at once. One that serves their queue by name takes them like other runs."""
+        if OPERATIONS in self.queues or not self._bulk_wanted or self.runtime.clock.elapsed() < self._bulk_at:
+            return False
+        bulk = self._bulk
+        return bulk is None or self.in_flight.get(bulk.lease.run_id, bulk.lease.attempt) is not bulk
+
+    def _is_bulk(self, claim: Claim) -> bool:
+        return claim.lease.ticket.queue == OPERATIONS and OPERATIONS not in self.queues
+
+    def _claim(self, tx: Transaction, limit: int, room: Mapping[str, int], *, bulk: bool) -> list[Claim]:
         jobs = self._startable()
-        if limit <= 0 or not jobs:
+        if not jobs or (limit <= 0 and not bulk):
             return []
         if self._named:
             workers.require(tx, self.id)
         self._cycles += 1
-        return claim_runs(
+        claim = partial(
+            claim_runs,
             tx,
-            self._served(),
             jobs=jobs,
             holder=self.id,
-            limit=limit,
             lease_for=self.runtime.settings.lease,
             kill_grace=self.runtime.settings.kill_grace,
-            oldest_first=self._cycles % OLDEST_EVERY == 0,
-            room=room,
-            scan_from=self._scan_cursor.at(self.runtime.clock.elapsed()),
         )
+        claims = claim([OPERATIONS], limit=1) if bulk else []
+        if limit > 0:
+            claims += claim(
+                self.queues,
+                limit=limit,
+                oldest_first=self._cycles % OLDEST_EVERY == 0,
+                room=room,
+                scan_from=self._scan_cursor.at(self.runtime.clock.elapsed()),
+            )
+        return claims
 
     def _startable(self) -> Sequence[str]:
         """The jobs to claim: all of ours, but no async ones while the event loop is blocked."""
         if not self._dispatcher.loops.blocked:
             return self._jobs
         return [name for name in self._jobs if self.runtime.jobs[name].isolation != "async"]
-
-    def _served(self) -> Sequence[str]:
-        """The queues to claim from: ours; before them, once a tick or when signalled, the one of bulk operations."""
-        elapsed = self.runtime.clock.elapsed()
-        if OPERATIONS in self.queues or elapsed < self._steered_at:
-            return self.queues
-        self._steered_at = elapsed + self.runtime.settings.tick.total_seconds()
-        return [OPERATIONS, *self.queues]
 
     def _write_events(self, told: Told) -> None:
         """Write events of running runs in a transaction of their own."""
@@ -264,6 +288,8 @@ class WorkerLoop:
             return
         self.claimed += 1
         self.in_flight.take(running)
+        if self._is_bulk(claim):
+            self._bulk = running
         attempt_log.started(running)
         self._dispatcher.begin(running)
         if self._leaving:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from holdfast.orchestrator.loop import Pulse, read_pulse
 from holdfast.runs import ready, workers
 from holdfast.runs.claim import Claim
-from holdfast.runs.poll import Pulse, read_pulse
 from holdfast.runs.ready import Position
 from holdfast.runtime import Runtime
-from holdfast.store.transaction import Transaction
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight
 
@@ -37,16 +36,14 @@ class Poll:
         if not self._in_flight and self._runtime.clock.elapsed() - self._heartbeat.beaten_at >= self._beat_every:
             self._beat()
         asked = self._runtime.clock.elapsed()
-        pulse = self._runtime.store.once(self._pulse, write=False)
+        look = partial(read_pulse, queues=self._queues, jobs=self._jobs, holder=self._holder)
+        pulse = self._runtime.store.once(look, write=False)
         if pulse.clock_at is not None:
             self._runtime.clock.follow(pulse.clock_at, asked=asked, answered=self._runtime.clock.elapsed())
         else:
             self._runtime.store.follow_clock()
         self._polls[self._holder] = self._runtime.clock.elapsed()
         return pulse
-
-    def _pulse(self, tx: Transaction) -> Pulse:
-        return read_pulse(tx, queues=self._queues, jobs=self._jobs, holder=self._holder)
 
     def _beat(self) -> None:
         asked = self._runtime.clock.elapsed()

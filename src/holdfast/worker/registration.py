@@ -1,4 +1,4 @@
-"""Locks: one process only (`solo`), or one live worker of a name (`exclusive`); recovery comes after the lock."""
+"""Registration: one process only (`solo`), or one live worker of a name (`exclusive`). Recovery follows the lock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ from holdfast.orchestrator import recover
 from holdfast.orchestrator.recover import STARTUP
 from holdfast.runs import workers
 from holdfast.runtime import Runtime
-from holdfast.schedules import definitions, slots
+from holdfast.schedules import slots
 from holdfast.store.transaction import Transaction
+from holdfast.support import json_text
 from holdfast.support.errors import WorkerExists
 from holdfast.support.ids import Ids
 from holdfast.values.workers import WorkerInfo
@@ -27,32 +29,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.worker")
 
 
-class Lock:
-    """What was taken, to be given back."""
-
-    def __init__(self, file: Any = None) -> None:
-        self._file = file
-
-    def release(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def take(runtime: Runtime, worker: Worker) -> Lock:
-    """Register the worker; WorkerExists names the live one that stands in the way."""
+def take(runtime: Runtime, worker: Worker) -> ExitStack:
+    """Register the worker; closing what is returned gives its lock back. WorkerExists names the live one in its way."""
     solo = runtime.settings.solo
-    file = _lock_file(runtime) if solo else None
-    try:
+    with ExitStack() as lock:
+        file = _lock_file(runtime) if solo else None
+        if file is not None:
+            lock.callback(file.close)
         register(runtime, worker, take_over=file is not None)
         if solo:
             _end_orphans(runtime, worker)
         elif worker.exclusive is not None:
             _end_predecessors(runtime, worker)
-    except BaseException:
-        if file is not None:
-            file.close()
-        raise
-    return Lock(file)
+        return lock.pop_all()
 
 
 def _lock_file(runtime: Runtime) -> Any:
@@ -134,7 +123,7 @@ def update(runtime: Runtime, worker: Worker) -> None:
 
 def _definitions(worker: Worker) -> dict[str, str]:
     """The schedules of our code, each with the digest of its definition: others see whether theirs is the same."""
-    return {name: definitions.digest(schedule.to_json()) for name, schedule in worker.declared.schedules.items()}
+    return {name: json_text.digest(schedule.to_json()) for name, schedule in worker.declarations.schedules.items()}
 
 
 def _end_predecessors(runtime: Runtime, worker: Worker) -> None:

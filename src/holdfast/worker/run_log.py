@@ -12,15 +12,12 @@ current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("hol
 
 
 class RunLog(logging.Handler):
-    """Gives the records made during a run to that run; `ours` tells runs of this worker from another's beside it."""
+    """Gives the records made during a run to that run: the one whose context `find` gives."""
 
-    def __init__(self, ours: Callable[[str, int], bool], *, level: int) -> None:
+    def __init__(self, find: Callable[[], RunContext | None], *, level: int) -> None:
         super().__init__(level)
-        self._ours = ours
+        self._find = find
 
     def emit(self, record: logging.LogRecord) -> None:
-        context = current.get()
-        if context is None or record.name.startswith("holdfast.worker"):
-            return
-        if self._ours(context.run.id, context.run.attempt):
+        if not record.name.startswith("holdfast.worker") and (context := self._find()) is not None:
             context.logged(record)

@@ -12,18 +12,19 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from holdfast.artifacts import artifacts
 from holdfast.artifacts.backends.base import ArtifactStore
+from holdfast.artifacts.create import Maker
 from holdfast.jobs import children
 from holdfast.pipelines import stages
 from holdfast.pipelines.plan import renumber
-from holdfast.runs import results, steps
+from holdfast.runs import steps
 from holdfast.runs.finish import finish_runs
 from holdfast.runs.lease import Lease, guard_leases
 from holdfast.runs.outcomes import Succeeded
+from holdfast.runs.snapshot import find_results
 from holdfast.runs.submission import Submission
 from holdfast.runtime import Runtime
 from holdfast.store import caller_transaction
 from holdfast.store.group_commit import GroupCommit
-from holdfast.store.isolation import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import LeaseLost, StoreBusy, StoreUnavailable
 from holdfast.values.artifacts import Artifact
@@ -34,7 +35,7 @@ from holdfast.worker.in_flight import RunInFlight
 T = TypeVar("T")
 
 
-class RunServices(Protocol):
+class RunServices(Maker, Protocol):
     """What a context asks of its worker; in an isolated process, through a socket."""
 
     def now(self) -> datetime: ...
@@ -66,15 +67,6 @@ class RunServices(Protocol):
         """Record an event of the run, which happened at `at` or now."""
         ...
 
-    def recall(self, name: str) -> Artifact | None:
-        """The artifact of that name, if its file is there and unchanged."""
-        ...
-
-    def scratch(self) -> tuple[str, Path]:
-        """The name of a new temporary part, and the path to write it to."""
-        ...
-
-    def keep(self, name: str, content: bytes | Path, *, part: str | None = None) -> Artifact: ...
     def finish(self, result: str, connection: Any) -> None:
         """Store that the run has succeeded, on the caller's connection; LeaseLost if the run is not ours."""
         ...
@@ -156,7 +148,7 @@ class LocalRunServices:
         return {step.name: step.result for step in self.read(lambda tx: steps.of(tx, self._running.lease.run_id))}
 
     def results(self, run_ids: Sequence[str]) -> list[Result]:
-        return self.read(lambda tx: results.of(tx, run_ids))
+        return self.read(lambda tx: find_results(tx, run_ids))
 
     def inputs(self, what: str, names: Sequence[str]) -> dict[str, str]:
         # The function has not started, so a database that is away must not fail the run either.
@@ -184,7 +176,7 @@ class LocalRunServices:
 
         def write(tx: Transaction) -> None:
             # Our own threads renew the lease and write events meanwhile; an old snapshot would miss both.
-            require_latest(tx, "to finish a run")
+            caller_transaction.require_latest(tx, "to finish a run")
             if finish_runs(tx, [(lease, Succeeded(result))], holder=lease.holder):
                 raise LeaseLost(f"run {lease.run_id}: attempt {lease.attempt} no longer holds its lease")
             self._event_buffer.write_last(tx, lease)

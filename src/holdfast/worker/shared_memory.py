@@ -1,4 +1,4 @@
-"""Board: a few numbers that the worker, its guardian and the supervisors of its runs share in memory.
+"""Shared memory: a few numbers that the worker, its guardian and the supervisors of its runs share in memory.
 
 It imports nothing of ours, because the guardian and the supervisors load it as a plain file. All times are seconds of
 CLOCK_BOOTTIME, which every process of the machine reads alike.

@@ -1,4 +1,4 @@
-"""Pool: threads that are made when needed and used again.
+"""Threads: the runs of a worker in threads that are made when needed and used again.
 
 A thread whose run was ended over its head can't be killed; it lingers until its function returns, and another thread
 takes its place.

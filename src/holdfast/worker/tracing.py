@@ -6,17 +6,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from holdfast.runs.claim import Claim
-from holdfast.runs.outcomes import (
-    Cancelled,
-    Failed,
-    Outcome,
-    Release,
-    RetryLater,
-    Skipped,
-    Succeeded,
-    TimedOut,
-    WaitForChildren,
-)
+from holdfast.runs.outcomes import Failed, Outcome, RetryLater, TimedOut
 from holdfast.support import telemetry
 from holdfast.support.redaction import Redactor
 from holdfast.support.telemetry import Span
@@ -50,17 +40,9 @@ def ended(span: Span | None, outcome: Outcome | None) -> None:
     match outcome:
         case None:
             span.ended("lease_lost", "the lease was lost; nothing of this attempt was written")
-        case Succeeded():
-            span.ended("succeeded", None)
         case Failed(failure_type, error):
-            span.ended("failed", error or failure_type)
-        case TimedOut(error):
-            span.ended("timed_out", error)
-        case Cancelled() | Skipped():
-            span.ended("cancelled", None)
-        case RetryLater(error):
-            span.ended("retried", error)
-        case WaitForChildren():
-            span.ended("waits", None)
-        case Release():
-            span.ended("handed_back", None)
+            span.ended(outcome.word, error or failure_type)
+        case TimedOut(error) | RetryLater(error):
+            span.ended(outcome.word, error)
+        case _:
+            span.ended(outcome.word, None)

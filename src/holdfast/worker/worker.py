@@ -20,13 +20,11 @@ from typing import Literal, get_args
 from holdfast.builds.decorator import BuildJob
 from holdfast.jobs.importing import refuse_import
 from holdfast.jobs.registry import OPERATIONS
-from holdfast.orchestrator.loop import Orchestrator
+from holdfast.orchestrator.loop import Orchestrator, Pulse
 from holdfast.orchestrator.prune import Pruner
-from holdfast.orchestrator.rollup import Rollup
-from holdfast.orchestrator.sample import gauge_task
 from holdfast.orchestrator.schedule import Scheduler
+from holdfast.orchestrator.statistics import Rollup, gauge_task
 from holdfast.runs import workers
-from holdfast.runs.poll import Pulse
 from holdfast.runtime import Runtime
 from holdfast.store import outages
 from holdfast.store.notifier import Listener
@@ -34,19 +32,20 @@ from holdfast.store.transaction import Transaction
 from holdfast.support.errors import HoldfastError, InvalidPolicy, StoreBusy, StoreUnavailable
 from holdfast.support.validation import as_duration, check_name, is_number
 from holdfast.worker import attempt_log, registration
+from holdfast.worker.context import RunContext
 from holdfast.worker.deadlines import Deadlines
-from holdfast.worker.declared import Declared
+from holdfast.worker.declarations import Declarations
 from holdfast.worker.event_buffer import EventBuffer
 from holdfast.worker.guardian import Guardian
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.in_flight import InFlight, RunInFlight
 from holdfast.worker.loop import WorkerLoop
 from holdfast.worker.poll import Poll
-from holdfast.worker.run_log import RunLog
+from holdfast.worker.run_log import RunLog, current
 
 log = logging.getLogger("holdfast.worker")
 
-Ended = Literal["drained", "handed_back"]
+Ended = Literal["drained", "released"]
 Role = Literal["both", "worker", "orchestrator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -68,7 +67,7 @@ class Worker:
     def __init__(
         self,
         runtime: Runtime,
-        declared: Declared,
+        declarations: Declarations,
         *,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
@@ -78,7 +77,7 @@ class Worker:
         role: Role = "both",
         schedules: bool | None = None,
     ) -> None:
-        self.runtime, self.declared = runtime, declared
+        self.runtime, self.declarations = runtime, declarations
         self.exclusive, self.unknown, self.drain, self.role = exclusive, unknown, drain, role
         self.drained = False
         self.claims, self.orchestrates = role != "orchestrator", role != "worker"
@@ -89,7 +88,7 @@ class Worker:
         self.served = _served(self.queues) if self.claims else []
         """Its queues; first the queue of bulk operations, which every worker serves."""
         self.jobs = runtime.jobs.served()
-        self._known = self._declarations()
+        self._known = self._count_declared()
         if concurrency is not None and not is_number(concurrency, least=1):
             raise InvalidPolicy("a worker has at least one place: concurrency is 1 or more")
         self.concurrency = (concurrency or runtime.settings.concurrency) if self.claims else 0
@@ -109,7 +108,7 @@ class Worker:
         `wait` is how long to wait for a database that restarts or is not up yet.
         """
         refuse_import("starts a worker")
-        runtime, declared = self.runtime, self.declared
+        runtime, declarations = self.runtime, self.declarations
         outages.outlast(self._register, wait=as_duration(wait), clock=runtime.clock)
         store = runtime.store
         store.warn()
@@ -138,7 +137,7 @@ class Worker:
             self._heartbeat,
             self._deadlines,
             event_buffer,
-            declared,
+            declarations,
             holder=self.id,
             queues=self.queues,
             jobs=self.jobs,
@@ -146,10 +145,12 @@ class Worker:
             named=self.exclusive is not None or runtime.settings.solo,
         )
         self._scheduler = Scheduler(
-            store, declared.schedules if self.schedules else {}, holder=self.id, guard=self._guard
+            store, declarations.schedules if self.schedules else {}, holder=self.id, guard=self._guard
         )
         self._rollup = Rollup(store, runtime.clock)
-        pruner = Pruner(store, runtime.settings, runtime.clock, depot=declared.artifact_store, seed=self.id)
+        pruner = Pruner(
+            store, runtime.settings, runtime.clock, artifact_store=declarations.artifact_store, seed=self.id
+        )
         self._tasks = (pruner.task, self._rollup.task, gauge_task(store, runtime.clock))
         self._orchestrator = Orchestrator(
             store,
@@ -163,7 +164,7 @@ class Worker:
                 jobs=self.jobs,
                 holder=self.id,
                 register=lambda: registration.register(runtime, self),
-                polls=declared.polls,
+                polls=declarations.polls,
             ),
             may_recover=self._heartbeat.fresh,
             on_pulse=self._on_pulse,
@@ -173,15 +174,12 @@ class Worker:
             moves=self.orchestrates,
         )
         self._listener = Listener(store, runtime.notifier, listen=runtime.settings.listen)
-        self._run_log = RunLog(
-            lambda run_id, attempt: self.in_flight.get(run_id, attempt) is not None,
-            level=getattr(logging, runtime.settings.log_level.upper()),
-        )
+        self._run_log = RunLog(self._current, level=getattr(logging, runtime.settings.log_level.upper()))
         logging.getLogger().addHandler(self._run_log)
         # The root is at WARNING where no one has set up logging; what a job says by ctx.log is kept all the same.
         logging.getLogger("holdfast.run").setLevel(self._run_log.level)
         self._leave = runtime.notifier.listen(self._heard)
-        declared.polls[self.id] = runtime.clock.elapsed()
+        declarations.polls[self.id] = runtime.clock.elapsed()
         self._orchestrating = threading.Thread(
             target=self._orchestrator.run, args=(self._stopped,), name="holdfast-orchestrator", daemon=True
         )
@@ -192,15 +190,17 @@ class Worker:
         self._orchestrating.start()
         self._thread.start()
 
+    def _current(self) -> RunContext | None:
+        """The context of the run that this thread or task executes, if it is one of this worker's."""
+        context = current.get()
+        ours = context is not None and self.in_flight.get(context.run.id, context.run.attempt) is not None
+        return context if ours else None
+
     def _register(self) -> None:
-        lock = registration.take(self.runtime, self)
-        try:
+        with registration.take(self.runtime, self) as lock:
             if self.claims:
                 attempt_log.unserved(self.runtime, self.queues)
-        except BaseException:
-            lock.release()
-            raise
-        self._lock = lock
+            self._lock = lock.pop_all()
 
     def stop(self, *, grace: timedelta | None = None) -> Ended:
         """Claim no more, let runs finish within the grace, release the others and all locks."""
@@ -223,7 +223,7 @@ class Worker:
         self._thread.join(timeout)
         if self._failure is not None:
             raise self._failure
-        return "handed_back" if self._loop.completer.released else "drained"
+        return "released" if self._loop.completer.released else "drained"
 
     @property
     def claimed(self) -> int:
@@ -264,12 +264,12 @@ class Worker:
 
     # Notifications
 
-    def _heard(self, rung: set[str], ended: list[str]) -> None:
-        if "" in rung or not rung.isdisjoint(self.served):
-            self._loop.look(steered=OPERATIONS in rung)
-        if not rung.isdisjoint(("cancels", "drains", "")):
+    def _heard(self, names: set[str], ended: list[str]) -> None:
+        if "" in names or not names.isdisjoint(self.served):
+            self._loop.look(steered=OPERATIONS in names)
+        if not names.isdisjoint(("cancels", "drains", "")):
             self._orchestrator.signal.set()
-        self._orchestrator.heard(rung, ended)
+        self._orchestrator.heard(names, ended)
         if ended and self.orchestrates:
             self._rollup.ended()
 
@@ -284,7 +284,7 @@ class Worker:
 
     def _follow_declarations(self) -> None:
         """Serve jobs, builds and schedules that were declared after the start, as in a notebook."""
-        runtime, known = self.runtime, self._declarations()
+        runtime, known = self.runtime, self._count_declared()
         if known == self._known:
             return
         self.jobs[:] = runtime.jobs.served()
@@ -295,9 +295,9 @@ class Worker:
         self._known = known
         self._loop.look()
 
-    def _declarations(self) -> tuple[int, int]:
+    def _count_declared(self) -> tuple[int, int]:
         """A value that changes whenever a job, a build, a pipeline or a schedule is declared."""
-        return self.runtime.jobs.declared, len(self.declared.schedules)
+        return self.runtime.jobs.declared, len(self.declarations.schedules)
 
     def _on_pulse(self, pulse: Pulse) -> None:
         if pulse.ready:
@@ -361,13 +361,13 @@ class Worker:
         self._deadlines.stop()
         self.in_flight.guardian.close()
         self._loop.close()
-        self.declared.polls.pop(self.id, None)
+        self.declarations.polls.pop(self.id, None)
         self.runtime.store.counters.flush(at_once=True)
         try:
             self.runtime.do(lambda tx: workers.remove(tx, self.id))
         except Exception as error:
             log.warning("the worker's row could not be removed: %s", error)
-        self._lock.release()
+        self._lock.close()
 
 
 def _contended(runtime: Runtime, event_buffer: EventBuffer, error: StoreBusy) -> None:

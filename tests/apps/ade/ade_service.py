@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.apps.serving import TOKEN, Site
-from tests.process import support
+from tests.process.support import wait_for
 
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
 LONG = 90.0  # seconds that anything may take on a busy machine
@@ -103,7 +101,7 @@ class Service(Site):
             run: dict[str, Any] = self.get(f"/runs/{run_id}")
             return run if run["status"] not in ("queued", "running") else None
 
-        found: dict[str, Any] = wait_for(look, at_most=at_most, what=f"run {run_id} has ended")
+        found: dict[str, Any] = wait_for(look, f"run {run_id} has ended", at_most=at_most, every=0.2)
         return found
 
     def reached(self, path: str, *statuses: str, at_most: float = LONG) -> dict[str, Any]:
@@ -113,23 +111,11 @@ class Service(Site):
             found: dict[str, Any] = self.get(path)
             return found if found["status"] in statuses else None
 
-        found: dict[str, Any] = wait_for(look, at_most=at_most, what=f"{path} is {' or '.join(statuses)}")
+        found: dict[str, Any] = wait_for(look, f"{path} is {' or '.join(statuses)}", at_most=at_most, every=0.2)
         return found
 
     def log_of(self, run_id: str) -> list[str]:
         return [line["message"] for line in self.get(f"/runs/{run_id}/log")["lines"]]
-
-
-def wait_for(condition: Callable[[], Any], *, at_most: float = LONG, what: str = "") -> Any:
-    """As the other tests do, but less often: each look is work for the service."""
-
-    def look() -> Any:
-        found = condition()
-        if not found:
-            time.sleep(0.2)
-        return found
-
-    return support.wait_for(look, at_most=at_most, what=what)
 
 
 def held_rules() -> str:
@@ -148,16 +134,6 @@ def release(*folders: Path, only: str = "") -> None:
 
 def files(name: str = "plain", rules: str = RULES, dependencies: str = "[]") -> dict[str, str]:
     return {"ade.toml": MANIFEST.format(name=name, dependencies=dependencies), "rules.py": rules}
-
-
-@contextlib.contextmanager
-def service(url: str, folder: Path, **settings: Any) -> Iterator[Service]:
-    started = Service(url, folder, **settings)
-    started.start()
-    try:
-        yield started
-    finally:
-        started.stop()
 
 
 def programs(*folders: Path) -> dict[int, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.apps.ade.ade_service import Service, service, stores
+from tests.apps.ade.ade_service import Service, stores
 from tests.databases import Schemas, Template
 
 
@@ -47,5 +47,5 @@ def databases(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def ade(ade_url: str, ade_folder: Path) -> Iterator[Service]:
     """A service that runs two at once, with short patience."""
-    with service(ade_url, ade_folder / "one", ade_run_timeout_seconds=60, ade_build_timeout=60) as started:
+    with Service(ade_url, ade_folder / "one", ade_run_timeout_seconds=60, ade_build_timeout=60) as started:
         yield started

@@ -17,7 +17,6 @@ import pytest
 import sqlalchemy
 from apps.shared.database import DRIVERS
 from tests.apps.ade.ade_service import (
-    LONG,
     MANY_ROWS,
     RULES,
     SLOW,
@@ -26,11 +25,10 @@ from tests.apps.ade.ade_service import (
     files,
     held_rules,
     release,
-    service,
     stores,
-    wait_for,
 )
 from tests.apps.serving import ROOT
+from tests.process.support import wait_for
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -41,7 +39,7 @@ TIMEOUT, KILL_GRACE, SLACK = 6, 3, 20
 @contextlib.contextmanager
 def prepared(url: str, folder: Path, **settings: Any) -> Iterator[tuple[Service, str, str]]:
     """A service with a workspace, and a document in it."""
-    with service(url, folder, **settings) as one:
+    with Service(url, folder, **settings) as one:
         workspace = one.workspace(f"bounds {secrets.token_hex(4)}")
         yield one, workspace, one.document(workspace, MANY_ROWS)
 
@@ -70,9 +68,9 @@ def test_a_run_that_a_shutdown_stops_fails_and_is_not_started_again(own_url: str
     folder = tmp_path / "one"
     with prepared(own_url, folder) as (one, workspace, document):
         run = one.submit(one.configuration(workspace, "slow", files("slow", RULES + SLOW)), document)
-        wait_for(lambda: engines(folder), at_most=LONG, what="the engine runs")
+        wait_for(lambda: engines(folder), what="the engine runs")
         one.stop()
-    with service(own_url, folder) as two:
+    with Service(own_url, folder) as two:
         ended = two.ended(run["id"])
         assert ended["status"] == "failed"
         assert ended["message"].startswith(
@@ -123,7 +121,7 @@ def test_a_build_cancelled_at_once_is_not_made_and_what_a_sql_client_sees_of_it(
             assert (ended["status"], ended["build"]["status"]) == ("failed", "cancelled")
             assert ended["message"].startswith("build failed: it was cancelled")
         again = one.submit(cancelled[0]["configuration_id"], document)
-        wait_for(lambda: list((one.folder / "checks").glob("*/waits")), at_most=LONG, what="it is made once more")
+        wait_for(lambda: list((one.folder / "checks").glob("*/waits")), what="it is made once more")
         release(one.folder)
         again = one.ended(again["id"])
         assert (again["status"], again["build"]["status"]) == ("succeeded", "ready")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.apps.ade.ade_service import (
-    LONG,
     MANY_ROWS,
     RULES,
     SLOW,
@@ -18,10 +17,9 @@ from tests.apps.ade.ade_service import (
     held_rules,
     programs,
     release,
-    service,
     stores,
-    wait_for,
 )
+from tests.process.support import wait_for
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -35,7 +33,7 @@ def test_kill_9_in_mid_build_and_mid_run_and_what_takes_too_long(own_url: str, t
     """
     folder = tmp_path / "one"
     settings: dict[str, Any] = {"holdfast_lease": 3, "holdfast_tick": 0.3, "ade_max_builds": 2}
-    with service(own_url, folder, ade_queue_size=3, **settings) as first:
+    with Service(own_url, folder, ade_queue_size=3, **settings) as first:
         assert bound(first) == 3
         workspace = first.workspace(f"crash {secrets.token_hex(4)}")
         document = first.document(workspace, MANY_ROWS)
@@ -44,9 +42,9 @@ def test_kill_9_in_mid_build_and_mid_run_and_what_takes_too_long(own_url: str, t
             return first.submit(first.configuration(workspace, name, files(name, rules)), document)
 
         slow = submit("slow", RULES + SLOW)
-        wait_for(lambda: engines(folder), at_most=LONG, what="the engine runs")
+        wait_for(lambda: engines(folder), what="the engine runs")
         lucky, unlucky = submit("lucky", held_rules()), submit("unlucky", held_rules())
-        wait_for(lambda: len(checking(folder)) == 2, at_most=LONG, what="both builds are in the middle")
+        wait_for(lambda: len(checking(folder)) == 2, what="both builds are in the middle")
         running = first.get("/runs", status="running")["runs"]
         assert [run["id"] for run in running] == [slow["id"]]
         path = f"/configurations/{slow['configuration_id']}/runs"
@@ -57,20 +55,20 @@ def test_kill_9_in_mid_build_and_mid_run_and_what_takes_too_long(own_url: str, t
     for left in checking(folder):
         left.unlink()
 
-    with service(own_url, folder, **settings) as second:
+    with Service(own_url, folder, **settings) as second:
         assert bound(second) is None  # what is not set any more is no bound any more
         ended = second.ended(slow["id"])
         assert ended["status"] == "failed"
         assert "was lost" in ended["message"]
         assert ended["started_at"] is not None
-        wait_for(lambda: len(checking(folder)) == 2, at_most=LONG, what="both builds are made once more")
+        wait_for(lambda: len(checking(folder)) == 2, what="both builds are made once more")
         assert second.get(f"/runs/{lucky['id']}")["status"] == "queued"
         release(folder, only="lucky")
         assert second.ended(lucky["id"])["status"] == "succeeded"
         second.kill()
 
     hasty = {"ade_run_timeout_seconds": 10, "ade_build_timeout": 4}
-    with service(own_url, folder, **settings, **hasty) as third:
+    with Service(own_url, folder, **settings, **hasty) as third:
         ended = third.ended(unlucky["id"])
         assert ended["status"] == "failed"
         assert ended["message"].startswith("build failed: ")

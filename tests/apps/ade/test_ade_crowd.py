@@ -18,10 +18,9 @@ from tests.apps.ade.ade_service import (
     files,
     held_rules,
     release,
-    service,
     stores,
-    wait_for,
 )
+from tests.process.support import wait_for
 
 PLACES, ASKED, AT_ONCE = 1000, 1050, 40
 FEWER = 5
@@ -74,8 +73,8 @@ def test_a_thousand_runs_one_build_one_execution_and_never_more_engines_than_pla
         "holdfast_max_requests": 100_000,
     }
     with (
-        service(own_url, tmp_path / "one", **settings) as one,
-        service(own_url, tmp_path / "two", **settings) as two,
+        Service(own_url, tmp_path / "one", **settings) as one,
+        Service(own_url, tmp_path / "two", **settings) as two,
     ):
         workspace = one.workspace(f"crowd {secrets.token_hex(4)}")
         document = one.document(workspace)

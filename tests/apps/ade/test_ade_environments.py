@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from apps.ade import folders, install, process
 from apps.ade.environments import BuildFailed, EnvironmentLost, Environments, NotRestored
-from tests.apps.ade.ade_service import RULES, files, wait_for
+from tests.apps.ade.ade_service import RULES, files
 from tests.apps.serving import ROOT
+from tests.process.support import wait_for
 
 from holdfast import Artifact
 from holdfast.artifacts.backends import open_artifact_store
@@ -32,7 +33,7 @@ CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
 
 
 def environments(folder: Path) -> Environments:
-    return Environments(folder / "environments", limits=LIMITS, grace=timedelta(seconds=0.3))
+    return Environments(folder / "environments", limits=LIMITS)
 
 
 def wheel(folder: Path) -> None:

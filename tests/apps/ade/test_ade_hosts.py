@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apps.ade.ade_service import Service, service, stores
+from tests.apps.ade.ade_service import Service, stores
 from tests.apps.ade.test_ade_environments import greets, wheel
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,14 +22,14 @@ def test_a_host_restores_what_another_has_built_and_has_it_built_again_when_it_i
     """The second host has no packages to install: what it runs, it has from the artifact store."""
     wheel(tmp_path / "wheels")
     installs: dict[str, Any] = {"uv_no_index": 1, "uv_find_links": tmp_path / "wheels"}
-    with service(own_url, tmp_path / "one", **installs) as one:
+    with Service(own_url, tmp_path / "one", **installs) as one:
         workspace = one.workspace(f"hosts {secrets.token_hex(4)}")
         document = one.document(workspace)
         configuration = one.configuration(workspace, "greets", greets())
         first = one.ended(one.submit(configuration, document)["id"])
         assert (first["status"], first["message"]) == ("succeeded", None)
 
-    with service(own_url, tmp_path / "two", uv_no_index=1) as two:
+    with Service(own_url, tmp_path / "two", uv_no_index=1) as two:
         second = two.ended(two.submit(configuration, document)["id"])
         assert (second["status"], second["message"]) == ("succeeded", None)
         log = two.log_of(second["id"])
@@ -50,7 +50,7 @@ def test_a_host_restores_what_another_has_built_and_has_it_built_again_when_it_i
         assert build["message"].startswith("its environment was lost: ")
         assert [run["id"] for run in makings(two)] == [making["id"]]
 
-    with service(own_url, tmp_path / "one", **installs) as one:
+    with Service(own_url, tmp_path / "one", **installs) as one:
         again = one.ended(one.submit(configuration, document)["id"])
         assert (again["status"], again["build"]["status"], again["build"]["message"]) == ("succeeded", "ready", None)
         assert again["build_id"] == first["build_id"]

@@ -87,7 +87,9 @@ def test_any_number_of_processes_may_start_at_once(own_url: str) -> None:
 
     with Holdfast(own_url) as hf, ThreadPoolExecutor(4) as pool:
         hf.start()
-        databases = [Database(own_url, MetaData(), prepare=hf.start, complete=migrate) for _ in range(4)]
+        databases = [
+            Database(own_url, MetaData(), prepare=hf.start, complete=migrate, sql_server=True) for _ in range(4)
+        ]
 
         def open_(database: Database) -> int:
             with database.read() as session:
@@ -104,7 +106,7 @@ def filled(own_url: str) -> Iterator[Database]:
     """ade's own tables with one run in them."""
     with Holdfast(own_url) as hf:
         complete = lambda connection: migrations.migrate(connection, prefix=PREFIX)  # noqa: E731
-        database = Database(own_url, MetaData(), prepare=hf.start, complete=complete)
+        database = Database(own_url, MetaData(), prepare=hf.start, complete=complete, sql_server=True)
         now = datetime.now(UTC)
         rows = (
             Workspace(id="w", name="w", created_at=now),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.apps.ade.ade_service import Service, held_rules, release, service
+from tests.apps.ade.ade_service import Service, held_rules, release
 from tests.apps.serving import ROOT, TOKEN
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
@@ -130,7 +130,7 @@ def _words(file: Path) -> str:
 @pytest.fixture(scope="module")
 def one(browser: Browser, template: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("pages")
-    with service(template.copy(folder), folder / "one") as started:
+    with Service(template.copy(folder), folder / "one") as started:
         yield started
 
 

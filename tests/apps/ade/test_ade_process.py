@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from apps.ade.process import Ended, Limits, TookTooLong
 from tests.process.support import gone, wait_for
 
 LIMITS = Limits(seconds=30, memory=500_000_000, file_size=1_000_000)
-GRACE = timedelta(seconds=0.3)
 
 
 def run(place: Path, code: str, *, limits: Limits = LIMITS) -> tuple[Ended, list[str]]:
@@ -27,7 +25,6 @@ def run(place: Path, code: str, *, limits: Limits = LIMITS) -> tuple[Ended, list
         folder=place,
         reads=[Path(sys.prefix)],
         limits=limits,
-        grace=GRACE,
         on_line=said.append,
     )
     return ended, [line.decode() for line in said]
@@ -143,7 +140,8 @@ from pathlib import Path
 run(Path({str(place)!r}), "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)")
 """
     with subprocess.Popen([sys.executable, "-c", script]) as parent:
-        pid = int(wait_for(lambda: (place / "pid").exists() and (place / "pid").read_text(), what="it has begun"))
+        wait_for(lambda: (place / "pid").exists() and (place / "pid").read_text(), what="it has begun")
+        pid = int((place / "pid").read_text())
         assert os.getpgid(pid) == pid
         assert os.getpgid(pid) != os.getpgid(parent.pid)
         parent.kill()

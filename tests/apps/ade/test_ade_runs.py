@@ -22,8 +22,8 @@ from tests.apps.ade.ade_service import (
     engines,
     files,
     held_rules,
-    wait_for,
 )
+from tests.process.support import wait_for
 
 BROKEN = RULES + "\nraise RuntimeError('these rules are broken')\n"
 

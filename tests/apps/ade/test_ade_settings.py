@@ -16,13 +16,13 @@ from holdfast import InvalidSetting
 
 @pytest.mark.contract("Q8", "Q9")
 def test_what_is_not_set_has_its_default() -> None:
-    given = settings.load({})
+    given = settings.Settings.load({})
     assert (given.max_concurrency, given.queue_size) == (2, None)
     assert (given.build_timeout, given.run_timeout_seconds) == (timedelta(minutes=10), timedelta(minutes=5))
 
 
 def test_what_is_set_counts() -> None:
-    given = settings.load(
+    given = settings.Settings.load(
         {
             "ADE_MAX_CONCURRENCY": "5",
             "ADE_QUEUE_SIZE": "7",
@@ -33,7 +33,7 @@ def test_what_is_set_counts() -> None:
     )
     assert (given.max_concurrency, given.queue_size, given.folder) == (5, 7, Path("/somewhere"))
     assert (given.build_timeout.total_seconds(), given.run_timeout_seconds.total_seconds()) == (1.5, 30)
-    assert settings.load({"ADE_QUEUE_SIZE": ""}).queue_size is None
+    assert settings.Settings.load({"ADE_QUEUE_SIZE": ""}).queue_size is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_is_set_counts() -> None:
 )
 def test_a_fault_is_told_by_its_variable(variable: str, value: str) -> None:
     with pytest.raises(InvalidSetting, match=f"{variable}: .*{value}"):
-        settings.load({variable: value})
+        settings.Settings.load({variable: value})
 
 
 def test_the_service_does_not_start_with_a_fault(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +26,6 @@ def work(tmp_path: Path) -> Execution:
         environment=tmp_path,
         name="a.csv",
         limits=limits,
-        grace=timedelta(0),
         over_at=time.monotonic() + 1,
     )
     made.inside.mkdir(parents=True)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from apps.dailybrief import database, tables
-from apps.dailybrief.settings import load
+from apps.dailybrief import tables
+from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Cluster, ClusterArticle, Feed, RawArticle
-from sqlalchemy import Table, event, func, insert, select
+from apps.shared.database import Database
+from sqlalchemy import Engine, Table, event, func, insert, select
 from tests.apps.dailybrief.labelled_news import Item
 
 START = datetime(2025, 11, 1, tzinfo=UTC)
@@ -22,11 +23,9 @@ class Crash(BaseException):
 class Newsroom:
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine = database.connect(url)
-        self.writers, self.readers = database.writers(self.engine), database.readers(self.engine)
-        self.settings = load({"DAILYBRIEF_EMBEDDING": "text"})
-        tables.create(self.engine)
-        with self.writers.begin() as session:
+        self.database = open_database(url)
+        self.settings = Settings.load({"DAILYBRIEF_EMBEDDING": "text"})
+        with self.database.write() as session:
             session.execute(insert(Feed).values(id=1, url="https://feed.test/", added_at=START))
 
     def store(self, items: Iterable[Item]) -> None:
@@ -36,13 +35,13 @@ class Newsroom:
             | {"published_at": item.at, "fetched_at": item.at}
             for item in items
         ]
-        with self.writers.begin() as session:
+        with self.database.write() as session:
             session.execute(insert(RawArticle), rows)
 
     def grouped(self) -> set[frozenset[str]]:
         """The addresses of the articles of each event."""
         found: dict[int, set[str]] = {}
-        with self.readers() as session:
+        with self.database.read() as session:
             for cluster_id, url in session.execute(
                 select(ClusterArticle.cluster_id, RawArticle.url).join(
                     RawArticle, RawArticle.id == ClusterArticle.raw_article_id
@@ -53,7 +52,7 @@ class Newsroom:
 
     def counts_are_right(self) -> bool:
         """Whether every event has as many links as it says, at least one, from its first to its last article."""
-        with self.readers() as session:
+        with self.database.read() as session:
             linked = session.execute(
                 select(
                     Cluster.article_count,
@@ -71,7 +70,7 @@ class Newsroom:
 
     def rows(self, *of: str) -> dict[str, int]:
         """How many rows each table has; all of the newsroom's, if none is named."""
-        with self.readers() as session:
+        with self.database.read() as session:
             return {
                 name: session.scalar(select(func.count()).select_from(table)) or 0
                 for name, table in _tables().items()
@@ -79,7 +78,7 @@ class Newsroom:
             }
 
     def contents(self, name: str) -> list[Sequence[Any]]:
-        with self.readers() as session:
+        with self.database.read() as session:
             return [tuple(row) for row in session.execute(_tables()[name].select().order_by(_tables()[name].c[0]))]
 
     def crash_at(self, statement: int) -> None:
@@ -94,17 +93,22 @@ class Newsroom:
 
         self.repair()
         self._listener = count
-        event.listen(self.engine, "before_cursor_execute", count)
+        event.listen(Engine, "before_cursor_execute", count)
 
     _listener: Any = None
 
     def repair(self) -> None:
         if self._listener is not None:
-            event.remove(self.engine, "before_cursor_execute", self._listener)
+            event.remove(Engine, "before_cursor_execute", self._listener)
             self._listener = None
 
     def close(self) -> None:
-        self.engine.dispose()
+        self.database.close()
+
+
+def open_database(url: str) -> Database:
+    """The newsroom's tables, without the engine's."""
+    return Database(url, tables.Table.metadata, prepare=lambda: None, complete=tables.protect)
 
 
 def address(item: Item) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,17 @@ from zoneinfo import ZoneInfo
 
 import feedparser
 import pytest
-from apps.dailybrief import check, database, gunicorn_config
+from apps.dailybrief import check, gunicorn_config
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples import __main__ as samples
 from apps.dailybrief.samples.feeds import SampleFeeds
 from apps.dailybrief.samples.stories import PAPERS, SAMPLES
-from apps.dailybrief.settings import Settings, load
-from apps.dailybrief.tables import Feed, create
+from apps.dailybrief.settings import Settings
+from apps.dailybrief.tables import Feed
 from apps.shared.checks import CheckClient
 from sqlalchemy import insert, text
+from tests.apps.dailybrief.newsroom import open_database
 from tests.apps.dailybrief.two_services import sample_feeds
 
 from holdfast import InvalidSetting
@@ -89,24 +91,22 @@ def test_samples_are_of_today_and_none_is_published_before_its_time(now: datetim
 @pytest.mark.contract("J16")
 def test_the_samples_are_read_grouped_and_each_event_is_one_group(sqlite_url: str) -> None:
     """With the model, as `./run` does it."""
-    store = database.connect(sqlite_url)
-    create(store)
+    database = open_database(sqlite_url)
     settings = Settings(allow_private_addresses=True, host_pause=timedelta(seconds=0.01))
-    writers = database.writers(store)
     with sample_feeds() as addresses:
-        with writers.begin() as session:
+        with database.write() as session:
             session.execute(insert(Feed), [{"url": address, "added_at": NOW} for address in addresses])
-        ingest(writers, settings)
-    cluster(writers, settings)
+        ingest(database, settings)
+    cluster(database, settings)
     question = "select url, cluster_id from raw_articles r join cluster_articles c on c.raw_article_id = r.id"
-    with store.connect() as connection:
-        found = {url.rsplit("/", 1)[-1]: number for url, number in connection.execute(text(question))}
-    store.dispose()
+    with database.read() as session:
+        found = {url.rsplit("/", 1)[-1]: number for url, number in session.execute(text(question))}
+    database.close()
     assert check._together(CLIENT, brief(found)) is None
 
 
 def test_the_settings_of_the_samples_are_settings() -> None:
-    assert load(samples.SETTINGS).allow_private_addresses
+    assert Settings.load(samples.SETTINGS).allow_private_addresses
 
 
 def test_the_readme_names_every_setting_with_its_default() -> None:
@@ -119,8 +119,10 @@ def test_the_readme_names_every_setting_with_its_default() -> None:
     assert gunicorn_config.bind == Settings().bind
 
 
-@pytest.mark.parametrize(("url", "dialect"), [("postgres://h/d", "postgresql"), ("postgresql://h/d", "postgresql")])
-def test_a_database_goes_by_every_name_that_the_engine_takes(url: str, dialect: str) -> None:
-    assert database.connect(url).dialect.name == dialect
+def test_a_database_goes_by_every_name_that_the_engine_takes(postgres_url: str) -> None:
+    scheme, _, rest = postgres_url.partition("://")
+    assert scheme == "postgresql"
+    with closing(open_database(f"postgres://{rest}")) as database, database.read() as session:
+        assert session.get_bind().dialect.name == "postgresql"
     with pytest.raises(InvalidSetting, match="SQLite or PostgreSQL"):
-        database.connect("mssql://h/d")
+        open_database("mssql://h/d")

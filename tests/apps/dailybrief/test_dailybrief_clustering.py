@@ -16,17 +16,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from apps.dailybrief import database
 from apps.dailybrief.events import clustering, embeddings
 from apps.dailybrief.events.clustering import Interfered, Link, attach, begin, cluster, read, write
 from apps.dailybrief.events.grouping import Placed, Report, group
 from apps.dailybrief.events.texts import Words, sentences
 from apps.dailybrief.tables import ClusterArticle, RawArticle
 from apps.shared.embedding_model import Model, ModelMissing
-from sqlalchemy import event, insert, select
+from sqlalchemy import Engine, event, insert, select
 from sqlalchemy.exc import IntegrityError
 from tests.apps.dailybrief.labelled_news import Item, Part, Quality, everything, items, quality
-from tests.apps.dailybrief.newsroom import START, Crash, Newsroom, address
+from tests.apps.dailybrief.newsroom import START, Crash, Newsroom, address, open_database
 from tests.apps.dailybrief.tune_clustering import to_the_last_bit
 
 TEXT = embeddings.load("text")
@@ -114,7 +113,7 @@ def test_without_the_wheel_the_words_alone_are_compared_and_the_log_says_so(
         embeddings.load("wordllama")
     assert embeddings.best("wordllama").name == "text"
     newsroom.store(items("tuning")[:3])
-    assert cluster(newsroom.writers, newsroom.settings.model_copy(update={"embedding": "wordllama"}))["rows"] == 3
+    assert cluster(newsroom.database, newsroom.settings.model_copy(update={"embedding": "wordllama"}))["rows"] == 3
     assert "embedding_missing" in caplog.messages
     embeddings.load.cache_clear()
 
@@ -218,9 +217,9 @@ def test_what_lies_outside_the_window_is_not_joined() -> None:
 @pytest.mark.contract("J13", "J16")
 def test_clustering_again_changes_nothing(newsroom: Newsroom) -> None:
     newsroom.store(items("tuning"))
-    assert cluster(newsroom.writers, newsroom.settings)["rows"] == len(items("tuning"))
+    assert cluster(newsroom.database, newsroom.settings)["rows"] == len(items("tuning"))
     before = newsroom.contents("clusters"), newsroom.contents("cluster_articles")
-    assert cluster(newsroom.writers, newsroom.settings) == {"rows": 0, "articles": 0, "begun": 0}
+    assert cluster(newsroom.database, newsroom.settings) == {"rows": 0, "articles": 0, "begun": 0}
     assert (newsroom.contents("clusters"), newsroom.contents("cluster_articles")) == before
     assert newsroom.counts_are_right()
     assert newsroom.grouped() == partition(group([], reports(items("tuning")), embedding=TEXT))
@@ -233,7 +232,7 @@ def test_batches_lead_to_the_same_events_as_one_run(newsroom: Newsroom, monkeypa
     news = sorted(items("tuning"), key=lambda item: item.at)[:90]
     for first, last in pairwise([0, 1, 60, 61, len(news)]):
         newsroom.store(news[first:last])
-        cluster(newsroom.writers, newsroom.settings)
+        cluster(newsroom.database, newsroom.settings)
     assert newsroom.counts_are_right()
     assert newsroom.grouped() == partition(group([], reports(news), embedding=TEXT))
 
@@ -249,7 +248,7 @@ def test_a_crash_between_any_two_statements_leaves_counts_right(
     for statement in range(1, 100):
         newsroom.crash_at(statement)
         try:
-            cluster(newsroom.writers, newsroom.settings)
+            cluster(newsroom.database, newsroom.settings)
         except Crash:
             crashes += 1
         else:
@@ -265,14 +264,16 @@ def die_in_the_middle(newsroom: Newsroom, *, after: int) -> None:
     """Group articles, and kill this process after so many statements."""
     left = iter(range(after - 1))
     clustering.WRITTEN = 4
-    engine = database.connect(newsroom.url)  # a connection belongs to one process
+    database = open_database(newsroom.url)  # a connection belongs to one process
+    with database.read():
+        pass
 
-    @event.listens_for(engine, "after_cursor_execute")
+    @event.listens_for(Engine, "after_cursor_execute")
     def count(*_: Any) -> None:
         if next(left, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    cluster(database.writers(engine), newsroom.settings)
+    cluster(database, newsroom.settings)
 
 
 @pytest.mark.contract("J13")
@@ -287,7 +288,7 @@ def test_a_clustering_that_is_killed_is_finished_by_the_next(newsroom: Newsroom)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert newsroom.counts_are_right()
     assert 0 < newsroom.rows("cluster_articles")["cluster_articles"] < len(news)
-    cluster(newsroom.writers, newsroom.settings)
+    cluster(newsroom.database, newsroom.settings)
     assert newsroom.counts_are_right()
     assert newsroom.grouped() == partition(group([], reports(news), embedding=TEXT))
 
@@ -302,7 +303,7 @@ def test_clusterings_at_once_share_the_work_and_agree(newsroom: Newsroom, monkey
 
     def work() -> None:
         gate.wait()
-        done.append(cluster(newsroom.writers, newsroom.settings)["rows"])
+        done.append(cluster(newsroom.database, newsroom.settings)["rows"])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -318,18 +319,18 @@ def test_clusterings_at_once_share_the_work_and_agree(newsroom: Newsroom, monkey
 def test_what_another_has_written_meanwhile_is_noticed(newsroom: Newsroom) -> None:
     news = items("tuning")[:5]
     newsroom.store(news[1:])
-    scene = read(newsroom.writers, newsroom.settings.cluster_window)
+    scene = read(newsroom.database, newsroom.settings.cluster_window)
     placed = group(scene.known, scene.new, embedding=TEXT)
     newsroom.store(news[:1])
-    with newsroom.writers.begin() as session:
+    with newsroom.database.write() as session:
         ids = begin(session, {-1: reports(news)[0]}, now=START)
         article = session.scalars(select(RawArticle.id).order_by(RawArticle.id.desc())).first()
         assert article is not None
         attach(session, [Link(ids[-1], article, news[0].at)], now=START)
     with pytest.raises(Interfered):
-        list(write(newsroom.writers, scene, placed, now=START))
+        list(write(newsroom.database, scene, placed, now=START))
     assert newsroom.rows("cluster_articles") == {"cluster_articles": 1}
-    assert cluster(newsroom.writers, newsroom.settings)["rows"] == 4
+    assert cluster(newsroom.database, newsroom.settings)["rows"] == 4
     assert newsroom.counts_are_right()
 
 
@@ -338,7 +339,7 @@ def test_a_count_grows_only_by_a_link_that_was_inserted(newsroom: Newsroom) -> N
     news = items("tuning")[:3]
     newsroom.store(news)
     first, other = reports(news)[:2]
-    with newsroom.writers.begin() as session:
+    with newsroom.database.write() as session:
         ids = begin(session, {-1: first, -2: other}, now=START)
         articles = session.scalars(select(RawArticle.id).order_by(RawArticle.id)).all()
         links = [Link(ids[-1], articles[0], news[0].at), Link(ids[-2], articles[1], news[1].at)]
@@ -354,11 +355,11 @@ def test_a_count_grows_only_by_a_link_that_was_inserted(newsroom: Newsroom) -> N
 @pytest.mark.contract("J13")
 def test_the_database_itself_refuses_a_second_link(newsroom: Newsroom) -> None:
     newsroom.store(items("tuning")[:2])
-    cluster(newsroom.writers, newsroom.settings)
+    cluster(newsroom.database, newsroom.settings)
     ((_, cluster_id, article_id, _), *_) = newsroom.contents("cluster_articles")
     for target in (cluster_id, cluster_id + 1):
         link = {"cluster_id": target, "raw_article_id": article_id, "linked_at": START}
-        with pytest.raises(IntegrityError), newsroom.writers.begin() as session:
+        with pytest.raises(IntegrityError), newsroom.database.write() as session:
             session.execute(insert(ClusterArticle).values(**link))
 
 
@@ -379,5 +380,5 @@ def test_ten_thousand_articles_are_placed_in_bounded_time(newsroom: Newsroom) ->
             )
             for item in everything()
         )
-    assert cluster(newsroom.writers, newsroom.settings)["rows"] > 10_000
+    assert cluster(newsroom.database, newsroom.settings)["rows"] > 10_000
     assert newsroom.counts_are_right()

@@ -36,7 +36,7 @@ def one(title: str, at: datetime, *, source: str = "Valley Paper", summary: str 
 
 
 def edition_of(newsroom: Newsroom, day: date = MONDAY) -> Edition:
-    with newsroom.readers() as session:
+    with newsroom.database.read() as session:
         found = session.scalars(select(Edition).where(Edition.day == day)).one()
         session.expunge(found)
     return found
@@ -45,7 +45,7 @@ def edition_of(newsroom: Newsroom, day: date = MONDAY) -> Edition:
 @pytest.fixture
 def filled(newsroom: Newsroom) -> Newsroom:
     newsroom.store(NEWS)
-    cluster(newsroom.writers, newsroom.settings, now=NOW)
+    cluster(newsroom.database, newsroom.settings, now=NOW)
     return newsroom
 
 
@@ -54,7 +54,7 @@ def filled(newsroom: Newsroom) -> Newsroom:
 
 @pytest.mark.contract("J16")
 def test_an_edition_has_every_event_with_its_articles_sentence_and_timeline(filled: Newsroom) -> None:
-    counts = publish(filled.writers, filled.settings, day=MONDAY, now=NOW)
+    counts = publish(filled.database, filled.settings, day=MONDAY, now=NOW)
     found = edition_of(filled)
     assert counts["published"] == 1
     assert counts["rows"] == counts["articles"] == filled.rows("edition_articles")["edition_articles"] > 0
@@ -68,11 +68,11 @@ def test_an_edition_has_every_event_with_its_articles_sentence_and_timeline(fill
 
 
 def test_publishing_again_changes_nothing(filled: Newsroom) -> None:
-    publish(filled.writers, filled.settings, day=MONDAY, now=NOW)
+    publish(filled.database, filled.settings, day=MONDAY, now=NOW)
     before = filled.contents("editions"), filled.contents("edition_articles")
     filled.store([one("Something that came in late", datetime(2025, 11, 3, 12, tzinfo=UTC))])
-    cluster(filled.writers, filled.settings)
-    again = publish(filled.writers, filled.settings, day=MONDAY, now=NOW + timedelta(days=1))
+    cluster(filled.database, filled.settings)
+    again = publish(filled.database, filled.settings, day=MONDAY, now=NOW + timedelta(days=1))
     assert set(again.values()) == {0}
     assert (filled.contents("editions"), filled.contents("edition_articles")) == before
 
@@ -82,7 +82,7 @@ def test_two_that_publish_at_once_publish_one(filled: Newsroom) -> None:
 
     def work() -> None:
         gate.wait()
-        published.append(publish(filled.writers, filled.settings, day=MONDAY, now=NOW)["published"])
+        published.append(publish(filled.database, filled.settings, day=MONDAY, now=NOW)["published"])
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -98,7 +98,7 @@ def test_a_crash_at_any_statement_publishes_nothing(filled: Newsroom) -> None:
     for statement in range(1, 20):
         filled.crash_at(statement)
         try:
-            publish(filled.writers, filled.settings, day=MONDAY, now=NOW)
+            publish(filled.database, filled.settings, day=MONDAY, now=NOW)
         except Crash:
             crashes += 1
         else:
@@ -113,19 +113,19 @@ def test_a_crash_at_any_statement_publishes_nothing(filled: Newsroom) -> None:
 def test_the_same_news_lead_to_the_same_words_on_every_database_in_any_order(filled: Newsroom, tmp_path: Path) -> None:
     other = Newsroom(f"sqlite:///{tmp_path / 'other.db'}")
     other.store(NEWS[::-1])
-    cluster(other.writers, other.settings, now=NOW + timedelta(hours=1))
+    cluster(other.database, other.settings, now=NOW + timedelta(hours=1))
     for room in (filled, other):
-        publish(room.writers, room.settings, day=MONDAY, now=NOW)
+        publish(room.database, room.settings, day=MONDAY, now=NOW)
     assert edition_of(filled).sha256 == edition_of(other).sha256
     other.close()
 
 
 def test_each_time_zone_has_a_day_of_its_own(newsroom: Newsroom) -> None:
     newsroom.store([one("Late at night", datetime(2025, 11, 2, 23, 30, tzinfo=UTC))])
-    cluster(newsroom.writers, newsroom.settings)
+    cluster(newsroom.database, newsroom.settings)
     berlin = newsroom.settings.model_copy(update={"timezone": "Europe/Berlin"})
-    assert publish(newsroom.writers, newsroom.settings, day=MONDAY, now=NOW)["articles"] == 0
-    assert publish(newsroom.writers, berlin, day=MONDAY, now=NOW)["articles"] == 1
+    assert publish(newsroom.database, newsroom.settings, day=MONDAY, now=NOW)["articles"] == 0
+    assert publish(newsroom.database, berlin, day=MONDAY, now=NOW)["articles"] == 1
     assert newsroom.rows("editions") == {"editions": 2}
 
 
@@ -139,8 +139,8 @@ def test_a_day_is_as_long_as_its_clock_says(newsroom: Newsroom, day: date, hours
     moment = timedelta(minutes=1)
     times = {"the day before": begin - moment, "first": begin, "final": end - moment, "the day after": end}
     newsroom.store([one(f"News of {name}", at, summary=f"{name} {name} {at:%H%M}") for name, at in times.items()])
-    cluster(newsroom.writers, newsroom.settings)
-    publish(newsroom.writers, berlin, day=day, now=NOW)
+    cluster(newsroom.database, newsroom.settings)
+    publish(newsroom.database, berlin, day=day, now=NOW)
     found = edition_of(newsroom, day).json_feed
     assert "News of first" in found
     assert "News of final" in found
@@ -149,18 +149,18 @@ def test_a_day_is_as_long_as_its_clock_says(newsroom: Newsroom, day: date, hours
 
 def test_a_day_that_has_not_begun_is_not_published(newsroom: Newsroom) -> None:
     with pytest.raises(DayNotBegun):
-        publish(newsroom.writers, newsroom.settings, day=date(2025, 11, 9), now=NOW)
+        publish(newsroom.database, newsroom.settings, day=date(2025, 11, 9), now=NOW)
     assert newsroom.rows("editions") == {"editions": 0}
 
 
 def test_a_day_without_news_has_an_edition_that_says_so(newsroom: Newsroom) -> None:
-    assert publish(newsroom.writers, newsroom.settings, day=MONDAY, now=NOW)["published"] == 1
+    assert publish(newsroom.database, newsroom.settings, day=MONDAY, now=NOW)["published"] == 1
     assert "Nothing was reported." in edition_of(newsroom).markdown
 
 
 @pytest.mark.contract("J14")
 def test_the_database_refuses_to_change_what_was_published(filled: Newsroom) -> None:
-    publish(filled.writers, filled.settings, day=MONDAY, now=NOW)
+    publish(filled.database, filled.settings, day=MONDAY, now=NOW)
     before = filled.contents("editions"), filled.contents("edition_articles")
     statements = [
         "update editions set title = title",
@@ -171,7 +171,7 @@ def test_the_database_refuses_to_change_what_was_published(filled: Newsroom) -> 
     if filled.url.startswith("postgresql"):
         statements += ["truncate editions cascade", "truncate edition_articles", "truncate raw_articles cascade"]
     for statement in statements:
-        with pytest.raises(DBAPIError, match="never changes"), filled.writers.begin() as session:
+        with pytest.raises(DBAPIError, match="never changes"), filled.database.write() as session:
             session.execute(text(statement))
     assert (filled.contents("editions"), filled.contents("edition_articles")) == before
 
@@ -181,7 +181,7 @@ def test_the_database_refuses_to_change_what_was_published(filled: Newsroom) -> 
 
 def test_today_shows_the_events_of_the_day_so_far(filled: Newsroom) -> None:
     noon = datetime(2025, 11, 5, 22, tzinfo=UTC)
-    with filled.readers() as session:
+    with filled.database.read() as session:
         found = editions.today(session, filled.settings, now=noon)
         titles = [story.cluster.title for story in found]
         assert any("confidence vote" in title for title in titles)

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from apps.dailybrief import database, tables
-from apps.dailybrief.database import Sessions
 from apps.dailybrief.feeds import ingest, store_articles
 from apps.dailybrief.feeds.allowed_addresses import AddressPolicy
 from apps.dailybrief.feeds.fetch import Answer, Fetched, Fetcher
@@ -25,8 +23,10 @@ from apps.dailybrief.feeds.store_articles import Known, Read, Reading, store
 from apps.dailybrief.retention import clean
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed, RawArticle
+from apps.shared.database import Database
 from sqlalchemy import func, select, text, update
 from tests.apps.dailybrief.feed_server import OWN, SHARED, FeedServer, addresses
+from tests.apps.dailybrief.newsroom import open_database
 from tests.process.support import wait_for
 
 LIMITS = Limits(
@@ -79,62 +79,60 @@ def read(readers: Readers) -> ReadAll:
 
 
 @contextlib.contextmanager
-def newsroom(url: str) -> Iterator[Sessions]:
-    engine = database.connect(url)
-    tables.create(engine)
-    yield database.writers(engine)
-    engine.dispose()
+def newsroom(url: str) -> Iterator[Database]:
+    with contextlib.closing(open_database(url)) as database:
+        yield database
 
 
 @pytest.fixture
-def writers(tmp_path: Path) -> Iterator[Sessions]:
+def database(tmp_path: Path) -> Iterator[Database]:
     with newsroom(f"sqlite:///{tmp_path / 'news.db'}") as found:
         yield found
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-def either(request: pytest.FixtureRequest) -> Iterator[Sessions]:
-    """Sessions of each kind of database."""
+def either(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """Each kind of database."""
     with newsroom(request.getfixturevalue(request.param)) as found:
         yield found
 
 
-def add(writers: Sessions, *urls: str) -> None:
-    with writers.begin() as session:
+def add(database: Database, *urls: str) -> None:
+    with database.write() as session:
         session.add_all(Feed(url=url, added_at=now()) for url in urls)
 
 
-def stored(writers: Sessions) -> list[str]:
-    with writers() as session:
+def stored(database: Database) -> list[str]:
+    with database.read() as session:
         return sorted(session.scalars(select(RawArticle.url)))
 
 
-def feed(writers: Sessions, url: str) -> Feed:
-    with writers() as session:
+def feed(database: Database, url: str) -> Feed:
+    with database.read() as session:
         return session.scalars(select(Feed).where(Feed.url == url)).one()
 
 
 @pytest.mark.contract("J12", "J16")
 def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_from_being_read(
-    server: FeedServer, writers: Sessions, read: ReadAll
+    server: FeedServer, database: Database, read: ReadAll
 ) -> None:
     # Two late ones and a tower, and of the others as many of each kind as there is room for; ten to a host.
     kinds = ["slow", "silent", "tower", *(list(FAULTS) + list(GOOD) * 3) * 6][:FEEDS]
     limits = replace(LIMITS, fetch_timeout=timedelta(seconds=5), parse_timeout=timedelta(seconds=1))
     fed = {server.url(kind, number, host=f"host-{number % 20}.test"): kind for number, kind in enumerate(kinds)}
     assert len(fed) == FEEDS
-    add(writers, *fed)
+    add(database, *fed)
 
-    done = read_all(writers, limits, reach=REACH)
+    done = read_all(database, limits, reach=REACH)
 
     expected = FAULTS | {"slow": "timed_out", "silent": "timed_out", "tower": "too_complex"}
     codes = {fault.url: fault.code for fault in done.faults}
     assert codes == {url: expected[kind] for url, kind in fed.items() if kind in expected}
     good = [(kind, number) for number, kind in enumerate(kinds) if kind in GOOD]
-    assert stored(writers) == sorted({address for kind, number in good for address in addresses(kind, number)})
+    assert stored(database) == sorted({address for kind, number in good for address in addresses(kind, number)})
     assert (done.feeds, done.fetched, done.failed) == (FEEDS, len(good), FEEDS - len(good))
     assert (done.new, done.duplicates) == (len(good) * OWN + 1, len(good) - 1)
-    with writers() as session:
+    with database.read() as session:
         for found in session.scalars(select(Feed)):
             assert found.error_code == codes.get(found.url)
             assert found.failures == (1 if found.url in codes else 0)
@@ -146,7 +144,7 @@ def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_fro
     assert server.sent["large"] < 8 * 10_000_000
 
     # Again: nothing is stored twice, and what failed is left alone for a while.
-    again = read(writers)
+    again = read(database)
     assert (again.feeds, again.waiting, again.failed, again.new) == (len(good), FEEDS - len(good), 0, 0)
     assert again.not_modified == sum(kind == "conditional" for kind, _ in good)
     assert again.duplicates == (again.fetched) * (OWN + 1)
@@ -154,7 +152,7 @@ def test_two_hundred_feeds_of_every_kind_are_read_and_no_fault_keeps_another_fro
 
 @pytest.mark.contract("J12")
 def test_two_readings_at_once_lose_no_article_and_store_none_twice(
-    server: FeedServer, either: Sessions, read: ReadAll
+    server: FeedServer, either: Database, read: ReadAll
 ) -> None:
     """Three at once, of feeds that have an article in common; and again when the feeds have news."""
     feeds = [server.url("good", number, host=f"host-{number}.test") for number in range(10)]
@@ -180,52 +178,52 @@ def test_two_readings_at_once_lose_no_article_and_store_none_twice(
 @pytest.mark.contract("J12")
 def test_the_database_decides_which_of_two_open_transactions_has_the_article(postgres_url: str) -> None:
     """The second finds the row of the first, waits for it to be committed, and has the article only if it is not."""
-    with newsroom(postgres_url) as writers:
-        add(writers, "https://a.example/", "https://b.example/")
-        first, second = (known(writers, url) for url in ("https://a.example/", "https://b.example/"))
+    with newsroom(postgres_url) as database:
+        add(database, "https://a.example/", "https://b.example/")
+        first, second = (known(database, url) for url in ("https://a.example/", "https://b.example/"))
         for commits, url in ((True, "https://news.example/1"), (False, "https://news.example/2")):
-            with ThreadPoolExecutor(1) as thread, writers() as session:
+            with ThreadPoolExecutor(1) as thread, database.write() as session:
                 assert store(session, brought(first, url), LIMITS).new == 1
-                task = thread.submit(_commit, writers, brought(second, url))
-                _wait_until_blocked(writers)
+                task = thread.submit(_commit, database, brought(second, url))
+                _wait_until_blocked(database)
                 session.commit() if commits else session.rollback()
                 assert task.result(20).new == (0 if commits else 1)
-            assert stored(writers).count(url) == 1
+            assert stored(database).count(url) == 1
 
 
 @pytest.mark.contract("J12")
 def test_feeds_with_the_same_articles_in_another_order_do_not_wait_for_each_other_for_ever(postgres_url: str) -> None:
-    with newsroom(postgres_url) as writers:
-        add(writers, "https://a.example/", "https://b.example/")
-        feeds = [known(writers, url) for url in ("https://a.example/", "https://b.example/")]
+    with newsroom(postgres_url) as database:
+        add(database, "https://a.example/", "https://b.example/")
+        feeds = [known(database, url) for url in ("https://a.example/", "https://b.example/")]
         first, last = "https://news.example/1", "https://news.example/2"
-        with ThreadPoolExecutor(1) as threads, writers.begin() as session:
+        with ThreadPoolExecutor(1) as threads, database.write() as session:
             store(session, brought(feeds[0], first), LIMITS)
-            task = threads.submit(_commit, writers, brought(feeds[1], last, first))
-            _wait_until_blocked(writers)
+            task = threads.submit(_commit, database, brought(feeds[1], last, first))
+            _wait_until_blocked(database)
             assert store(session, brought(feeds[0], last), LIMITS).new == 1
         assert task.result(30).new == 0
 
 
-def _commit(writers: Sessions, reading: Reading) -> store_articles.Stored:
-    with writers.begin() as session:
+def _commit(database: Database, reading: Reading) -> store_articles.Stored:
+    with database.write() as session:
         return store(session, reading, LIMITS)
 
 
-def _wait_until_blocked(writers: Sessions) -> None:
+def _wait_until_blocked(database: Database) -> None:
     waiting = text(
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     )
 
     def blocked() -> int:
-        with writers.begin() as session:
+        with database.write() as session:
             return int(session.execute(waiting).scalar_one())
 
     wait_for(blocked)
 
 
-def known(writers: Sessions, url: str) -> Known:
-    found = feed(writers, url)
+def known(database: Database, url: str) -> Known:
+    found = feed(database, url)
     return Known(id=found.id, url=found.url, etag=found.etag, last_modified=found.last_modified)
 
 
@@ -249,7 +247,7 @@ def brought(feed: Known, *urls: str, title: str = "A", published_at: datetime | 
     return Reading(feed=feed, at=at, outcome=Read(fetched=fetched, parsed=parsed))
 
 
-def test_a_feed_brings_only_what_is_new_and_says_so(server: FeedServer, either: Sessions, read: ReadAll) -> None:
+def test_a_feed_brings_only_what_is_new_and_says_so(server: FeedServer, either: Database, read: ReadAll) -> None:
     url = server.url("conditional", 1)
     add(either, url)
     assert read(either).new == OWN + 1
@@ -264,7 +262,7 @@ def test_a_feed_brings_only_what_is_new_and_says_so(server: FeedServer, either: 
 
 @pytest.mark.contract("J12")
 def test_validators_are_stored_with_the_articles_or_not_at_all(
-    either: Sessions, monkeypatch: pytest.MonkeyPatch
+    either: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a crash between the two would lose articles for good: the server would say 'not modified'."""
     add(either, "https://news.example/feed")
@@ -275,37 +273,37 @@ def test_validators_are_stored_with_the_articles_or_not_at_all(
 
     with monkeypatch.context() as patched:
         patched.setattr(store_articles, "_insert", crash)
-        with pytest.raises(KeyboardInterrupt), either.begin() as session:
+        with pytest.raises(KeyboardInterrupt), either.write() as session:
             store(session, reading, LIMITS)
     assert feed(either, "https://news.example/feed").etag is None
-    with either.begin() as session:
+    with either.write() as session:
         store(session, reading, LIMITS)
     assert feed(either, "https://news.example/feed").etag == '"1"'
     assert stored(either) == ["https://news.example/1"]
 
 
 def test_a_feed_that_keeps_failing_is_asked_less_and_less_often_until_it_recovers(
-    server: FeedServer, writers: Sessions, read: ReadAll
+    server: FeedServer, database: Database, read: ReadAll
 ) -> None:
     broken, good = server.url("failing", 0, host="broken.test"), server.url("conditional", 0, host="good.test")
-    add(writers, broken, good)
+    add(database, broken, good)
     begin = now()
     asked: list[int] = []
     for minute in range(0, 90, 5):
-        done = read(writers, clock=lambda minute=minute: begin + timedelta(minutes=minute))
+        done = read(database, clock=lambda minute=minute: begin + timedelta(minutes=minute))
         assert done.fetched + done.not_modified == 1
         assert done.failed + done.waiting == 1
         if done.failed:
             asked.append(minute)
     assert asked == [0, 5, 15, 35, 75]
-    found = feed(writers, broken)
+    found = feed(database, broken)
     assert (found.failures, found.error_code, found.last_status) == (5, "bad_status", 500)
     assert found.error == "the server answered 500"
 
-    with writers.begin() as session:
+    with database.write() as session:
         session.execute(update(Feed).where(Feed.url == broken).values(url=server.url("good", 1, host="broken.test")))
-    assert read(writers, clock=lambda: begin + timedelta(days=1)).failed == 0
-    found = feed(writers, server.url("good", 1, host="broken.test"))
+    assert read(database, clock=lambda: begin + timedelta(days=1)).failed == 0
+    found = feed(database, server.url("good", 1, host="broken.test"))
     assert (found.failures, found.error_code, found.error) == (0, None, None)
 
 
@@ -314,38 +312,38 @@ def test_a_rest_has_a_bound() -> None:
 
 
 def test_a_feed_that_is_removed_is_not_read_and_not_written_even_while_it_is_read(
-    server: FeedServer, writers: Sessions, read: ReadAll
+    server: FeedServer, database: Database, read: ReadAll
 ) -> None:
-    add(writers, server.url("good", 0), server.url("good", 1))
-    with writers.begin() as session:
+    add(database, server.url("good", 0), server.url("good", 1))
+    with database.write() as session:
         session.execute(update(Feed).where(Feed.id == 1).values(removed_at=now()))
-    assert read(writers).feeds == 1
-    reading = brought(known(writers, server.url("good", 0)), "https://news.example/late")
-    with writers.begin() as session:
+    assert read(database).feeds == 1
+    reading = brought(known(database, server.url("good", 0)), "https://news.example/late")
+    with database.write() as session:
         assert store(session, reading, LIMITS) == store_articles.Stored()
         assert session.scalar(select(func.count()).where(RawArticle.feed_id == 1)) == 0
-    assert feed(writers, server.url("good", 0)).last_fetch_at is None
+    assert feed(database, server.url("good", 0)).last_fetch_at is None
 
 
-def test_what_is_older_than_articles_are_kept_is_not_taken_in_again(writers: Sessions) -> None:
-    add(writers, "https://news.example/feed")
+def test_what_is_older_than_articles_are_kept_is_not_taken_in_again(database: Database) -> None:
+    add(database, "https://news.example/feed")
     old = brought(
-        known(writers, "https://news.example/feed"),
+        known(database, "https://news.example/feed"),
         "https://news.example/1",
         published_at=now() - LIMITS.retain_articles - timedelta(days=1),
     )
-    with writers.begin() as session:
+    with database.write() as session:
         assert store(session, old, LIMITS) == store_articles.Stored(outdated=1)
-    assert stored(writers) == []
+    assert stored(database) == []
 
 
-def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(either: Sessions) -> None:
+def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(either: Database) -> None:
     """The feed lists it for ever, and each time it would be of today."""
     address, article = "https://news.example/feed", "https://news.example/1"
     add(either, address)
     began, later = now(), now() + 3 * LIMITS.retain_articles
     for at, expected in ((began, store_articles.Stored(new=1)), (later, store_articles.Stored(duplicates=1))):
-        with either.begin() as session:
+        with either.write() as session:
             found = brought(known(either, address), article, published_at=at)
             assert store(session, replace(found, at=at), LIMITS) == expected
     clean(either, Settings(retain_articles=LIMITS.retain_articles), now=later)
@@ -353,7 +351,7 @@ def test_an_article_without_a_date_does_not_come_back_when_it_has_been_deleted(e
 
     dated = brought(known(either, address), article, published_at=later - timedelta(hours=1))
     undated = brought(known(either, address), article, published_at=later)
-    with either.begin() as session:
+    with either.write() as session:
         assert store(session, replace(undated, at=later), LIMITS) == store_articles.Stored(outdated=1)
         assert store(session, replace(dated, at=later), LIMITS) == store_articles.Stored(new=1), (
             "the feed says when now"
@@ -364,8 +362,8 @@ def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
     server: FeedServer, postgres_url: str, read: ReadAll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = server.url("good", 0, host="bad.test"), server.url("good", 1, host="good.test")
-    with newsroom(postgres_url) as writers:
-        add(writers, bad, good)
+    with newsroom(postgres_url) as database:
+        add(database, bad, good)
 
         def spoil(session: object, reading: Reading, articles: list[Article]) -> int:
             if reading.feed.url == bad:
@@ -374,17 +372,17 @@ def test_a_feed_that_the_database_refuses_is_a_failure_of_that_feed(
 
         insert: Callable[..., int] = store_articles._insert
         monkeypatch.setattr(store_articles, "_insert", spoil)
-        done = read(writers)
+        done = read(database)
         assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "not_storable")]
         assert (done.failed, done.fetched, done.new) == (1, 1, OWN + 1)
-        assert feed(writers, bad).error_code == "not_storable"
+        assert feed(database, bad).error_code == "not_storable"
 
 
 def test_a_fault_of_ours_is_recorded_where_it_was_found(
-    server: FeedServer, writers: Sessions, read: ReadAll, monkeypatch: pytest.MonkeyPatch
+    server: FeedServer, database: Database, read: ReadAll, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = server.url("good", 0, host="bad.test"), server.url("good", 1, host="good.test")
-    add(writers, bad, good)
+    add(database, bad, good)
     fetch = Fetcher.fetch
 
     def stumble(self: Fetcher, url: str, **options: str | None) -> Answer:
@@ -393,36 +391,36 @@ def test_a_fault_of_ours_is_recorded_where_it_was_found(
         return fetch(self, url, **options)
 
     monkeypatch.setattr(Fetcher, "fetch", stumble)
-    done = read(writers)
+    done = read(database)
     assert [(fault.url, fault.code) for fault in done.faults] == [(bad, "internal_error")]
-    assert feed(writers, bad).error == "ZeroDivisionError: oh"
+    assert feed(database, bad).error == "ZeroDivisionError: oh"
     assert done.new == OWN + 1
 
 
 def test_a_reading_that_is_told_to_stop_ends_at_once_and_leaves_what_it_has_stored(
-    server: FeedServer, writers: Sessions, read: ReadAll
+    server: FeedServer, database: Database, read: ReadAll
 ) -> None:
-    add(writers, *(server.url("silent", number, host=f"silent-{number}.test") for number in range(3)))
-    add(writers, *(server.url("good", number, host="good.test") for number in range(3)))
+    add(database, *(server.url("silent", number, host=f"silent-{number}.test") for number in range(3)))
+    add(database, *(server.url("good", number, host="good.test") for number in range(3)))
 
     class Cancelled(Exception):
         pass
 
     def check() -> None:
-        if len(stored(writers)) == 3 * OWN + 1:
+        if len(stored(database)) == 3 * OWN + 1:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        read(writers, check=check)
-    assert stored(writers) == sorted({url for number in range(3) for url in addresses("good", number)})
-    assert feed(writers, server.url("silent", 0, host="silent-0.test")).last_fetch_at is None
-    assert read(writers, limits=replace(LIMITS, fetch_timeout=timedelta(seconds=1))).failed == 3  # it can go on
+        read(database, check=check)
+    assert stored(database) == sorted({url for number in range(3) for url in addresses("good", number)})
+    assert feed(database, server.url("silent", 0, host="silent-0.test")).last_fetch_at is None
+    assert read(database, limits=replace(LIMITS, fetch_timeout=timedelta(seconds=1))).failed == 3  # it can go on
 
 
 @pytest.mark.contract("J15", "J16")
-def test_the_job_gets_counts_and_each_fault(server: FeedServer, writers: Sessions) -> None:
-    add(writers, server.url("good", 4), server.url("page", 4))
-    counts = ingest(writers, LIMITS)
+def test_the_job_gets_counts_and_each_fault(server: FeedServer, database: Database) -> None:
+    add(database, server.url("good", 4), server.url("page", 4))
+    counts = ingest(database, LIMITS)
     assert counts == {
         "feeds": 2,
         "waiting": 0,
@@ -443,15 +441,15 @@ def test_the_job_gets_counts_and_each_fault(server: FeedServer, writers: Session
         ],
         "rows": OWN + 1,
     }
-    assert SHARED in stored(writers)
+    assert SHARED in stored(database)
 
 
-def test_without_the_setting_nothing_on_this_machine_is_read(server: FeedServer, writers: Sessions) -> None:
-    add(writers, server.url("good", 0))
-    counts = ingest(writers, replace(LIMITS, allow_private_addresses=False))
+def test_without_the_setting_nothing_on_this_machine_is_read(server: FeedServer, database: Database) -> None:
+    add(database, server.url("good", 0))
+    counts = ingest(database, replace(LIMITS, allow_private_addresses=False))
     assert [fault["code"] for fault in counts["faults"]] == ["forbidden_port"]
     assert server.seen == []
 
 
-def test_no_feeds_are_no_work(writers: Sessions) -> None:
-    assert ingest(writers, LIMITS)["rows"] == 0
+def test_no_feeds_are_no_work(database: Database) -> None:
+    assert ingest(database, LIMITS)["rows"] == 0

@@ -6,18 +6,20 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from apps.dailybrief import brief_events, database, editions, feed_list, retention, tables
-from apps.dailybrief.database import Sessions
+from apps.dailybrief import brief_events, editions, feed_list, retention
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.settings import Settings
+from apps.shared.database import Database
 from sqlalchemy import Engine, event, text
 from tests.apps.dailybrief.feed_server import OWN, FeedServer
+from tests.apps.dailybrief.newsroom import open_database
 
 SETTINGS = Settings(
     allow_private_addresses=True,
@@ -27,25 +29,25 @@ SETTINGS = Settings(
 FEEDS = 8
 ARTICLES = FEEDS * OWN + 1  # and one that all of them have
 
-Job = Callable[[Sessions], Any]
+Job = Callable[[Database], Any]
 
 
-def read(writers: Sessions) -> Any:
-    return ingest(writers, SETTINGS)
+def read(database: Database) -> Any:
+    return ingest(database, SETTINGS)
 
 
-def group(writers: Sessions) -> Any:
-    return cluster(writers, SETTINGS)
+def group(database: Database) -> Any:
+    return cluster(database, SETTINGS)
 
 
-def publish(writers: Sessions) -> Any:
+def publish(database: Database) -> Any:
     yesterday = brief_events.day_of(datetime.now(UTC), SETTINGS.zone) - timedelta(days=1)
     for day in (yesterday, yesterday + timedelta(days=1)):
-        editions.publish(writers, SETTINGS, day=day)
+        editions.publish(database, SETTINGS, day=day)
 
 
-def clean(writers: Sessions) -> Any:
-    return retention.clean(writers, SETTINGS, now=datetime.now(UTC) + 2 * SETTINGS.retain_articles)
+def clean(database: Database) -> Any:
+    return retention.clean(database, SETTINGS, now=datetime.now(UTC) + 2 * SETTINGS.retain_articles)
 
 
 # Each job is killed after its first statement, started again, killed so many statements later, and so on until it ends.
@@ -63,11 +65,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Engine]:
-    engine = database.connect(url)
-    tables.create(engine)
-    yield engine
-    engine.dispose()
+def database(url: str) -> Iterator[Database]:
+    with closing(open_database(url)) as found:
+        yield found
 
 
 def killed(job: Job, url: str, after: int) -> bool:
@@ -77,15 +77,17 @@ def killed(job: Job, url: str, after: int) -> bool:
         code = 1
         try:
             os.setsid()
-            engine = database.connect(url)
+            database = open_database(url)
+            with database.read():
+                pass
             statements = itertools.count(1)
 
             def executed(*_: object) -> None:
                 if next(statements) == after:
                     os.killpg(0, signal.SIGKILL)
 
-            event.listen(engine, "after_cursor_execute", executed)
-            job(database.writers(engine))
+            event.listen(Engine, "after_cursor_execute", executed)
+            job(database)
             code = 0
         finally:
             os._exit(code)
@@ -94,7 +96,7 @@ def killed(job: Job, url: str, after: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def counted(store: Engine) -> dict[str, int]:
+def counted(database: Database) -> dict[str, int]:
     questions = {
         "articles": "select count(*) from raw_articles",
         "urls": "select count(distinct url) from raw_articles",
@@ -104,26 +106,26 @@ def counted(store: Engine) -> dict[str, int]:
         "days": "select count(distinct day) from editions",
         "referred": "select count(*) from edition_articles",
     }
-    with store.connect() as connection:
-        return {name: connection.execute(text(question)).scalar_one() for name, question in questions.items()}
+    with database.read() as session:
+        return {name: session.execute(text(question)).scalar_one() for name, question in questions.items()}
 
 
-def miscounted(store: Engine) -> int:
+def miscounted(database: Database) -> int:
     question = (
         "select count(*) from clusters as c where article_count <> "
         "(select count(*) from cluster_articles where cluster_id = c.id)"
     )
-    with store.connect() as connection:
-        found: int = connection.execute(text(question)).scalar_one()
+    with database.read() as session:
+        found: int = session.execute(text(question)).scalar_one()
         return found
 
 
 @pytest.mark.contract("J12", "J13", "J14")
 def test_jobs_that_are_killed_between_any_two_statements_and_run_again_double_nothing_and_lose_nothing(
-    url: str, store: Engine
+    url: str, database: Database
 ) -> None:
     with FeedServer().running() as feeds:
-        with database.writers(store).begin() as session:
+        with database.write() as session:
             for number in range(FEEDS):
                 feed_list.add(session, feeds.url("good", number), SETTINGS, now=datetime.now(UTC))
         for job, step in KILLS:
@@ -131,18 +133,18 @@ def test_jobs_that_are_killed_between_any_two_statements_and_run_again_double_no
             kills = 0
             while killed(job, url, after=1 + kills * step):
                 kills += 1
-                assert miscounted(store) == 0, f"{job.__name__} was killed after {1 + kills * step} statements"
-                referred.add(counted(store)["referred"])
+                assert miscounted(database) == 0, f"{job.__name__} was killed after {1 + kills * step} statements"
+                referred.add(counted(database)["referred"])
             assert kills >= 4, f"{job.__name__} was killed before and while it wrote"
-            ended = counted(store)
+            ended = counted(database)
             if job is not clean:
                 assert ended["articles"] == ARTICLES
                 assert referred <= {0, ended["referred"]}, "an edition is there as a whole, or not"
-            job(database.writers(store))
-            assert counted(store) == ended, f"{job.__name__} once more changes nothing"
+            job(database)
+            assert counted(database) == ended, f"{job.__name__} once more changes nothing"
 
-    found = counted(store)
+    found = counted(database)
     assert found["articles"] == found["urls"] == found["links"] == found["linked"]
     assert (found["editions"], found["days"]) == (2, 2)
     assert found["articles"] >= found["referred"] > 0, "what was published is spared"
-    assert miscounted(store) == 0
+    assert miscounted(database) == 0

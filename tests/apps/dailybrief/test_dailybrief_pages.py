@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from apps.dailybrief import brief_events, database, editions, schedules
+from apps.dailybrief import brief_events, editions, schedules
 from apps.dailybrief.events import cluster
 from apps.dailybrief.feeds import ingest
 from apps.dailybrief.samples.stories import PAPERS
 from apps.dailybrief.settings import Settings
 from apps.dailybrief.tables import Feed, RawArticle
+from apps.shared.database import Database
 from playwright.sync_api import Browser, Page, expect
-from sqlalchemy import Engine, update
+from sqlalchemy import update
+from tests.apps.dailybrief.newsroom import open_database
 from tests.apps.dailybrief.two_services import TOKEN, TwoServices, sample_feeds
 from tests.browser.conftest import PATIENCE, TELL_VIOLATIONS
 
@@ -37,9 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoServices]:
         found.web(workers=1)
         for address in stack.enter_context(sample_feeds()):
             found.client.post("/feeds", json={"url": address}).raise_for_status()
-        store = database.connect(f"sqlite:///{found.database}")
-        stack.callback(store.dispose)
-        work(store)
+        work(stack.enter_context(closing(open_database(f"sqlite:///{found.database}"))))
         register_worker(f"sqlite:///{found.database}")
         yield found
 
@@ -51,12 +51,11 @@ def register_worker(url: str) -> None:
         Manual(hf).worker("host:1:k2dailybrief-worker:0", queues=[schedules.QUEUE], jobs=jobs).register()
 
 
-def work(store: Engine) -> None:
+def work(database: Database) -> None:
     """What the three jobs do, without their processes."""
-    writers = database.writers(store)
-    ingest(writers, SETTINGS)
-    cluster(writers, SETTINGS)
-    editions.publish(writers, SETTINGS, day=brief_events.day_of(datetime.now(UTC), SETTINGS.zone))
+    ingest(database, SETTINGS)
+    cluster(database, SETTINGS)
+    editions.publish(database, SETTINGS, day=brief_events.day_of(datetime.now(UTC), SETTINGS.zone))
 
 
 @pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide", "phone"])
@@ -229,9 +228,8 @@ def test_a_person_triggers_a_slot_and_sees_it_in_the_audit_log(page: Page) -> No
 
 def test_what_a_feed_says_is_text_on_every_page(site: TwoServices) -> None:
     hostile, yesterday = """'"><img src=x onerror=alert(1)>{{ 7*7 }}""", datetime.now(UTC) - timedelta(days=1)
-    store = database.connect(f"sqlite:///{site.database}")
-    writers = database.writers(store)
-    with writers.begin() as session:
+    database = open_database(f"sqlite:///{site.database}")
+    with database.write() as session:
         feed = Feed(url="https://hostile.example/", title=hostile, error=hostile, error_code="x", added_at=yesterday)
         session.add(feed)
         session.flush()
@@ -239,8 +237,8 @@ def test_what_a_feed_says_is_text_on_every_page(site: TwoServices) -> None:
             words = {"source": hostile, "title": f"{number} {hostile}", "summary": f"{hostile} {number}"}
             times = {"published_at": at, "fetched_at": at}
             session.add(RawArticle(feed_id=feed.id, url=f"https://hostile.example/{number}", **words, **times))
-    cluster(writers, SETTINGS)
-    editions.publish(writers, SETTINGS, day=yesterday.date())
+    cluster(database, SETTINGS)
+    editions.publish(database, SETTINGS, day=yesterday.date())
     [event] = [one["id"] for one in site.get("/")["events"] if "onerror" in one["title"]]
 
     paths = (
@@ -256,6 +254,6 @@ def test_what_a_feed_says_is_text_on_every_page(site: TwoServices) -> None:
         assert "&lt;img src=x onerror=alert(1)&gt;{{ 7*7 }}" in page.text, path
         assert "<img" not in page.text, path
         assert "script-src 'self'" in page.headers["content-security-policy"], path
-    with writers.begin() as session:
+    with database.write() as session:
         session.execute(update(Feed).where(Feed.url == "https://hostile.example/").values(removed_at=yesterday))
-    store.dispose()
+    database.close()

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from apps.dailybrief import services
 from tests.apps.dailybrief.feed_server import FeedServer
-from tests.apps.dailybrief.two_services import NEVER, TOKEN, Process, TwoServices, sample_feeds, wait_for
-
-from holdfast.testing.postgres import PostgresServer
+from tests.apps.dailybrief.two_services import NEVER, TOKEN, Process, TwoServices, sample_feeds
+from tests.postgres import PostgresServer
+from tests.process.support import wait_for
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -16,11 +16,12 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
-from apps.dailybrief import database, job_runs, schedules, services, tables
+from apps.dailybrief import job_runs, schedules, services, tables
 from apps.dailybrief.cron_trigger import WallClock
 from apps.dailybrief.job_runs import JobRun
-from apps.dailybrief.settings import Settings, load
-from sqlalchemy import Connection, Engine, text
+from apps.dailybrief.settings import Settings
+from apps.shared.database import Database
+from sqlalchemy import Connection, text
 
 from holdfast import GiveUp, Holdfast, InvalidSetting, NoWorker, SlotTaken, StillRunning
 from holdfast.runs import workers
@@ -53,16 +54,19 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def store(url: str, hf: Holdfast) -> Iterator[Engine]:
-    engine = database.connect(url)
-    tables.create(engine)
-    job_runs.create(engine)
-    yield engine
-    engine.dispose()
+def store(url: str, hf: Holdfast) -> Iterator[Database]:
+    with closing(open_store(url)) as found:
+        with found.read():
+            pass
+        yield found
+
+
+def open_store(url: str) -> Database:
+    return Database(url, tables.Table.metadata, prepare=lambda: None, complete=job_runs.create)
 
 
 @pytest.fixture
-def newsroom(hf: Holdfast, manual: Manual, store: Engine) -> Holdfast:
+def newsroom(hf: Holdfast, manual: Manual, store: Database) -> Holdfast:
     """The four schedules with the settings' defaults, around functions that only say when they are due."""
     put_all(hf, Settings())
     assert manual.schedule() == 0
@@ -82,8 +86,8 @@ def _function() -> Any:
     return say
 
 
-def rows(store: Engine, job_name: str | None = None) -> list[JobRun]:
-    with database.readers(store)() as session:
+def rows(store: Database, job_name: str | None = None) -> list[JobRun]:
+    with store.read() as session:
         return list(reversed(job_runs.latest(session, limit=1000, job_name=job_name)))
 
 
@@ -113,7 +117,7 @@ def test_each_job_has_terms_of_its_own(job: int) -> None:
         f"DAILYBRIEF_{prefix}_MISFIRE_GRACE_TIME": "900",
         f"DAILYBRIEF_{prefix}_MAX_INSTANCES": "1",
     }
-    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in schedules.plan(load(given))]
+    terms = [(one.max_instances, one.coalesce, one.misfire_grace_time) for one in schedules.plan(Settings.load(given))]
     expected: list[Any] = [(1, True, 5 * MINUTE)] * 4
     expected[job] = (1, False, 15 * MINUTE)
     assert terms == expected
@@ -146,7 +150,7 @@ def test_a_job_is_stopped_after_twice_the_time_that_is_expected(newsroom: Holdfa
 )
 def test_a_setting_that_makes_no_sense_is_named_at_the_start(name: str, value: str, said: str) -> None:
     with pytest.raises(InvalidSetting, match=said) as caught:
-        load({f"DAILYBRIEF_{name}": value})
+        Settings.load({f"DAILYBRIEF_{name}": value})
     assert f"DAILYBRIEF_{name}" in str(caught.value)
 
 
@@ -154,7 +158,7 @@ def test_a_setting_that_makes_no_sense_is_named_at_the_start(name: str, value: s
 
 
 @pytest.mark.contract("J3")
-def test_of_a_thousand_claims_of_one_slot_one_gets_it(url: str, newsroom: Holdfast, store: Engine) -> None:
+def test_of_a_thousand_claims_of_one_slot_one_gets_it(url: str, newsroom: Holdfast, store: Database) -> None:
     slot, others, hands = START + HOUR, 8, 125
     won: list[str] = []
     lost: list[str | None] = []
@@ -183,7 +187,7 @@ def test_of_a_thousand_claims_of_one_slot_one_gets_it(url: str, newsroom: Holdfa
 
 @pytest.mark.contract("J11", "J7", "J3")
 def test_a_trigger_by_hand_names_its_slot_and_takes_the_way_of_the_clock(
-    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     slot = START + 10 * MINUTE
     newsroom.schedules.trigger("rss_ingestion", scheduled_for=slot, by="ann")
@@ -213,7 +217,7 @@ def test_a_trigger_by_hand_names_its_slot_and_takes_the_way_of_the_clock(
     ],
 )
 def test_a_worker_that_was_away_for_five_slots_follows_the_terms(
-    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine, terms: dict[str, Any], expected: list[str] | None
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Database, terms: dict[str, Any], expected: list[str] | None
 ) -> None:
     put_all(hf, Settings(**terms))
     manual.schedule()
@@ -259,7 +263,7 @@ def test_slots_are_right_on_both_days_on_which_clocks_change(cron: str, day: str
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
 def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_is_published_once(
-    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine, day: str, hours: int
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Database, day: str, hours: int
 ) -> None:
     zone = ZoneInfo("Europe/Berlin")
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
@@ -285,7 +289,7 @@ def test_on_a_day_on_which_clocks_change_each_hour_has_its_slots_and_the_brief_i
 
 @pytest.mark.contract("J4", "J8")
 def test_job_runs_tells_every_status_with_its_times(
-    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     clock.advance(10 * MINUTE + timedelta(seconds=2))
     manual.orchestrate()
@@ -305,7 +309,7 @@ def test_job_runs_tells_every_status_with_its_times(
 
 @pytest.mark.contract("J4", "J8")
 def test_job_runs_has_the_error_of_a_job_that_failed(
-    hf: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+    hf: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     def broken(scheduled_for: datetime) -> None:
         raise OSError("the disk is full")
@@ -321,7 +325,7 @@ def test_job_runs_has_the_error_of_a_job_that_failed(
 
 @pytest.mark.contract("J6", "J7", "J4")
 def test_a_run_over_its_time_whose_worker_is_silent_is_skipped_timeout_and_the_next_slot_runs(
-    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     clock.advance(10 * MINUTE)
     manual.orchestrate()
@@ -346,8 +350,7 @@ def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(u
     worker had claimed and not begun is recovered, too."""
     planned = replace(schedules.plan(Settings())[0], expected=timedelta(milliseconds=1))
     with Holdfast(url, tick=0.1, lease=1) as hf:
-        engine = database.connect(url)
-        job_runs.create(engine)
+        store = open_store(url)
         schedules.put(hf, planned, ZoneInfo("UTC"), _function())
         Manual(hf).schedule()
         dead = Manual(hf).worker(NAMED, queues=[schedules.QUEUE])
@@ -356,19 +359,19 @@ def test_what_a_dead_worker_left_is_recovered_even_if_its_time_is_over_by_then(u
         assert len(dead.claim() if begun else []) == int(begun)
         hf.do(lambda tx: workers.remove(tx, NAMED))
         with hf.worker(queues=[schedules.QUEUE], exclusive=services.WORKER, unknown="fail"):
-            [row] = rows(engine)
+            [row] = rows(store)
             assert (row.status, row.error_message, row.worker_instance) == ("failed", job_runs.RECOVERED, NAMED)
             assert row.finished_at is not None
-        engine.dispose()
+        store.close()
 
 
 @pytest.mark.contract("J11", "J10", "J2")
 def test_a_run_does_something_only_with_a_slot_in_time_and_by_the_one_worker(
-    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine, monkeypatch: pytest.MonkeyPatch
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from apps.dailybrief import jobs
 
-    monkeypatch.setattr(jobs, "readers", database.readers(store))
+    monkeypatch.setattr(jobs, "database", store)
     monkeypatch.setattr(jobs, "hf", newsroom)
 
     def refused(run_id: str) -> str | None:
@@ -394,7 +397,7 @@ def test_a_run_does_something_only_with_a_slot_in_time_and_by_the_one_worker(
 
 @pytest.mark.contract("J4")
 def test_any_client_of_sql_reads_the_audit_log(
-    url: str, newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine
+    url: str, newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
 ) -> None:
     clock.advance(10 * MINUTE)
     manual.run_all()
@@ -411,10 +414,10 @@ def test_any_client_of_sql_reads_the_audit_log(
 
 
 @pytest.mark.contract("J4")
-def test_job_runs_has_the_columns_of_the_specification_and_their_types(store: Engine) -> None:
-    with store.connect() as connection:
-        if store.dialect.name == "sqlite":  # which has one type for texts and times, and none for what is computed
-            rows = connection.exec_driver_sql("pragma table_info(job_runs)").all()
+def test_job_runs_has_the_columns_of_the_specification_and_their_types(store: Database) -> None:
+    with store.read() as session:
+        if store.is_sqlite:  # which has one type for texts and times, and none for what is computed
+            rows = session.connection().exec_driver_sql("pragma table_info(job_runs)").all()
             found = {name: kind or "TEXT" for _, name, kind, *_ in rows}
             assert found == dict.fromkeys(COLUMNS, "TEXT")
             return
@@ -422,7 +425,7 @@ def test_job_runs_has_the_columns_of_the_specification_and_their_types(store: En
             "select attname, format_type(atttypid, atttypmod) from pg_attribute "
             "where attrelid = 'job_runs'::regclass and attnum > 0 order by attnum"
         )
-        found = {row[0]: row[1] for row in connection.exec_driver_sql(question)}
+        found = {row[0]: row[1] for row in session.connection().exec_driver_sql(question)}
     assert list(found) == COLUMNS
     assert found == {
         "id": "text",
@@ -437,11 +440,11 @@ def test_job_runs_has_the_columns_of_the_specification_and_their_types(store: En
 
 
 @pytest.mark.contract("J4", "J3")
-def test_the_application_makes_nothing_but_a_view_of_the_engines_view(store: Engine) -> None:
+def test_the_application_makes_nothing_but_a_view_of_the_engines_view(store: Database) -> None:
     on_sqlite = "select name from sqlite_master where type = 'index' and tbl_name like 'holdfast_%' and sql is not null"
     on_postgres = "select indexname from pg_indexes where schemaname = current_schema() and tablename like 'holdfast_%'"
-    with store.connect() as connection:
-        found = connection.execute(text(on_sqlite if store.dialect.name == "sqlite" else on_postgres)).scalars().all()
+    with store.read() as session:
+        found = session.execute(text(on_sqlite if store.is_sqlite else on_postgres)).scalars().all()
     assert [name for name in found if not name.startswith("holdfast_")] == []
     assert set(re.findall(r"holdfast_\w+", job_runs.VIEW)) == {"holdfast_schedule_slots"}
 
@@ -456,9 +459,9 @@ CONDITIONS = {
 
 
 @pytest.fixture
-def a_long_log(store: Engine) -> Engine:
+def a_long_log(store: Database) -> Database:
     """100,000 slots a minute apart, the last two of which have not ended, and as many keys that others hold."""
-    sqlite = store.dialect.name == "sqlite"
+    sqlite = store.is_sqlite
     each = (
         f"(with recursive s (g) as (select 1 union all select g + 1 from s where g < {MANY}) select g from s)"
         if sqlite
@@ -470,34 +473,34 @@ def a_long_log(store: Engine) -> Engine:
         if sqlite
         else "timestamptz '2026-01-01 00:00:00+00' + g * interval '1 minute'"
     )
-    with store.begin() as connection:
+    with store.write() as session:
         for statement in (
             "insert into holdfast_slots (job, slot_at, state, run_id, manual, claimed_at, claimed_by) "
             f"select 'rss_ingestion', {at}, 'claimed', {number}, 0, {at}, 'w' from {each}",
             "insert into holdfast_outcomes (run_id, state, attempt, tries, takeovers, holder, finished_at) "
             f"select {number}, case when g / 1000 * 1000 = g then 'failed' else 'succeeded' end, 1, 1, 0, 'w', {at} "
             f"from {each} where g <= {MANY - 2}",
-            f"insert into holdfast_holds (key, number, run_id) select 'k' || g, 1, 'held' || g from {each}",
-            "insert into holdfast_holds (key, number, run_id) "
+            f"insert into holdfast_holds (run_key, number, run_id) select 'k' || g, 1, 'held' || g from {each}",
+            "insert into holdfast_holds (run_key, number, run_id) "
             f"select 'schedule:rss_ingestion', g, {number} from {each} where g > {MANY - 2}",
         ):
-            connection.exec_driver_sql(statement)
-        connection.exec_driver_sql("analyze") if not sqlite else None
+            session.connection().exec_driver_sql(statement)
+        session.connection().exec_driver_sql("analyze") if not sqlite else None
     return store
 
 
 @pytest.mark.contract("J4")
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_of_a_hundred_thousand_rows_no_more_are_read_than_were_asked_for(a_long_log: Engine, condition: str) -> None:
-    zone = ".000000" if a_long_log.dialect.name == "sqlite" else "+00:00"
+def test_of_a_hundred_thousand_rows_no_more_are_read_than_were_asked_for(a_long_log: Database, condition: str) -> None:
+    zone = ".000000" if a_long_log.is_sqlite else "+00:00"
     late, middle = (f"{START + minutes * MINUTE:%Y-%m-%d %H:%M:%S}{zone}" for minutes in (MANY - 12, MANY // 2))
     asked = f"select * from job_runs where {condition.format(late=late, middle=middle, id=f'{77:026d}')}"
-    with a_long_log.connect() as connection:
-        if a_long_log.dialect.name == "sqlite":
-            found, read = _steps(connection, asked)
+    with a_long_log.read() as session:
+        if a_long_log.is_sqlite:
+            found, read = _steps(session.connection(), asked)
             assert read < 5000, "steps of SQLite's machine; a scan takes a million"
         else:
-            [[[plan]]] = connection.exec_driver_sql(f"explain (analyze, format json) {asked}").all()
+            [[[plan]]] = session.connection().exec_driver_sql(f"explain (analyze, format json) {asked}").all()
             found = plan["Plan"]["Actual Rows"]
             assert {node["Node Type"] for node in _nodes(plan["Plan"]) if _is_large(node)} <= INDEXED, plan
             assert sum(_rows(node) for node in _nodes(plan["Plan"]) if _is_large(node)) < 1000, plan
@@ -541,15 +544,15 @@ def _steps(connection: Connection, question: str) -> tuple[int, int]:
 
 
 @pytest.mark.contract("J4")
-def test_the_latest_rows_are_the_latest_however_long_the_log_is(a_long_log: Engine) -> None:
-    with database.readers(a_long_log)() as session:
+def test_the_latest_rows_are_the_latest_however_long_the_log_is(a_long_log: Database) -> None:
+    with a_long_log.read() as session:
         assert [int(run.id) for run in job_runs.latest(session, limit=3)] == [MANY, MANY - 1, MANY - 2]
         failed = job_runs.latest(session, limit=2, status="failed")
         assert [int(run.id) for run in failed] == [MANY - 1000, MANY - 2000]
 
 
 @pytest.mark.contract("J11", "J9")
-def test_a_slot_is_not_claimed_by_hand_while_no_worker_lives(hf: Holdfast, manual: Manual, store: Engine) -> None:
+def test_a_slot_is_not_claimed_by_hand_while_no_worker_lives(hf: Holdfast, manual: Manual, store: Database) -> None:
     put_all(hf, Settings())
     manual.schedule()
     with pytest.raises(NoWorker, match="no worker is alive"):
@@ -558,7 +561,9 @@ def test_a_slot_is_not_claimed_by_hand_while_no_worker_lives(hf: Holdfast, manua
 
 
 @pytest.mark.contract("J4")
-def test_the_audit_log_outlives_retention(newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Engine) -> None:
+def test_the_audit_log_outlives_retention(
+    newsroom: Holdfast, manual: Manual, clock: FakeClock, store: Database
+) -> None:
     clock.advance(10 * MINUTE)
     manual.run_all()
     clock.advance(timedelta(days=400))

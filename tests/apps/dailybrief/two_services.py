@@ -11,8 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
@@ -23,21 +22,12 @@ import psycopg
 from apps.dailybrief.samples.http_handler import serving
 from apps.dailybrief.samples.stories import PAPERS
 from psycopg.rows import dict_row
+from tests.process.support import wait_for
 
 ROOT = Path(__file__).parent.parent.parent.parent
 TOKEN = "0123456789abcdef-newsroom"
 NEVER = "0 0 1 1 *"  # only by hand
 PATIENCE = 150.0
-
-
-def wait_for(condition: Callable[[], Any], what: str, *, at_most: float = PATIENCE) -> Any:
-    """What the condition gives as soon as it gives something; a failure after so many seconds."""
-    give_up_at = time.monotonic() + at_most
-    while time.monotonic() < give_up_at:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {at_most} s: {what}")
 
 
 class Process:

@@ -14,10 +14,10 @@ import pysqlite3.dbapi2 as pysqlite3
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 from tests.apps.extraction.services import Services, services
-from tests.apps.serving import Child, Site, until
+from tests.apps.serving import Child, Site
 from tests.databases import new_name
-
-from holdfast.testing.postgres import PostgresServer
+from tests.postgres import PostgresServer
+from tests.process.support import wait_for
 
 ENDED = ("COMPLETED", "FAILED")
 
@@ -84,7 +84,8 @@ class Extraction:
             found = self.document(document_id)
             return found if found["job"]["status"] in ENDED else None
 
-        return until(look, f"document {document_id} has ended", within=120)
+        ended: dict[str, Any] = wait_for(look, f"document {document_id} has ended", at_most=120)
+        return ended
 
     def documents(self) -> int:
         """How many rows there are, by SQL of our own."""

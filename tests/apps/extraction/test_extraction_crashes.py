@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from tests.apps.extraction.conftest import Extraction, pdf, postgres_database, running
 from tests.apps.extraction.services import Services
-from tests.apps.serving import Child, until
-from tests.process.support import descendants, is_a_guardian
-
-from holdfast.testing.postgres import PostgresServer
+from tests.apps.serving import Child
+from tests.postgres import PostgresServer
+from tests.process.support import descendants, is_a_guardian, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 FOUR_PAGES = [f"Page {number} is about something of its own." for number in range(4)]
@@ -63,7 +62,7 @@ def test_a_crash_between_any_two_steps_bills_nothing_twice(lite: Extraction, clo
     gate = cloud.hold("analyze")
     document_id = lite.upload(pdf(*FOUR_PAGES))
     for what, after in (("result", 0), ("embeddings", 0), ("embeddings", 1), (None, 0)):
-        until(lambda gate=gate: gate.has_come, "the next step has begun", within=120)  # type: ignore[misc]
+        wait_for(lambda gate=gate: gate.has_come, "the next step has begun", at_most=120)  # type: ignore[misc]
         lite.worker.kill()
         gate.open()
         if what is not None:
@@ -84,7 +83,7 @@ def test_a_crash_while_it_is_written_leaves_nothing_of_it(postgres_app: Extracti
         connection.execute("lock table holdfast_outcomes in share mode")
         document_id = app.upload(pdf(*FOUR_PAGES))
         waiting = "select 1 from pg_locks where not granted and relation = 'holdfast_outcomes'::regclass"
-        until(lambda: connection.execute(waiting).fetchall(), "its rows are being written", within=120)
+        wait_for(lambda: connection.execute(waiting).fetchall(), "its rows are being written", at_most=120)
         seen = connection.execute("select pages from uploads where id = %s", [document_id]).fetchall()
         app.worker.kill()
         connection.execute("rollback")
@@ -110,7 +109,7 @@ def test_a_worker_that_comes_late_changes_nothing(request: pytest.FixtureRequest
     app: Extraction = request.getfixturevalue(where)
     gate = cloud.hold("embeddings")
     document_id = app.upload(pdf(*FOUR_PAGES))
-    until(lambda: gate.has_come, "it asks for its vectors", within=120)
+    wait_for(lambda: gate.has_come, "it asks for its vectors", at_most=120)
     guardian = next(pid for pid in descendants(app.worker.pid) if is_a_guardian(pid))
     app.worker.signal(signal.SIGSTOP)
     os.kill(guardian, signal.SIGKILL)
@@ -120,7 +119,7 @@ def test_a_worker_that_comes_late_changes_nothing(request: pytest.FixtureRequest
         before = app.worker.log.stat().st_size
         gate.open()
         app.worker.signal(signal.SIGCONT)
-        until(lambda: "lease" in app.worker.log.read_text()[before:], "the late worker notices")
+        wait_for(lambda: "lease" in app.worker.log.read_text()[before:], "the late worker notices")
         assert app.document(document_id) == document
 
 
@@ -134,7 +133,7 @@ def test_two_watchdogs_put_back_what_is_processed_for_too_long_once(
     hurried = services_here.settings | PATIENT | {"EXTRACTION_THRESHOLD": "5"}
     with running(lite.folder, lite.url, inside=True, settings=hurried) as other:
         document_id = other.upload(pdf(*FOUR_PAGES))
-        until(lambda: gate.has_come, "it asks for its vectors", within=120)
+        wait_for(lambda: gate.has_come, "it asks for its vectors", at_most=120)
         assert lite.job(document_id)["status"] == "PROCESSING"
         document = lite.ended(document_id)
     assert (document["job"]["status"], document["job"]["attempts"]) == ("COMPLETED", 1), document["job"]

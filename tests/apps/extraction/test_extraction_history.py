@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from apps.extraction import samples, vectors
 from tests.apps.extraction.conftest import Extraction, pdf, postgres_database, running
+from tests.postgres import PostgresServer
 
 from holdfast import Holdfast
-from holdfast.testing.postgres import PostgresServer
 
 SCAN = (Path(samples.__file__).parent / "scan.pdf").read_bytes()
 JOBS = "select id, status, attempts, started_at, completed_at, failure_type, error_log from document_processing_jobs"

@@ -26,11 +26,11 @@ from apps.shared.embedding_model import Model
 from sqlalchemy import insert, select, text
 from tests.apps.extraction.conftest import postgres_database
 from tests.apps.extraction.planted import PLAIN, QUESTIONS, Question, documents
-from tests.apps.serving import until
+from tests.postgres import PostgresServer, postgres_server
+from tests.process.support import wait_for
 
 from holdfast import Holdfast, InvalidSetting
 from holdfast.testing import FakeClock
-from holdfast.testing.postgres import PostgresServer, postgres_server
 
 STORES = ["sqlite", "postgres 18", "postgres 16"]
 DIMENSIONS = 256
@@ -355,7 +355,7 @@ def test_of_many_who_ask_when_the_pause_is_over_one_tries(opened: tuple[Document
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
         thread.start()
-    until(lambda: len(tried) + len(refused) == 6, "one waits for its answer, and the others are told")
+    wait_for(lambda: len(tried) + len(refused) == 6, "one waits for its answer, and the others are told")
     over.set()
     for thread in threads:
         thread.join()

@@ -13,9 +13,10 @@ from playwright.sync_api import Browser, Page, expect
 from tests.apps.dropping import DROP
 from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.test_extraction_reading import encrypted
-from tests.apps.serving import TOKEN, until
+from tests.apps.serving import TOKEN
 from tests.browser.conftest import TELL_VIOLATIONS
 from tests.browser.test_browser_pages import _faults as faults
+from tests.process.support import wait_for
 
 SAMPLES = Path(samples.__file__).parent
 PATIENCE = 60_000
@@ -139,11 +140,11 @@ def test_a_file_whose_rows_could_not_be_written_is_collected_later(app: Extracti
 
     _age(app, files(app) - {left})
     _collect(app, slot=0)
-    until(lambda: "part00000000000000000000" not in files(app), "what a crash has left is collected")
+    wait_for(lambda: "part00000000000000000000" not in files(app), "what a crash has left is collected")
     assert files(app) == before | {left}  # documents keep theirs, and what is young may yet become one
     _age(app, {left})
     _collect(app, slot=5)
-    until(lambda: left not in files(app), "the file without rows is collected")
+    wait_for(lambda: left not in files(app), "the file without rows is collected")
     assert files(app) == before
 
 
@@ -172,7 +173,7 @@ def test_a_document_is_deleted_with_all_that_was_read_in_it(app: Extraction) -> 
     steps = app.sql(f"select name, length(result) from holdfast_steps where run_id = '{done['job']['id']}'")
     assert {name for name, length in steps if length < 100} == {"begin", "read", "embed 0"}
     ended = "select count(*) from holdfast_run where state in ('queued', 'running') and job = 'extraction.process'"
-    until(lambda: app.sql(ended) == [(0,)], "its job is over")
+    wait_for(lambda: app.sql(ended) == [(0,)], "its job is over")
     assert not files(app) & {done["id"], document_id}
 
 

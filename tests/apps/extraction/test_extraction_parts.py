@@ -162,13 +162,13 @@ def test_local_files_appear_whole_and_what_a_crash_leaves_is_listed(tmp_path: Pa
 )
 def test_a_wrong_setting_is_told_at_the_start_and_no_secret_with_it(given: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidSetting) as invalid:
-        settings.load({f"EXTRACTION_{name}": value for name, value in given.items()})
+        settings.Settings.load({f"EXTRACTION_{name}": value for name, value in given.items()})
     assert said in str(invalid.value)
     assert "sk-secret" not in str(invalid.value)
 
 
 def test_a_connection_string_that_is_none_is_told_without_itself() -> None:
-    found = settings.load({"EXTRACTION_BLOBS": "azure", "EXTRACTION_AZURE_STORAGE_CONNECTION": "sk-secret"})
+    found = settings.Settings.load({"EXTRACTION_BLOBS": "azure", "EXTRACTION_AZURE_STORAGE_CONNECTION": "sk-secret"})
     with pytest.raises(InvalidSetting) as invalid:
         open_blobs(found)
     assert "sk-secret" not in str(invalid.value)

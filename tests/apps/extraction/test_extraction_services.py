@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.apps.extraction.conftest import Extraction, pdf, running
 from tests.apps.extraction.services import DIMENSIONS, KEY, Fault, Services
-from tests.apps.serving import until
+from tests.process.support import wait_for
 
 TWO_PAGES = ("First paragraph, about whales.", "Second page, about boats.")
 
@@ -166,7 +166,7 @@ def test_what_the_service_can_t_read_is_not_sent_again(app: Extraction, cloud: S
 def test_who_is_told_to_wait_waits_without_a_worker(app: Extraction, cloud: Services, what: str) -> None:
     cloud.plan(what, Fault(429, {"Retry-After": "2"}, b'{"error": {"code": "429", "message": "slow down"}}'))
     first = app.upload(pdf("A document that has to wait."))
-    failed = until(lambda: job if (job := app.job(first))["attempts"] else None, "the first attempt has failed")
+    failed = wait_for(lambda: job if (job := app.job(first))["attempts"] else None, "the first attempt has failed")
     assert failed["status"] == "PENDING"
     second = app.ended(app.upload(pdf("Another document.")))  # the worker is free meanwhile
     assert second["job"]["status"] == "COMPLETED"

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.apps.factory.plant import Plant, plant
+from tests.apps.factory.plant import Plant
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Plant]:
     """A plant on SQLite with nothing in it."""
-    with plant(f"sqlite:///{tmp_path / 'work.db'}", tmp_path / "plant") as built:
+    with Plant(f"sqlite:///{tmp_path / 'work.db'}", tmp_path / "plant") as built:
         yield built
 
 
@@ -21,5 +21,5 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plant]:
     """A plant on each kind of database."""
     file = f"sqlite:///{tmp_path / 'work.db'}"
     url = file if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with plant(url, tmp_path / "plant") as built:
+    with Plant(url, tmp_path / "plant") as built:
         yield built

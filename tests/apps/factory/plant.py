@@ -8,15 +8,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Self
 
 import imageio_ffmpeg
 from sqlalchemy import text
-from tests.apps.serving import until
+from tests.process.support import state_of, wait_for
 
 from holdfast import Holdfast, Run
 from holdfast.testing import Manual
@@ -64,6 +64,7 @@ class Plant:
     """Modules of the factory that belong to one database, and processes that do its work."""
 
     def __init__(self, url: str, folder: Path, **environment: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.url, self.folder = url, folder
         self.output, self.artifacts = folder / "output", folder / "artifacts"
         self.environment = {
@@ -145,7 +146,7 @@ class Plant:
         """SIGSTOP between two writes: whoever sleeps in the midst of one keeps everyone else from writing to SQLite."""
         with self.tables.database().write():
             process.send_signal(signal.SIGSTOP)
-            until(lambda: _state(process.pid) == "T", "it stands still")
+            wait_for(lambda: state_of(process.pid) == "T", "it stands still")
 
     # Looking
 
@@ -183,6 +184,12 @@ class Plant:
         file = self.folder / "hung"
         return [[int(pid) for pid in line.split()] for line in file.read_text().splitlines()] if file.exists() else []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         for one in self.processes:
             for number in (signal.SIGKILL, signal.SIGCONT):
@@ -210,25 +217,3 @@ def forget() -> None:
     """Its modules read their settings when they are imported: the next plant imports them anew."""
     for name in [name for name in sys.modules if name.startswith("apps.factory")]:
         del sys.modules[name]
-
-
-def gone(pid: int) -> bool:
-    """Whether a process runs no more; one that is dead and not yet buried does not."""
-    return _state(pid) in ("Z", "X")
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return "X"
-
-
-@contextlib.contextmanager
-def plant(url: str, folder: Path, **environment: str) -> Iterator[Plant]:
-    folder.mkdir(parents=True, exist_ok=True)
-    built = Plant(url, folder, **environment)
-    try:
-        yield built
-    finally:
-        built.close()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apps.factory.plant import SCENES, TINY, Plant, gone, plant
-from tests.apps.serving import until
+from tests.apps.factory.plant import SCENES, TINY, Plant
+from tests.process.support import gone, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 SHORT = "# Tides\n\n## The moon\n\nThe moon pulls the water.\n\n- High\n\n## The sun\n\nThe sun does, too.\n"
@@ -25,7 +25,7 @@ def field(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plant]:
     """A plant that is to be hit."""
     file = f"sqlite:///{tmp_path / 'work.db'}"
     url = file if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with plant(url, tmp_path / "plant") as built:
+    with Plant(url, tmp_path / "plant") as built:
         yield built
 
 
@@ -33,7 +33,7 @@ def field(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plant]:
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The files of the short script, made in peace and elsewhere."""
     folder = tmp_path_factory.mktemp("peace")
-    with plant(f"sqlite:///{folder / 'peace.db'}", folder / "peace") as built:
+    with Plant(f"sqlite:///{folder / 'peace.db'}", folder / "peace") as built:
         files: dict[str, Any] = built.make(built.create(SHORT, **TINY))["files"]
         return files
 
@@ -87,7 +87,7 @@ def test_workers_are_killed_and_frozen_every_second_and_the_video_is_the_same(
 def test_only_the_segment_that_failed_is_made_again(own: Plant) -> None:
     (own.folder / "fail").touch()
     edition = own.create(**TINY)
-    until(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, "it was tried again")
+    wait_for(lambda: own.manual.run_all() and own.hf.get(edition.run_id).snapshot.ended, "it was tried again")
     visuals = own.rows("select segment, tries, takeovers from segments where stage = 'visuals' and segment <> ''")
     assert sorted(row["tries"] for row in visuals) == [1, 1, 1, 2]
     assert len(own.calls("rawvideo")) == SCENES + 1
@@ -109,7 +109,7 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
 
     def begun(times: int) -> tuple[str, subprocess.Popen[bytes]]:
         """Who has begun it now, so many times in all."""
-        until(lambda: len(own.hung()) == times, "ffmpeg has begun")
+        wait_for(lambda: len(own.hung()) == times, "ffmpeg has begun")
         owner = holder()
         assert owner is not None
         [worker] = [one for one in crew if f":{one.pid}:" in owner]
@@ -124,19 +124,19 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
     owner, victim = begun(1)
     victim.kill()
     victim.wait()
-    until(lambda: over(owner), "its lease has run out")
+    wait_for(lambda: over(owner), "its lease has run out")
 
     owner, sleeper = begun(2)
     own.freeze(sleeper)
     crew.append(own.worker())
-    until(lambda: over(owner), "its lease has run out while it sleeps")
+    wait_for(lambda: over(owner), "its lease has run out while it sleeps")
     assert begun(3) == (holder(), crew[-1])
     sleeper.send_signal(signal.SIGCONT)
 
     assert own.hf.get(edition.run_id).cancel() in ("queued", "running", "cancelled")
-    until(lambda: own.hf.get(edition.run_id).snapshot.ended, "the pipeline has ended")
+    wait_for(lambda: own.hf.get(edition.run_id).snapshot.ended, "the pipeline has ended")
     assert own.hf.get(edition.run_id).state == "cancelled"
-    until(lambda: all(gone(pid) for pids in own.hung() for pid in pids), "nothing of it is left")
+    wait_for(lambda: all(gone(pid) for pids in own.hung() for pid in pids), "nothing of it is left")
     assert len(own.hung()) == 3
 
 
@@ -144,11 +144,11 @@ def test_ffmpeg_never_outlives_the_lease_of_its_segment(own: Plant) -> None:
 def test_an_outage_longer_than_a_stages_timeout_uses_up_no_attempt(tmp_path: Path, wanted: dict[str, Any]) -> None:
     """Everyone dies while a stage runs, and comes back when its timeout is over: the stage's worker was lost before."""
     url = f"sqlite:///{tmp_path / 'work.db'}"
-    with plant(url, tmp_path / "plant", FACTORY_TIMEOUT="15", FACTORY_ATTEMPTS="1") as built:
+    with Plant(url, tmp_path / "plant", FACTORY_TIMEOUT="15", FACTORY_ATTEMPTS="1") as built:
         (built.folder / "hang").write_text("/audio@1/1/")
         everyone = [built.orchestrator(), built.worker("--no-orchestrator")]
         edition = built.create(SHORT, **TINY)
-        until(built.hung, "the picture of the second segment is being drawn")
+        wait_for(built.hung, "the picture of the second segment is being drawn")
         for one in everyone:
             one.kill()
         for one in everyone:
@@ -161,7 +161,7 @@ def test_an_outage_longer_than_a_stages_timeout_uses_up_no_attempt(tmp_path: Pat
         assert expires_at is not None
         assert deadline_at is not None
         assert expires_at < deadline_at, "its lease runs out before its timeout"
-        until(lambda: built.hf.clock.now() > deadline_at, "its timeout is over")
+        wait_for(lambda: built.hf.clock.now() > deadline_at, "its timeout is over")
 
         built.orchestrator()
         built.worker("--no-orchestrator")
@@ -194,7 +194,7 @@ def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path, 
     url, more = f"sqlite:///{tmp_path / 'work.db'}", {"FACTORY_ATTEMPTS": "100"}
     with (
         small_disk(tmp_path / "disk", "1m") as disk,
-        plant(url, tmp_path / "plant", HOLDFAST_ARTIFACTS=str(disk), **more) as built,
+        Plant(url, tmp_path / "plant", HOLDFAST_ARTIFACTS=str(disk), **more) as built,
     ):
         (disk / "filler").write_bytes(bytes(900_000))
         edition = built.create(SHORT, **TINY)
@@ -203,6 +203,6 @@ def test_a_full_disk_is_waited_out_and_leaves_nothing_half_made(tmp_path: Path, 
         assert full, "the disk is full, and something waits to be tried again"
         assert built.rows("select job_state from jobs") == [{"job_state": "queued"}]
         (disk / "filler").unlink()
-        until(lambda: built.manual.run_all() and built.hf.get(edition.run_id).snapshot.ended, "it has ended")
+        wait_for(lambda: built.manual.run_all() and built.hf.get(edition.run_id).snapshot.ended, "it has ended")
         assert built.done(edition)["files"] == wanted
         assert built.hf.verify(artifacts=True) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.apps.factory.plant import TINY, Plant
-from tests.apps.serving import until
+from tests.process.support import wait_for
 
 from holdfast import LeaseLost
 
@@ -63,7 +63,7 @@ def test_each_role_moves_only_what_is_its_own_and_a_late_worker_changes_nothing(
         found: int = either.rows(query, id=lost)[0]["takeovers"]
         return found
 
-    until(taken_over, "its lease has run out")
+    wait_for(taken_over, "its lease has run out")
     assert [dict(row) for row in either.rows(query, id=lost)] == [{"state": "READY", "takeovers": 1}]
     [taken] = [event for _, event in hf.news(lost).events if event.kind == "RUN_TAKEN_OVER"]
     told = "taken from late, because its lease ran out, and made READY again (audio[0])"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from apps.factory.settings import read
 from fastapi.testclient import TestClient
-from tests.apps.factory.plant import forget, plant
+from tests.apps.factory.plant import Plant, forget
 
 from holdfast import InvalidSetting
 from holdfast.web import create_app
@@ -41,7 +41,7 @@ def test_no_process_starts_with_artifacts_that_ffmpeg_could_not_read(monkeypatch
 
 def test_no_worker_is_killed_where_there_is_no_demo(tmp_path: Path) -> None:
     token = "a token for this test"
-    with plant(f"sqlite:///{tmp_path / 'work.db'}", tmp_path / "plant", HOLDFAST_TOKEN=token) as built:
+    with Plant(f"sqlite:///{tmp_path / 'work.db'}", tmp_path / "plant", HOLDFAST_TOKEN=token) as built:
         site = importlib.import_module("apps.factory.web").site
         with built.hf.worker(queues=["factory"]) as worker:
             client = TestClient(

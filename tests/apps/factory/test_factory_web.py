@@ -16,9 +16,10 @@ import httpx
 import pytest
 from PIL import Image
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect
-from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant, gone, plant
-from tests.apps.serving import TOKEN, Site, until
+from tests.apps.factory.plant import SCENES, SCRIPT, TINY, Plant
+from tests.apps.serving import TOKEN, Site
 from tests.browser.conftest import TELL_VIOLATIONS
+from tests.process.support import gone, wait_for
 
 PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
@@ -28,7 +29,7 @@ expect.set_options(timeout=PATIENCE)
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
     """A plant; its work is done by the tests themselves."""
     folder = tmp_path_factory.mktemp("shop")
-    with plant(f"sqlite:///{folder / 'work.db'}", folder / "plant", HOLDFAST_TOKEN=TOKEN, FACTORY_DEMO="true") as built:
+    with Plant(f"sqlite:///{folder / 'work.db'}", folder / "plant", HOLDFAST_TOKEN=TOKEN, FACTORY_DEMO="true") as built:
         yield built
 
 
@@ -189,14 +190,14 @@ def test_the_demo_hands_the_sample_in_once_and_replaces_a_worker_that_was_killed
     shop: Plant, program: httpx.Client
 ) -> None:
     demo = shop.start("apps.factory.demo", FACTORY_WORKERS="1")
-    first = until(lambda: program.get("/workers").json()["workers"], "a worker is alive")[0]
+    first = wait_for(lambda: program.get("/workers").json()["workers"], "a worker is alive")[0]
     assert first["host"] == socket.gethostname()
     assert program.post("/videos/sample/cancel").json()["state"] in ("cancelled", "running")
     assert program.post(f"/workers/{first['id']}/kill").json() == {"killed": first["pid"]}
-    until(lambda: gone(first["pid"]), "it is gone")
+    wait_for(lambda: gone(first["pid"]), "it is gone")
     again = program.post(f"/workers/{first['id']}/kill")
     assert again.status_code in (404, 409), "its number may be anyone's by now"
-    second = until(
+    second = wait_for(
         lambda: [one for one in program.get("/workers").json()["workers"] if one["pid"] != first["pid"]], "another is"
     )[0]
     demo.send_signal(signal.SIGTERM)
@@ -268,10 +269,10 @@ def test_a_video_that_has_ended_is_polled_no_more_and_its_page_is_on_the_screen_
     with _watching(browser) as watched:
         watched.page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
         watched.poll()
-        until(watched.swaps, "the page took over the answer to a poll")
+        wait_for(watched.swaps, "the page took over the answer to a poll")
         shop.manual.run_all()
         expect(watched.page.locator("#main > section #station-commit")).to_contain_text("done")
-        until(watched.rests, "the page has the answer to each poll, and asks no more")
+        wait_for(watched.rests, "the page has the answer to each poll, and asks no more")
         polls = len(watched.polls)
         watched.poll()
         watched.poll()
@@ -288,13 +289,14 @@ def test_a_poll_that_is_answered_after_its_video_has_ended_does_not_put_the_page
         watched.page.goto(f"{address}/videos/{handed.video_id}?token={TOKEN}")
         watched.hold = True
         watched.poll()
-        until(lambda: watched.looks() and watched.held, "the server has answered a poll, and the page has not got it")
+        answered = "the server has answered a poll, and the page has not got it"
+        wait_for(lambda: watched.looks() and watched.held, answered)
         before = watched.swaps()
         shop.manual.run_all()
         expect(watched.page.locator("#main > section #station-commit")).to_contain_text("done")
         expect(watched.page.locator("#leases[hx-trigger]")).to_have_count(0)
         watched.release()
-        until(lambda: watched.swaps() > before, "the page took over the answer that was held back")
+        wait_for(lambda: watched.swaps() > before, "the page took over the answer that was held back")
         expect(watched.page.locator("main")).to_have_count(1)
         watched.poll()  # that answer was older than the page, so the page asks once more
         expect(watched.page.locator("#leases[hx-trigger]")).to_have_count(0)

@@ -82,13 +82,3 @@ class Served(Site):
         finally:
             blob.unlink()
             blob.write_bytes(content)
-
-
-@contextlib.contextmanager
-def serving(folder: Path, **settings: Any) -> Iterator[Served]:
-    served = Served(folder, **settings)
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop()

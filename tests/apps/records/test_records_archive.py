@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from apps.records.blobs import Blobs
 from sqlalchemy import select, text
-from tests.apps.records.serving import SAMPLES, serving
+from tests.apps.records.serving import SAMPLES, Served
 from tests.apps.serving import ROOT
 from tests.listing import runs_of
 
@@ -120,7 +120,7 @@ def test_a_blob_is_whole_or_not_there_and_its_path_is_its_digest(tmp_path: Path)
 
 @pytest.mark.contract("P1", "P2", "P3", "P5", "S6")
 def test_the_whole_archive_on_postgres(postgres_url: str, tmp_path: Path) -> None:
-    with serving(tmp_path, url=postgres_url, holdfast_lease=3, holdfast_tick=0.5) as served:
+    with Served(tmp_path, url=postgres_url, holdfast_lease=3, holdfast_tick=0.5) as served:
         document = served.hand_in((SAMPLES / "claim.pdf").read_bytes(), "claim.pdf")
         assert served.ended(document["runs"][0]["id"])["state"] == "SUCCEEDED"
         assert served.get(f"/documents/{document['id']}")["document_class"] == "claim"
@@ -130,9 +130,9 @@ def test_the_whole_archive_on_postgres(postgres_url: str, tmp_path: Path) -> Non
             assert served.run(second["id"])["state"] == "QUEUED"
             with psycopg.connect(postgres_url) as other, pytest.raises(psycopg.errors.UniqueViolation):
                 other.execute(
-                    "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-                    "started_at, expires_at) select %s, job, queue, rank, key, 1, 1, 0, 'by hand', started_at, "
-                    "expires_at from holdfast_leases where run_id = %s",
+                    "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, "
+                    "holder, started_at, expires_at) select %s, job, queue, rank, run_key, 1, 1, 0, 'by hand', "
+                    "started_at, expires_at from holdfast_leases where run_id = %s",
                     (second["id"], first["id"]),
                 )
             served.kill()

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from apps.records.settings import load
-from tests.apps.records.serving import Served, serving
+from apps.records.settings import Settings
+from tests.apps.records.serving import Served
 from tests.apps.records.test_records_running import contentions, note, who_waits_for
-from tests.apps.serving import ROOT, until
+from tests.apps.serving import ROOT
+from tests.process.support import wait_for
 
 from holdfast import InvalidSetting
 
@@ -23,7 +24,7 @@ from holdfast import InvalidSetting
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """An archive whose runs may take a few seconds: enough to start, and not to be waited for too long."""
-    with serving(tmp_path_factory.mktemp("hasty"), records_timeout=12) as found:
+    with Served(tmp_path_factory.mktemp("hasty"), records_timeout=12) as found:
         yield found
 
 
@@ -32,9 +33,9 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_running(hasty: Se
     with hasty.stuck(note("killed")) as document:
         run, next_one = document["runs"][0], hasty.again(document["id"])
         hasty.running(run["id"])
-        child = until(lambda: who_waits_for(hasty.blob(document)), "its process has opened the file")
+        child = wait_for(lambda: who_waits_for(hasty.blob(document)), "its process has opened the file")
         hasty.kill()
-        until(lambda: not Path(f"/proc/{child}").exists(), "its process has ended with it")
+        wait_for(lambda: not Path(f"/proc/{child}").exists(), "its process has ended with it")
         with contextlib.closing(sqlite3.connect(hasty.database)) as other:
             assert other.execute("select count(*) from holdfast_leases").fetchone() == (1,)
     hasty.start()
@@ -50,17 +51,17 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_running(hasty: Se
 def test_a_run_goes_on_while_someone_locks_the_database_for_longer_than_a_lease(tmp_path: Path) -> None:
     content, lease = note("goes on"), timedelta(seconds=3)
     with (
-        serving(tmp_path, holdfast_lease=lease.total_seconds(), holdfast_tick=0.2) as served,
+        Served(tmp_path, holdfast_lease=lease.total_seconds(), holdfast_tick=0.2) as served,
         contextlib.closing(sqlite3.connect(served.database, isolation_level=None, timeout=20)) as other,
     ):
         with served.stuck(content) as document:
             run = document["runs"][0]
             served.running(run["id"])
-            until(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
+            wait_for(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
             other.execute("begin immediate")
             [(expires_at,)] = other.execute("select expires_at from holdfast_leases")
             over = datetime.fromisoformat(expires_at).replace(tzinfo=UTC) + lease
-            until(lambda: datetime.now(UTC) > over, "its lease ran out long ago")
+            wait_for(lambda: datetime.now(UTC) > over, "its lease ran out long ago")
             assert served.run(run["id"])["state"] == "RUNNING"
             writer = os.open(served.blob(document), os.O_WRONLY)
         os.write(writer, content)  # now it can read its file, and its steps wait for the database
@@ -68,7 +69,7 @@ def test_a_run_goes_on_while_someone_locks_the_database_for_longer_than_a_lease(
         other.execute("rollback")
         ended = served.ended(run["id"])
         assert (ended["state"], ended["attempts"]) == ("SUCCEEDED", 1)
-        until(lambda: contentions(served), "it is recorded")
+        wait_for(lambda: contentions(served), "it is recorded")
         assert len(contentions(served)) == 1, "one block, one event"
 
 
@@ -122,4 +123,4 @@ def test_a_run_that_is_under_way_at_a_shutdown_ends_and_does_not_go_back(hasty: 
 )
 def test_a_setting_that_makes_no_sense_is_named_at_start(name: str, value: str, says: str) -> None:
     with pytest.raises(InvalidSetting, match=says):
-        load({name: value})
+        Settings.load({name: value})

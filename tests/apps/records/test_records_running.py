@@ -17,7 +17,8 @@ import httpx
 import pytest
 from tests.apps.records.serving import OPEN, SAMPLES, Served
 from tests.apps.records.test_records_reading import PNG
-from tests.apps.serving import TOKEN, until
+from tests.apps.serving import TOKEN
+from tests.process.support import wait_for
 
 LETTER = b"Dear Ms Webb,\n\nthank you for your letter of 3 May 2024.\n\nYours sincerely,\n\nPaul Grant\n"
 
@@ -170,9 +171,9 @@ def test_of_fifty_who_ask_at_once_one_runs_and_the_others_follow_in_order(served
         with contextlib.closing(sqlite3.connect(served.database)) as other:
             with pytest.raises(sqlite3.IntegrityError, match=r"(?i)unique"):
                 other.execute(
-                    "insert into holdfast_leases (run_id, job, queue, rank, key, attempt, tries, takeovers, holder, "
-                    "started_at, expires_at) select ?, job, queue, rank, key, 1, 1, 0, 'by hand', started_at, "
-                    "expires_at from holdfast_leases where run_id = ?",
+                    "insert into holdfast_leases (run_id, job, queue, rank, run_key, attempt, tries, takeovers, "
+                    "holder, started_at, expires_at) select ?, job, queue, rank, run_key, 1, 1, 0, 'by hand', "
+                    "started_at, expires_at from holdfast_leases where run_id = ?",
                     (asked[0]["id"], blocking["id"]),
                 )
             other.rollback()
@@ -208,7 +209,7 @@ def test_the_engine_starts_no_run_that_the_archive_knows_nothing_of(served: Serv
     page = served.http.get(f"/holdfast/runs/{run['id']}", headers={"Accept": "text/html"}).text
     assert ('href="/documents"' in page, "again-dialog" in page) == (True, False)
     bulk = served.http.post("/holdfast/api/runs/again", json={"queue": "records"}).json()
-    done = until(
+    done = wait_for(
         lambda: (found := served.get(f"/holdfast/api/runs/{bulk['id']}"))["state"] == "succeeded" and found, "bulk"
     )
     assert done["result"]["done"] == 0
@@ -243,7 +244,7 @@ def test_a_step_that_fails_is_tried_once_more_inside_its_run(served: Served) -> 
     assert [event["kind"] for event in run["events"]].count("STEP_RETRIED") == 1
 
     back = served.again(document["id"])
-    until(lambda: "STEP_RETRIED" in [one["kind"] for one in served.run(back["id"])["events"]], "it is tried again")
+    wait_for(lambda: "STEP_RETRIED" in [one["kind"] for one in served.run(back["id"])["events"]], "it is tried again")
     blob.rmdir()
     blob.write_bytes(note("retry"))
     run = served.ended(back["id"])
@@ -263,7 +264,7 @@ def test_a_run_whose_process_crashes_fails_alone(served: Served) -> None:
     with served.stuck(note("crash")) as document:
         [run] = document["runs"]
         served.running(run["id"])
-        waiting = until(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
+        waiting = wait_for(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
         os.kill(waiting, signal.SIGSEGV)
         ended = served.ended(run["id"])
     assert (ended["state"], ended["failure_type"]) == ("FAILED", "PROCESS_TERMINATED")
@@ -305,19 +306,19 @@ def test_a_database_that_is_locked_loses_nothing_and_fails_no_request(served: Se
         with served.stuck(note("locked")) as document:
             blocking, waiting = document["runs"][0], served.again(document["id"])
             served.running(blocking["id"])
-            working = until(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
+            working = wait_for(lambda: who_waits_for(served.blob(document)), "its process has opened the file")
             other.execute("begin immediate")
             posted = pool.submit(served.again, document["id"])
             logged = served.log.read_text()
             os.kill(working, signal.SIGKILL)  # its place is free: now the next one must be started
-            until(lambda: "worker: " in served.log.read_text().removeprefix(logged), "it is logged at once")
+            wait_for(lambda: "worker: " in served.log.read_text().removeprefix(logged), "it is logged at once")
             assert served.get(f"/documents/{document['id']}")["state"] == "QUEUED"  # whoever only looks is answered
             assert served.run(blocking["id"])["state"] == "RUNNING"  # nothing could be written
         other.execute("rollback")
         assert posted.result()["state"] == "QUEUED"
     runs = [served.ended(run["id"]) for run in (blocking, waiting, posted.result())]
     assert [run["state"] for run in runs] == ["FAILED", "SUCCEEDED", "SUCCEEDED"]
-    until(lambda: len(contentions(served)) > before, "it is recorded")
+    wait_for(lambda: len(contentions(served)) > before, "it is recorded")
 
 
 def contentions(served: Served) -> list[Any]:

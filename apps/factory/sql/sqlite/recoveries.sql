@@ -11,5 +11,5 @@ select
         when 'retried' then ', to be tried again'
         else ', and ended'
     end as told
-from holdfast_events as e
+from holdfast_event as e
 where e.kind = 'RUN_TAKEN_OVER'

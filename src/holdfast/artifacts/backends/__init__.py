@@ -1,4 +1,4 @@
-"""Depots: where artifacts lie. A folder, or a bucket of an object storage; the rest of the house sees no difference."""
+"""Backends: where artifacts are stored. A folder, or a bucket of an object storage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.artifacts.backends.local import LocalFolder
 
 
 def open_artifact_store(where: Path | str) -> ArtifactStore:
-    """The depot at a folder, or at a URL like `az://container/prefix`, `s3://bucket/prefix` or `gs://bucket/prefix`."""
+    """The artifact store at a folder, or at a URL like `az://container/prefix`, `s3://bucket/prefix` or `gs://bucket/prefix`."""
     if isinstance(where, str) and "://" in where:
         from holdfast.artifacts.backends.objects import ObjectStorage
 

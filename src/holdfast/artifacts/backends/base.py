@@ -1,4 +1,4 @@
-"""What a depot can do, and what an artifact is.
+"""What an artifact store can do.
 
     stage ──▶ a part, durable under a temporary name ──▶ publish ──▶ at its address
                 └── discard: nothing is left
@@ -17,8 +17,6 @@ from typing import IO, BinaryIO
 from holdfast.support.errors import TooLarge
 
 PARTS = ".parts"
-
-
 BLOCK = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""A folder as a depot: written beside, flushed to disk, renamed, and the folders flushed too."""
+"""A folder as an artifact store: written beside, flushed to disk, renamed, and the folders flushed too."""
 
 from __future__ import annotations
 

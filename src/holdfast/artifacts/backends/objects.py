@@ -1,4 +1,4 @@
-"""A bucket as a depot: Azure Blob, S3, Google Cloud, by the library obstore, which reads its options from the
+"""A bucket as an artifact store: Azure Blob, S3, Google Cloud, by the library obstore, which reads its options from the
 environment (AZURE_STORAGE_…, AWS_…, GOOGLE_…)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admissions: which of some submissions become runs, judged before anything of them is written.
+"""Admission: which of some submissions become runs, judged before anything of them is written.
 
 A bounded queue that is full refuses; a submission that is to be the only one of its kind may be given the run that is
 there. Stages, segments and children, which others wait for, are counted and never refused.
@@ -8,36 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from holdfast.runs.limits import capacity
 from holdfast.runs.limits.capacity import CapacityRequest
 from holdfast.runs.limits.unique import UniqueClaim, find_same, find_unique, take_unique
-from holdfast.store.isolation import require_latest
+from holdfast.runs.submission import Submission
+from holdfast.store.caller_transaction import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import QueueFull
 from holdfast.values.queues import EVERY_QUEUE
 
 REFUSABLE = (None, "pipeline", "slot")
-
-
-class Asking(Protocol):
-    """What of a submission matters here."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def job(self) -> str: ...
-    @property
-    def queue(self) -> str: ...
-    @property
-    def kind(self) -> str | None: ...
-    @property
-    def parent_id(self) -> str | None: ...
-    @property
-    def unique(self) -> str | None: ...
-    @property
-    def digest(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +36,7 @@ class Admission:
         return not (run_id in self.refused or run_id in self.given or run_id in self.same)
 
 
-def judge_admission(tx: Transaction, asking: Sequence[Asking], *, repeated: Callable[[], set[str]]) -> Admission:
+def judge_admission(tx: Transaction, asking: Sequence[Submission], *, repeated: Callable[[], set[str]]) -> Admission:
     """Who may come in. `repeated` says which are there already: they need no seat."""
     onlies = _onlies(asking)
     if onlies:
@@ -74,17 +55,17 @@ def judge_admission(tx: Transaction, asking: Sequence[Asking], *, repeated: Call
     return admission
 
 
-def settle_admission(tx: Transaction, asking: Sequence[Asking], admission: Admission) -> None:
+def settle_admission(tx: Transaction, asking: Sequence[Submission], admission: Admission) -> None:
     """Be the only ones of their kind, those who asked for it and were not refused."""
     left = [only for only in _onlies(asking) if admission.admits(only.run_id)]
     admission.given |= take_unique(tx, left) if left else {}
 
 
-def capacity_request_of(one: Asking) -> CapacityRequest:
+def capacity_request_of(one: Submission) -> CapacityRequest:
     return CapacityRequest(one.run_id, one.queue, refusable=one.kind in REFUSABLE and one.parent_id is None)
 
 
-def _onlies(asking: Sequence[Asking]) -> list[UniqueClaim]:
+def _onlies(asking: Sequence[Submission]) -> list[UniqueClaim]:
     return [
         UniqueClaim(one.run_id, one.job, one.digest, running=one.unique == "active")
         for one in asking

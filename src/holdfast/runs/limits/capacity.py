@@ -1,4 +1,4 @@
-"""Seats: in a bounded queue each run that has not ended has one.
+"""Capacity: in a bounded queue each run that has not ended has a seat.
 
 There is no counter: a submission holds the rows of its bounded queues still, counts the seats, and takes as many as it
 needs or none; an outcome gives its run's seat back (a trigger does it) without touching the queue. So the bound is
@@ -11,17 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from holdfast.store.isolation import require_latest
+from holdfast.store.caller_transaction import require_latest
 from holdfast.store.transaction import Transaction
 from holdfast.support.errors import QueueFull
 from holdfast.values.queues import EVERY_QUEUE
 
 PAGE = 1000
-
-
 RECENT = timedelta(minutes=5)
-
-
 SOONEST, LATEST, UNKNOWN = timedelta(seconds=1), timedelta(hours=1), timedelta(seconds=30)
 
 
@@ -36,7 +32,7 @@ class CapacityRequest:
 
 def bounds(tx: Transaction, seats: Sequence[CapacityRequest]) -> dict[str, int]:
     """The bounds of these runs' queues. While a run may be refused, no one else can take a seat there."""
-    names = _with_every(seat.queue for seat in seats)
+    names = sorted({EVERY_QUEUE, *(seat.queue for seat in seats)})
     if any(seat.refusable for seat in seats):
         rows = tx.all("lock_bounds", queues=names)
         if rows:
@@ -91,10 +87,6 @@ def fill(tx: Transaction, queue: str, *, after: str = "") -> str | None:
 def clear(tx: Transaction) -> None:
     """Remove the seats of queues that are bounded no more."""
     tx.put("delete_unbounded_seats")
-
-
-def _with_every(queues: Iterable[str]) -> list[str]:
-    return sorted({EVERY_QUEUE, *queues})
 
 
 def _names(seat: CapacityRequest, bounded: Mapping[str, int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Places: how many runs of a queue may run at once, over all processes.
+"""Concurrency: how many runs of a queue may run at once, over all processes.
 
 A lease of a limited queue has one of its places, a number that no other lease of the queue has: the database refuses a
 second. A claim takes no more runs than there are places free, and one that loses the race for a place gives its run

@@ -34,7 +34,7 @@ def take_key_locks(tx: Transaction, wanted: Mapping[str, str]) -> set[str]:
     """Of key → run, the runs that got their key: it was free, and no due run waits for it."""
     if not wanted:
         return set()
-    rows = [{"key": key, "run_id": run_id} for key, run_id in sorted(wanted.items())]
+    rows = [{"run_key": key, "run_id": run_id} for key, run_id in sorted(wanted.items())]
     return {row["run_id"] for row in tx.all("take_holds", rows=rows, now=tx.now)}
 
 
@@ -44,7 +44,7 @@ def open_key_locks(tx: Transaction, tickets: Iterable[QueueEntry]) -> None:
     if keyed:
         tx.put("open_holds", ids=sorted(run_id for run_id, _, _ in keyed))
         tx.opened += [(key, number) for _, key, number in keyed]
-        tx.ring("holds")
+        tx.notify("holds")
 
 
 def list_keys(tx: Transaction, *, limit: int, after: str) -> list[Key]:
@@ -53,9 +53,9 @@ def list_keys(tx: Transaction, *, limit: int, after: str) -> list[Key]:
 
 
 def _key(tx: Transaction, row: Row) -> Key:
-    held = [hold for hold in tx.all("find_holds", key=row["key"]) if hold["run_id"] is not None]
+    held = [hold for hold in tx.all("find_holds", key=row["run_key"]) if hold["run_id"] is not None]
     return Key(
-        key=row["key"],
+        key=row["run_key"],
         limit=row["key_limit"] or 1,
         holders=tuple(_holder(hold) for hold in held),
         waiting=row["waiting"],

@@ -131,7 +131,7 @@ def pause_queue(tx: Transaction, name: str, *, note: str | None) -> None:
 def resume_queue(tx: Transaction, name: str) -> None:
     """Let it be claimed again."""
     tx.put("resume_queue", name=name)
-    tx.ring(name)
+    tx.notify(name)
 
 
 def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = False) -> None:
@@ -161,7 +161,7 @@ def limit_queue(tx: Transaction, name: str, limits: Limits, *, declared: bool = 
         capacity.clear(tx)
     if before["concurrency"] is None and concurrency is not None:
         fill_permits(tx, name)
-    tx.ring(name)
+    tx.notify(name)
 
 
 def is_news(tx: Transaction, name: str, limits: Limits) -> bool:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.store.transaction import Row, Transaction
+from holdfast.support.clock import EPOCH
 from holdfast.values.policies import Policy
 from holdfast.values.rates import Rate, parse_rate
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 KEPT = timedelta(days=1)
 SET_BACK = timedelta(minutes=1)  # a clock that jumps back by less just waits for itself
 
@@ -136,13 +136,13 @@ def _lock(tx: Transaction, asked: Sequence[tuple[str, Rate]]) -> dict[str, _Mete
     if new := sorted(wanted - known):
         tx.put("insert_rates", rows=[{"name": name, "number": number} for name, number in new])
         rows = tx.all("lock_rates", names=names)
-    meters = {name: _Meter(name, 0, LONG_AGO, {}) for name in names}
+    meters = {name: _Meter(name, 0, EPOCH, {}) for name in names}
     for row in rows:
         meter, number = meters[row["name"]], row["number"]
         if number == 0:
-            meter.given, meter.idle_at = row["turn"], row["started_at"] or LONG_AGO
+            meter.given, meter.idle_at = row["turn"], row["started_at"] or EPOCH
             continue
-        meter.starts[number] = _Start(row["turn"], row["started_at"] or LONG_AGO)
+        meter.starts[number] = _Start(row["turn"], row["started_at"] or EPOCH)
         if meter.starts[number].started_at > tx.now + SET_BACK:
             # The clock was set back: we can't know when that was, but it was not in the future.
             meter.starts[number].started_at = tx.now

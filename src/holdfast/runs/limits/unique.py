@@ -1,4 +1,4 @@
-"""Uniques: a submission that asks to be the only one of its kind gets the run that is there already.
+"""Unique: a submission that asks to be the only one of its kind gets the run that is there already.
 
 Who inserts the row (job, digest) makes the run; the others are given that run while it is queued (or active), and else
 one of them replaces it, by compare-and-swap. Whether it is still queued needs no lock: work begins after its claim is
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.store.transaction import Transaction
+from holdfast.store.transaction import Row, Transaction
 from holdfast.support.errors import StoreBusy
 
 ROUNDS = 100
@@ -38,8 +38,7 @@ def find_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str
     """For these runs, the ones that are there already."""
     if not wanted:
         return {}
-    rows = tx.all("find_uniques", rows=[_row(only) for only in wanted])
-    there = {(row["job"], row["digest"]): row for row in rows}
+    there = _there(tx, wanted)
     found: dict[str, str] = {}
     for only in wanted:
         row = there.get((only.job, only.digest))
@@ -65,8 +64,7 @@ def take_unique(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[str, str
 
 def _replace(tx: Transaction, left: Sequence[UniqueClaim], given: dict[str, str]) -> list[UniqueClaim]:
     """Take over from runs that have started or ended; who is left has lost a race and looks again."""
-    rows = tx.all("find_uniques", rows=[_row(only) for only in left])
-    there = {(row["job"], row["digest"]): row for row in rows}
+    there = _there(tx, left)
     over: list[dict[str, str]] = []
     for only in left:
         row = there.get((only.job, only.digest))
@@ -81,6 +79,11 @@ def _replace(tx: Transaction, left: Sequence[UniqueClaim], given: dict[str, str]
         only.run_id for only in left if (row := there.get((only.job, only.digest))) and row["run_id"] == only.run_id
     }
     return [only for only in left if only.run_id not in ours and only.run_id not in given]
+
+
+def _there(tx: Transaction, wanted: Sequence[UniqueClaim]) -> dict[tuple[str, str], Row]:
+    rows = tx.all("find_uniques", rows=[_row(only) for only in wanted])
+    return {(row["job"], row["digest"]): row for row in rows}
 
 
 def _stands(place: str | None, only: UniqueClaim) -> bool:

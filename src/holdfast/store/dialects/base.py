@@ -10,18 +10,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from holdfast.store.dialects.backup import Backup, Progress
 from holdfast.store.queries import Style
 from holdfast.support import json_text
 from holdfast.support.clock import Clock
 from holdfast.support.errors import BackupFailed, HoldfastError, WrongConnection
 
 if TYPE_CHECKING:
+    from holdfast.store.dialects.backup import Backup, Progress
     from holdfast.store.transaction import Row, Transaction
 
 Result = tuple[Sequence[Sequence[Any]], list[str], int]
-
-
 NOT_COUNTED = "a queue is bounded, and its seats were not counted"
 
 
@@ -31,6 +29,11 @@ class Conflict(Exception):
 
 class Unstorable(Exception):
     """The database refused a value, not the statement: saying it again is of no use."""
+
+
+def first_line(error: Exception) -> str:
+    """What a driver's error says, in one line."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 class Session(Protocol):
@@ -186,7 +189,7 @@ class Dialect(ABC):
     """Whether it can be woken by other processes."""
 
     def listen(self, connection: Any, stopping: threading.Event, own: Callable[[], int]) -> Iterator[set[str]]:
-        """What other processes ring, until told to stop; `own` counts this process's commits."""
+        """The names that other processes notify, until told to stop; `own` counts this process's commits."""
         return iter(())
 
     def announce(self, connection: Any, names: set[str]) -> None:

@@ -37,6 +37,7 @@ from holdfast.store.dialects.base import (
     Session,
     SqlAlchemySession,
     Unstorable,
+    first_line,
 )
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Row, Transaction
@@ -185,7 +186,7 @@ class PostgresDialect(Dialect):
                     "set client_encoding to UTF8"
                 )
             case psycopg.DataError():
-                return Unstorable(_first_line(known))
+                return Unstorable(first_line(known))
             case errors.LockNotAvailable():
                 return StoreBusy("the database did not give a lock in time; nothing was written")
             case errors.QueryCanceled():
@@ -197,11 +198,11 @@ class PostgresDialect(Dialect):
                 | errors.IdleInTransactionSessionTimeout()
                 | errors.ReadOnlySqlTransaction()
             ):
-                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(known)}")
+                return StoreUnavailable(f"PostgreSQL is not available: {first_line(known)}")
             case psycopg.OperationalError() if known.sqlstate is None and _REFUSED.search(str(known)):
-                return StoreRefused(f"PostgreSQL refuses the connection: {_first_line(known)}")
+                return StoreRefused(f"PostgreSQL refuses the connection: {first_line(known)}")
             case psycopg.OperationalError() | psycopg.InterfaceError():
-                return StoreUnavailable(f"PostgreSQL is not available: {_first_line(known)}")
+                return StoreUnavailable(f"PostgreSQL is not available: {first_line(known)}")
         return error
 
     def about(self, connection: Connection) -> About:
@@ -246,7 +247,7 @@ class PostgresDialect(Dialect):
             return  # a pooler is between us: it would lend our connection to others, and the tick has to do
         connection.execute("set idle_session_timeout = 0")  # it waits for notices, however long there are none
         connection.execute("listen holdfast")
-        yield {""}  # whatever was rung before we listened
+        yield {""}  # whatever was notified before we listened
         while not stopping.is_set():
             for notice in connection.notifies(timeout=0.5):
                 yield set(notice.payload.split(","))
@@ -260,8 +261,8 @@ class PostgresDialect(Dialect):
         connection.execute("commit")
 
     def announce_joined(self, tx: Transaction) -> None:
-        if tx.rung:
-            tx.all("announce", names=_payload(tx.rung))
+        if tx.notified:
+            tx.all("announce", names=_payload(tx.notified))
 
     def join(self, caller: Caller) -> tuple[Session, Style]:
         driver, above = caller.driver, caller.sqlalchemy
@@ -394,7 +395,3 @@ def _payload(names: set[str]) -> str:
     """At most what NOTIFY carries; an empty one means: look at everything."""
     text = ",".join(sorted(names))
     return text if len(text) < 4000 else ""
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from holdfast.store.database_file import NETWORK, DatabaseFile, never_close, open_files
-from holdfast.store.dialects import backup, sqlite_sessions
-from holdfast.store.dialects.backup import Backup, Progress
+from holdfast.store.dialects import sqlite_sessions
 from holdfast.store.dialects.base import (
     NOT_COUNTED,
     About,
@@ -36,6 +35,9 @@ from holdfast.store.transaction import Row
 from holdfast.support import json_text
 from holdfast.support.clock import Clock
 from holdfast.support.errors import InvalidSetting, StoreBusy, StoreUnavailable, StoreUnsafe, WrongSqliteLibrary
+
+if TYPE_CHECKING:
+    from holdfast.store.dialects.backup import Backup, Progress
 
 log = logging.getLogger("holdfast.store")
 
@@ -210,6 +212,8 @@ class SqliteDialect(Dialect):
             self._listeners.remove(connection)
 
     def backup(self, connection: Any, path: Path, *, progress: Progress) -> Backup:
+        from holdfast.store.dialects import backup
+
         return backup.copy(self.module, connection, path, progress=progress)
 
     def before_fork(self) -> None:

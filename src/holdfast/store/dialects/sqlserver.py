@@ -29,6 +29,7 @@ from holdfast.store.dialects.base import (
     Session,
     SqlAlchemySession,
     Unstorable,
+    first_line,
 )
 from holdfast.store.queries import Style
 from holdfast.store.transaction import Row
@@ -126,9 +127,9 @@ class SqlServerDialect(Dialect):
                     "(Debian: libltdl7, Red Hat: libtool-ltdl) and Kerberos (libkrb5-3, krb5-libs)"
                 ) from error
             if _is_refusal(error):
-                raise StoreRefused(f"SQL Server refuses the connection: {_first_line(error)}") from error
+                raise StoreRefused(f"SQL Server refuses the connection: {first_line(error)}") from error
             if _is_driver_error(error):
-                raise StoreUnavailable(f"SQL Server is not available: {_first_line(error)}") from error
+                raise StoreUnavailable(f"SQL Server is not available: {first_line(error)}") from error
             raise
 
     def _open(self) -> Any:
@@ -180,7 +181,7 @@ class SqlServerDialect(Dialect):
             return error
         state, text = _state(error), str(error)
         if state.startswith(_GONE) or any(sign in text for sign in _GONE_TEXTS):
-            return StoreUnavailable(f"SQL Server is not available: {_first_line(error)}")
+            return StoreUnavailable(f"SQL Server is not available: {first_line(error)}")
         if state == "40001" or _is_duplicate(error):
             return Conflict(text)
         if "column 'created_at'" in text:
@@ -364,7 +365,3 @@ def _state(error: Exception) -> str:
         return found[1]
     first = error.args[0] if error.args else ""
     return first if isinstance(first, str) and len(first) == 5 else ""  # pyodbc
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -45,19 +45,6 @@ where place >= :first and place < :last and (place > :first or name > :behind)
 order by place, name
 limit :limit
 
--- name: find_artifacts (sqlserver)
-select top (:limit)
-    run_id,
-    place,
-    name,
-    attempt,
-    size,
-    sha256,
-    made_at
-from holdfast_artifacts
-where place >= :first and place < :last and (place > :first or name > :behind)
-order by place, name
-
 -- name: read_artifacts
 -- A page of artifacts, to check their files.
 select
@@ -72,19 +59,6 @@ from holdfast_artifacts
 where place >= :place and (place > :place or name > :name)
 order by place, name
 limit :limit
-
--- name: read_artifacts (sqlserver)
-select top (:limit)
-    run_id,
-    place,
-    name,
-    attempt,
-    size,
-    sha256,
-    made_at
-from holdfast_artifacts
-where place >= :place and (place > :place or name > :name)
-order by place, name
 
 -- name: adopt_artifact
 -- An artifact that is as it must be serves another run too, and is that run's from now on.
@@ -152,19 +126,20 @@ where (place, name) in (
         a.place,
         a.name
     from holdfast_artifacts as a
-    where a.run_id in (select value from json_each(:ids))
+    where a.run_id in {ids}
     order by a.place, a.name
     limit :limit
 )
 returning run_id, place, name, attempt, size, sha256, made_at
 
 -- name: delete_artifacts_of (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with chosen as (
     select
         place,
         name
     from holdfast_artifacts
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     order by place, name
     limit :limit
     for update
@@ -187,4 +162,4 @@ output
     deleted.made_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_artifacts as a with (rowlock) on a.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}

@@ -1,87 +1,12 @@
 -- Builds: made once for each fingerprint and shared. "Asks" are builds requested in a caller's transaction.
 
--- name: insert_builds (sqlite)
+-- name: insert_builds
 -- Builds that no one has asked for before; each comes back to whoever is to make it.
-insert into holdfast_builds (
-    job,
-    scope,
-    fingerprint,
-    run_id,
-    since_at
-)
-select
-    value ->> 'job',
-    value ->> 'scope',
-    value ->> 'fingerprint',
-    value ->> 'run_id',
-    value ->> 'since_at'
-from json_each(:rows)
-where true
-on conflict do nothing
-returning job, scope, fingerprint
+{insert holdfast_builds:
+    job name, scope name, fingerprint code, run_id id, since_at time;
+    unless job, scope, fingerprint; returning job, scope, fingerprint}
 
--- name: insert_builds (postgres)
-insert into holdfast_builds (
-    job,
-    scope,
-    fingerprint,
-    run_id,
-    since_at
-)
-select
-    job,
-    scope,
-    fingerprint,
-    run_id,
-    since_at
-from json_to_recordset(cast(:rows as json)) as r (job text, scope text, fingerprint text, run_id text, since_at timestamptz)
-order by
-    job,
-    scope,
-    fingerprint
-on conflict do nothing
-returning job, scope, fingerprint
-
--- name: insert_builds (sqlserver)
--- Two who insert one at the same time: the second is refused, and asks again.
-insert into holdfast_builds (
-    job,
-    scope,
-    fingerprint,
-    run_id,
-    since_at
-)
-output
-    inserted.job,
-    inserted.scope,
-    inserted.fingerprint
-select
-    r.job,
-    r.scope,
-    r.fingerprint,
-    r.run_id,
-    r.since_at
-from openjson(:rows) with (
-    job nvarchar(1000),
-    scope nvarchar(1000),
-    fingerprint varchar(1000),
-    run_id varchar(100),
-    since_at datetime2(6)
-) as r
-where not exists (
-    select 1
-    from holdfast_builds as b
-    where
-        b.job = r.job collate latin1_general_100_bin2
-        and b.scope = r.scope collate latin1_general_100_bin2
-        and b.fingerprint = r.fingerprint collate latin1_general_100_bin2
-)
-order by
-    r.job collate latin1_general_100_bin2,
-    r.scope collate latin1_general_100_bin2,
-    r.fingerprint collate latin1_general_100_bin2
-
--- name: find_builds (sqlite)
+-- name: find_builds
 -- These builds, and how the run of each ended, if it has. `cancelled_id` is the newest of its runs that was cancelled: this
 -- one, or the one that it replaced.
 select
@@ -94,56 +19,8 @@ select
     o.state,
     c.run_id as cancelled_id,
     c.finished_at as cancelled_at
-from json_each(:rows) as k
-inner join holdfast_builds as b
-    on
-        b.job = k.value ->> 'job'
-        and b.scope = k.value ->> 'scope'
-        and b.fingerprint = k.value ->> 'fingerprint'
-left join holdfast_runs as r on r.id = b.run_id
-left join holdfast_outcomes as o on o.run_id = b.run_id
-left join holdfast_outcomes as c
-    on
-        c.run_id = case when o.state = 'cancelled' then b.run_id else r.again_of end
-        and c.state = 'cancelled'
-
--- name: find_builds (postgres)
-select
-    b.job,
-    b.scope,
-    b.fingerprint,
-    b.run_id,
-    b.stale_at,
-    r.id as known,
-    o.state,
-    c.run_id as cancelled_id,
-    c.finished_at as cancelled_at
-from json_to_recordset(cast(:rows as json)) as k (job text, scope text, fingerprint text)
+from {rows: job name, scope name, fingerprint code} as k
 inner join holdfast_builds as b on b.job = k.job and b.scope = k.scope and b.fingerprint = k.fingerprint
-left join holdfast_runs as r on r.id = b.run_id
-left join holdfast_outcomes as o on o.run_id = b.run_id
-left join holdfast_outcomes as c
-    on
-        c.run_id = case when o.state = 'cancelled' then b.run_id else r.again_of end
-        and c.state = 'cancelled'
-
--- name: find_builds (sqlserver)
-select
-    b.job,
-    b.scope,
-    b.fingerprint,
-    b.run_id,
-    b.stale_at,
-    r.id as known,
-    o.state,
-    c.run_id as cancelled_id,
-    c.finished_at as cancelled_at
-from openjson(:rows) with (job nvarchar(1000), scope nvarchar(1000), fingerprint varchar(1000)) as k
-inner join holdfast_builds as b
-    on
-        b.job = k.job collate latin1_general_100_bin2
-        and b.scope = k.scope collate latin1_general_100_bin2
-        and b.fingerprint = k.fingerprint collate latin1_general_100_bin2
 left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
 left join holdfast_outcomes as c
@@ -200,32 +77,6 @@ where
 order by run_id desc
 limit :limit
 
--- name: list_builds (sqlserver)
-select top (:limit)
-    job,
-    scope,
-    fingerprint,
-    run_id,
-    state,
-    stale_at,
-    because,
-    since_at,
-    holder,
-    started_at,
-    finished_at,
-    failure_type,
-    error,
-    result,
-    waiting
-from holdfast_build
-where
-    run_id < :before
-    and (cast(:state as nvarchar(200)) is null or state = :state)
-    and (cast(:job as nvarchar(1000)) is null or job = :job)
-    and (cast(:scope as nvarchar(1000)) is null or scope = :scope)
-    and (cast(:fingerprint as nvarchar(1000)) is null or fingerprint = :fingerprint)
-order by run_id desc
-
 -- name: find_builds_of
 -- Builds of one job and one fingerprint, and the build that this run makes.
 select
@@ -252,6 +103,7 @@ where
 returning job, scope, fingerprint
 
 -- name: replace_builds (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select
         b.job,
@@ -308,7 +160,7 @@ inner join holdfast_builds as b with (rowlock)
         and b.scope = r.scope collate latin1_general_100_bin2
         and b.fingerprint = r.fingerprint collate latin1_general_100_bin2
         and b.run_id = r.old_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: invalidate_build
 -- What was made is not good any more; why it was first called so stays.
@@ -336,10 +188,11 @@ from (
     limit :limit
 ) as r
 inner join json_each(case when json_valid(r.needed) then r.needed else '[]' end) as n
-where n.value in (select value from json_each(:ids))
+where n.value in {ids}
 group by n.value
 
 -- name: count_uses (postgres)
+-- A text that is no array counts as an empty one.
 select
     n.run_id,
     count(distinct r.id) as uses
@@ -353,7 +206,7 @@ from (
 cross join lateral json_array_elements_text(
     case json_typeof(holdfast_json(r.needed)) when 'array' then holdfast_json(r.needed) else cast('[]' as json) end
 ) as n (run_id)
-where n.run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where n.run_id in {ids}
 group by n.run_id
 
 -- name: count_uses (sqlserver)
@@ -370,75 +223,10 @@ cross apply openjson(case isjson(r.needed) when 1 then r.needed else '[]' end) w
 inner join openjson(:ids) with (id varchar(100) '$') as k on n.run_id collate latin1_general_100_bin2 = k.id collate latin1_general_100_bin2
 group by n.run_id
 
--- name: insert_asks (sqlite)
+-- name: insert_asks
 -- Builds that runs of a caller's transaction need, for an orchestrator to get or create.
-insert into holdfast_asks (
-    run_id,
-    number,
-    job,
-    scope,
-    fingerprint,
-    must_succeed,
-    submission
-)
-select
-    value ->> 'run_id',
-    value ->> 'number',
-    value ->> 'job',
-    value ->> 'scope',
-    value ->> 'fingerprint',
-    value ->> 'must_succeed',
-    value ->> 'submission'
-from json_each(:rows)
-where true
-
--- name: insert_asks (postgres)
-insert into holdfast_asks (
-    run_id,
-    number,
-    job,
-    scope,
-    fingerprint,
-    must_succeed,
-    submission
-)
-select
-    run_id,
-    number,
-    job,
-    scope,
-    fingerprint,
-    must_succeed,
-    submission
-from json_to_recordset(cast(:rows as json)) as r (run_id text, number integer, job text, scope text, fingerprint text, must_succeed integer, submission text)
-
--- name: insert_asks (sqlserver)
-insert into holdfast_asks (
-    run_id,
-    number,
-    job,
-    scope,
-    fingerprint,
-    must_succeed,
-    submission
-)
-select
-    r.run_id,
-    r.number,
-    r.job,
-    r.scope,
-    r.fingerprint,
-    r.must_succeed,
-    r.submission
-from openjson(:rows) with (
-    run_id varchar(100),
-    number int,
-    job nvarchar(1000),
-    scope nvarchar(1000),
-    fingerprint varchar(1000),
-    must_succeed int,
-    submission nvarchar(max)
-) as r
+{insert holdfast_asks:
+    run_id id, number int, job name, scope name, fingerprint code, must_succeed int, submission text}
 
 -- name: find_asks
 -- Builds that an orchestrator has yet to get or create.
@@ -451,28 +239,12 @@ select
     a.must_succeed,
     a.submission,
     r.created_at
-from holdfast_asks as a
+from holdfast_asks as a {unlocked}
 inner join holdfast_runs as r on r.id = a.run_id
 order by
     a.run_id,
     a.number
 limit :limit
-
--- name: find_asks (sqlserver)
-select top (:limit)
-    a.run_id,
-    a.number,
-    a.job,
-    a.scope,
-    a.fingerprint,
-    a.must_succeed,
-    a.submission,
-    r.created_at
-from holdfast_asks as a with (readpast, readcommittedlock)
-inner join holdfast_runs as r on r.id = a.run_id
-order by
-    a.run_id,
-    a.number
 
 -- name: find_asks_of
 -- The builds that a run asks for and that no orchestrator has given it yet.
@@ -504,19 +276,9 @@ output
 from openjson(:rows) with (run_id varchar(100), number int) as r
 inner join holdfast_asks as a with (rowlock)
     on a.run_id = r.run_id collate latin1_general_100_bin2 and a.number = r.number
-option (force order, loop join)
+{seek}
 
--- name: delete_asks_of (sqlite)
+-- name: delete_asks_of
 -- These runs ask for nothing any more.
 delete from holdfast_asks
-where run_id in (select value from json_each(:ids))
-
--- name: delete_asks_of (postgres)
-delete from holdfast_asks
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_asks_of (sqlserver)
-delete a
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_asks as a with (rowlock) on a.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+where run_id in {ids}

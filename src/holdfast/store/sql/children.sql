@@ -24,33 +24,8 @@ where
 order by r.id
 limit :limit
 
--- name: find_open_children (sqlserver)
-select top (:limit) r.id
-from holdfast_runs as r
-left join holdfast_outcomes as o on o.run_id = r.id
-left join holdfast_leases as l on l.run_id = r.id
-where
-    r.parent_id = :parent_id
-    and o.run_id is null
-    and l.cancel_requested_at is null
-order by r.id
-
--- name: insert_stops (sqlite)
+-- name: insert_stops
 -- These ended badly; those that have children are to take them along.
-insert into holdfast_stops (
-    parent_id,
-    because,
-    since_at
-)
-select
-    value ->> 'parent_id',
-    value ->> 'because',
-    :now
-from json_each(:rows)
-where exists (select 1 from holdfast_runs as c where c.parent_id = value ->> 'parent_id')
-on conflict do nothing
-
--- name: insert_stops (postgres)
 insert into holdfast_stops (
     parent_id,
     because,
@@ -60,7 +35,7 @@ select
     r.parent_id,
     r.because,
     :now
-from json_to_recordset(cast(:rows as json)) as r (parent_id text, because text)
+from {rows: parent_id id, because text} as r
 where exists (select 1 from holdfast_runs as c where c.parent_id = r.parent_id)
 on conflict do nothing
 
@@ -90,30 +65,15 @@ where
         where s.parent_id = r.parent_id collate latin1_general_100_bin2
     )
 
--- name: find_stops (sqlite)
+-- name: find_stops
 -- Runs that ended badly and whose children are yet to be stopped.
 select
     parent_id,
     because
-from holdfast_stops
+from holdfast_stops {sqlserver: with (readpast, updlock, readcommittedlock)}
 order by parent_id
 limit :limit
-
--- name: find_stops (postgres)
-select
-    parent_id,
-    because
-from holdfast_stops
-order by parent_id
-limit :limit
-for update skip locked
-
--- name: find_stops (sqlserver)
-select top (:limit)
-    parent_id,
-    because
-from holdfast_stops with (readpast, updlock, readcommittedlock)
-order by parent_id
+{postgres: for update skip locked}
 
 -- name: delete_stop
 -- None of its children is left to be stopped.

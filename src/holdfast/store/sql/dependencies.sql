@@ -1,108 +1,16 @@
 -- Dependencies ("needs"): which runs must end before another one starts, and how many of them are still open.
 
--- name: insert_needs (sqlite)
+-- name: insert_needs
 -- What runs need to have ended.
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-select
-    value ->> 'needed',
-    value ->> 'run_id',
-    value ->> 'must_succeed'
-from json_each(:rows)
-where true
+{insert holdfast_needs: needed id, run_id id, must_succeed int}
 
--- name: insert_needs (postgres)
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-select
-    needed,
-    run_id,
-    must_succeed
-from json_to_recordset(cast(:rows as json)) as r (needed text, run_id text, must_succeed integer)
-
--- name: insert_needs (sqlserver)
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-select
-    r.needed,
-    r.run_id,
-    r.must_succeed
-from openjson(:rows) with (
-    needed varchar(100),
-    run_id varchar(100),
-    must_succeed int
-) as r
-
--- name: insert_new_needs (sqlite)
+-- name: insert_new_needs
 -- What runs need to have ended, where they do not need it already.
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-select
-    value ->> 'needed',
-    value ->> 'run_id',
-    value ->> 'must_succeed'
-from json_each(:rows)
-where true
-on conflict do nothing
-returning needed, run_id
-
--- name: insert_new_needs (postgres)
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-select
-    needed,
-    run_id,
-    must_succeed
-from json_to_recordset(cast(:rows as json)) as r (needed text, run_id text, must_succeed integer)
-order by
-    needed,
-    run_id
-on conflict do nothing
-returning needed, run_id
-
--- name: insert_new_needs (sqlserver)
-insert into holdfast_needs (
-    needed,
-    run_id,
-    must_succeed
-)
-output
-    inserted.needed,
-    inserted.run_id
-select
-    r.needed,
-    r.run_id,
-    r.must_succeed
-from openjson(:rows) with (
-    needed varchar(100),
-    run_id varchar(100),
-    must_succeed int
-) as r
-where not exists (
-    select 1
-    from holdfast_needs as n
-    where
-        n.needed = r.needed collate latin1_general_100_bin2
-        and n.run_id = r.run_id collate latin1_general_100_bin2
-)
+{insert holdfast_needs: needed id, run_id id, must_succeed int; unless needed, run_id; returning needed, run_id}
 
 -- name: subtract_needs (sqlite)
 -- So many needs fewer, and so many of them ended badly; who needs nothing more is to be looked at.
+-- SQLite 3.40 knows no alias in `returning`.
 update holdfast_waits
 set
     missing = missing - (r.value ->> 'count'),
@@ -110,7 +18,7 @@ set
     look = case when missing <= (r.value ->> 'count') then 1 else look end
 from json_each(:rows) as r
 where holdfast_waits.run_id = r.value ->> 'run_id'
-returning run_id, key, missing, due_at, spare, errand
+returning run_id, run_key, missing, due_at, spare, errand
 
 -- name: subtract_needs (postgres)
 update holdfast_waits as w
@@ -120,7 +28,7 @@ set
     look = case when w.missing <= r.count then 1 else w.look end
 from json_to_recordset(cast(:rows as json)) as r (run_id text, count integer, bad integer)
 where w.run_id = r.run_id
-returning w.run_id, w.key, w.missing, w.due_at, w.spare, w.errand
+returning w.run_id, w.run_key, w.missing, w.due_at, w.spare, w.errand
 
 -- name: subtract_needs (sqlserver)
 update w
@@ -130,59 +38,28 @@ set
     look = case when w.missing <= r.[count] then 1 else w.look end
 output
     inserted.run_id,
-    inserted.[key],
+    inserted.run_key,
     inserted.missing,
     inserted.due_at,
     inserted.spare,
     inserted.errand
 from openjson(:rows) with (run_id varchar(100), [count] int, bad int) as r
 inner join holdfast_waits as w with (rowlock) on w.run_id = r.run_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
--- name: set_needed (sqlite)
+-- name: set_needed
 -- Which runs these ones need, now that their builds are known.
-update holdfast_runs
-set needed = r.value ->> 'needed'
-from json_each(:rows) as r
-where holdfast_runs.id = r.value ->> 'id'
-
--- name: set_needed (postgres)
 update holdfast_runs as r
 set needed = k.needed
-from json_to_recordset(cast(:rows as json)) as k (id text, needed text)
+from {rows: id id, needed text} as k
 where r.id = k.id
 
--- name: set_needed (sqlserver)
-update r
-set needed = k.needed
-from openjson(:rows) with (id varchar(100), needed nvarchar(max)) as k
-inner join holdfast_runs as r with (rowlock) on r.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: set_must_succeed (sqlite)
+-- name: set_must_succeed
 -- These needs must end well, though it was first said that they need not.
-update holdfast_needs
-set must_succeed = 1
-where
-    (needed, run_id) in (select value ->> 'needed', value ->> 'run_id' from json_each(:rows))
-    and must_succeed = 0
-
--- name: set_must_succeed (postgres)
 update holdfast_needs as n
 set must_succeed = 1
-from json_to_recordset(cast(:rows as json)) as r (needed text, run_id text)
+from {rows: needed id, run_id id} as r
 where n.needed = r.needed and n.run_id = r.run_id and n.must_succeed = 0
-
--- name: set_must_succeed (sqlserver)
-update n
-set must_succeed = 1
-from openjson(:rows) with (needed varchar(100), run_id varchar(100)) as r
-inner join holdfast_needs as n with (rowlock)
-    on
-        n.needed = r.needed collate latin1_general_100_bin2
-        and n.run_id = r.run_id collate latin1_general_100_bin2
-where n.must_succeed = 0
-option (force order, loop join)
 
 -- name: find_needs_of
 -- What a run still needs; the first of it.
@@ -203,24 +80,7 @@ where n.run_id = :run_id
 order by n.needed
 limit :limit
 
--- name: find_needs_of (sqlserver)
-select top (:limit)
-    n.needed,
-    v.job,
-    v.kind,
-    v.state,
-    v.holder,
-    v.started_at,
-    v.expires_at,
-    b.scope,
-    b.fingerprint
-from holdfast_needs as n
-inner join holdfast_run as v on v.id = n.needed
-left join holdfast_builds as b on b.run_id = n.needed
-where n.run_id = :run_id
-order by n.needed
-
--- name: find_met_needs_of (sqlite)
+-- name: find_met_needs_of
 -- What these waiting runs need and has ended.
 select
     n.needed,
@@ -230,31 +90,9 @@ select
     o.failure_type
 from holdfast_needs as n
 inner join holdfast_outcomes as o on o.run_id = n.needed
-where n.run_id in (select value from json_each(:ids))
+where n.run_id in {ids}
 
--- name: find_met_needs_of (postgres)
-select
-    n.needed,
-    n.run_id,
-    n.must_succeed,
-    o.state,
-    o.failure_type
-from holdfast_needs as n
-inner join holdfast_outcomes as o on o.run_id = n.needed
-where n.run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_met_needs_of (sqlserver)
-select
-    n.needed,
-    n.run_id,
-    n.must_succeed,
-    o.state,
-    o.failure_type
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_needs as n on n.run_id = k.id collate latin1_general_100_bin2
-inner join holdfast_outcomes as o on o.run_id = n.needed
-
--- name: find_needs_on (sqlite)
+-- name: find_needs_on
 -- Who needs these runs, which have ended.
 select
     n.needed,
@@ -262,44 +100,15 @@ select
     n.must_succeed,
     o.state,
     o.failure_type
-from holdfast_needs as n
+from holdfast_needs as n {unlocked}
 inner join holdfast_outcomes as o on o.run_id = n.needed
-where n.needed in (select value from json_each(:ids))
+where n.needed in {ids}
 order by
     n.needed,
     n.run_id
 limit :limit
 
--- name: find_needs_on (postgres)
-select
-    n.needed,
-    n.run_id,
-    n.must_succeed,
-    o.state,
-    o.failure_type
-from holdfast_needs as n
-inner join holdfast_outcomes as o on o.run_id = n.needed
-where n.needed = any (array(select json_array_elements_text(cast(:ids as json))))
-order by
-    n.needed,
-    n.run_id
-limit :limit
-
--- name: find_needs_on (sqlserver)
-select top (:limit)
-    n.needed,
-    n.run_id,
-    n.must_succeed,
-    o.state,
-    o.failure_type
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_needs as n with (readpast, readcommittedlock) on n.needed = k.id collate latin1_general_100_bin2
-inner join holdfast_outcomes as o on o.run_id = n.needed
-order by
-    n.needed,
-    n.run_id
-
--- name: find_endings (sqlite)
+-- name: find_endings
 -- How these runs ended that others needed.
 select
     r.id as run_id,
@@ -312,35 +121,7 @@ select
     o.error
 from holdfast_runs as r
 inner join holdfast_outcomes as o on o.run_id = r.id
-where r.id in (select value from json_each(:ids))
-
--- name: find_endings (postgres)
-select
-    r.id as run_id,
-    r.job,
-    r.kind,
-    r.stage,
-    r.segment,
-    o.state,
-    o.failure_type,
-    o.error
-from holdfast_runs as r
-inner join holdfast_outcomes as o on o.run_id = r.id
-where r.id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_endings (sqlserver)
-select
-    r.id as run_id,
-    r.job,
-    r.kind,
-    r.stage,
-    r.segment,
-    o.state,
-    o.failure_type,
-    o.error
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-inner join holdfast_outcomes as o on o.run_id = r.id
+where r.id in {ids}
 
 -- name: find_needs_after
 -- A page of all needs, to find those whose ring was lost.
@@ -350,27 +131,13 @@ select
     n.must_succeed,
     o.state,
     o.failure_type
-from holdfast_needs as n
+from holdfast_needs as n {unlocked}
 left join holdfast_outcomes as o on o.run_id = n.needed
 where n.needed > :needed or (n.needed = :needed and n.run_id > :run_id)
 order by
     n.needed,
     n.run_id
 limit :limit
-
--- name: find_needs_after (sqlserver)
-select top (:limit)
-    n.needed,
-    n.run_id,
-    n.must_succeed,
-    o.state,
-    o.failure_type
-from holdfast_needs as n with (readpast, readcommittedlock)
-left join holdfast_outcomes as o on o.run_id = n.needed
-where n.needed > :needed or (n.needed = :needed and n.run_id > :run_id)
-order by
-    n.needed,
-    n.run_id
 
 -- name: get_dependencies
 -- What a run needs, and how it depends on each.
@@ -402,19 +169,9 @@ inner join holdfast_needs as n with (rowlock)
     on
         n.needed = r.needed collate latin1_general_100_bin2
         and n.run_id = r.run_id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
--- name: delete_needs_of (sqlite)
+-- name: delete_needs_of
 -- These runs need nothing any more.
 delete from holdfast_needs
-where run_id in (select value from json_each(:ids))
-
--- name: delete_needs_of (postgres)
-delete from holdfast_needs
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_needs_of (sqlserver)
-delete n
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_needs as n with (rowlock) on n.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+where run_id in {ids}

@@ -1,60 +1,8 @@
 -- Events: what was recorded of a run, in order; and the signs by which a page notices that something changed.
 
--- name: insert_events (sqlite)
+-- name: insert_events
 -- Record what happened.
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'kind',
-    value ->> 'attempt',
-    value ->> 'data',
-    value ->> 'happened_at'
-from json_each(:rows)
-where true
-
--- name: insert_events (postgres)
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, kind text, attempt integer, data text, happened_at timestamptz)
-
--- name: insert_events (sqlserver)
-insert into holdfast_events (
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-)
-select
-    r.run_id,
-    r.kind,
-    r.attempt,
-    r.data,
-    r.happened_at
-from openjson(:rows) with (
-    run_id varchar(100),
-    kind nvarchar(1000),
-    attempt int,
-    data nvarchar(max),
-    happened_at datetime2(6)
-) as r
+{insert holdfast_events: run_id id, kind name, attempt int, data text, happened_at time}
 
 -- name: find_events
 -- What was recorded of a run.
@@ -69,18 +17,6 @@ from holdfast_events
 where run_id = :run_id and id > :after
 order by id
 limit :limit
-
--- name: find_events (sqlserver)
-select top (:limit)
-    id,
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from holdfast_events
-where run_id = :run_id and id > :after
-order by id
 
 -- name: find_all_events (sqlite)
 -- What was recorded after that, of all runs: those of a kind that is wanted, and the last that was looked at.
@@ -101,7 +37,7 @@ from (
         e.attempt,
         e.data,
         e.happened_at,
-        case when :kinds is null or e.kind in (select value from json_each(:kinds)) then 1 else 0 end as wanted,
+        case when :kinds is null or e.kind in {kinds} then 1 else 0 end as wanted,
         count(*) over () as searched,
         row_number() over (order by e.id) as number
     from (
@@ -257,53 +193,19 @@ where run_id = :run_id and id < :before
 order by id desc
 limit :limit
 
--- name: find_last_events (sqlserver)
-select top (:limit)
-    id,
-    run_id,
-    kind,
-    attempt,
-    data,
-    happened_at
-from holdfast_events
-where run_id = :run_id and id < :before
-order by id desc
-
--- name: find_marks (sqlite)
+-- name: find_marks
 -- What of these runs changes when there is news of them.
 select
-    k.id,
+    v.id,
     (
         select max(e.id)
         from holdfast_events as e
-        where e.run_id = k.id
-    ) as event,
-    (
-        select s.attempt || ' ' || s.number
-        from holdfast_steps as s
-        where s.run_id = k.id
-        order by
-            s.attempt desc,
-            s.number desc
-        limit 1
-    ) as step,
-    v.place,
-    v.attempt
-from (select value as id from json_each(:ids)) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_marks (postgres)
-select
-    k.id,
-    (
-        select max(e.id)
-        from holdfast_events as e
-        where e.run_id = k.id
+        where e.run_id = v.id
     ) as event,
     (
         select concat(s.attempt, ' ', s.number)
         from holdfast_steps as s
-        where s.run_id = k.id
+        where s.run_id = v.id
         order by
             s.attempt desc,
             s.number desc
@@ -311,29 +213,31 @@ select
     ) as step,
     v.place,
     v.attempt
-from json_array_elements_text(cast(:ids as json)) as k (id)
-inner join holdfast_run as v on v.id = k.id
+from holdfast_run as v
+where v.id in {ids}
 
--- name: find_marks (sqlserver)
+-- name: find_marks (sqlite)
+-- SQLite 3.40 has no concat().
 select
-    k.id,
+    v.id,
     (
         select max(e.id)
         from holdfast_events as e
-        where e.run_id = k.id
+        where e.run_id = v.id
     ) as event,
     (
-        select top (1) concat(s.attempt, ' ', s.number)
+        select s.attempt || ' ' || s.number
         from holdfast_steps as s
-        where s.run_id = k.id
+        where s.run_id = v.id
         order by
             s.attempt desc,
             s.number desc
+        limit 1
     ) as step,
     v.place,
     v.attempt
-from (select i.id collate latin1_general_100_bin2 as id from openjson(:ids) with (id varchar(100) '$') as i) as k
-inner join holdfast_run as v on v.id = k.id
+from holdfast_run as v
+where v.id in {ids}
 
 -- name: find_signs
 -- What is another one whenever a run was submitted, began or ended, something was recorded, or a worker spoke.
@@ -356,21 +260,10 @@ select
     run_id,
     data,
     happened_at
-from holdfast_events
+from holdfast_events {unlocked}
 where kind = 'OPERATED' and id < :before
 order by id desc
 limit :limit
-
--- name: find_operations (sqlserver)
--- What operators did, the newest first; what an open transaction writes is passed by.
-select top (:limit)
-    id,
-    run_id,
-    data,
-    happened_at
-from holdfast_events with (readpast, readcommittedlock)
-where kind = 'OPERATED' and id < :before
-order by id desc
 
 -- name: announce (postgres)
 -- Wake other processes when this is committed.

@@ -27,16 +27,6 @@ where minute_at >= :since
 order by minute_at desc
 limit :limit
 
--- name: find_samples (sqlserver)
-select top (:limit)
-    minute_at,
-    waiting,
-    running,
-    oldest
-from holdfast_samples
-where minute_at >= :since
-order by minute_at desc
-
 -- name: delete_old_samples
 -- Old samples are no longer kept.
 delete from holdfast_samples
@@ -144,77 +134,16 @@ from (
 ) as w
 group by w.queue
 
--- name: count_waits (sqlserver)
-select
-    w.queue,
-    count(*) as runs,
-    min(w.run_id) as oldest
-from (
-    select top (:limit)
-        queue,
-        run_id
-    from holdfast_waits
-    order by run_id
-) as w
-group by w.queue
-
--- name: insert_counters (sqlite)
+-- name: insert_counters
 -- Counters that no one has used yet begin at nothing.
-insert into holdfast_counters (name, label, value)
-select
-    value ->> 'name',
-    value ->> 'label',
-    0
-from json_each(:rows)
-where true
-on conflict do nothing
+{insert holdfast_counters: name name, label name, value = 0; unless name, label}
 
--- name: insert_counters (postgres)
-insert into holdfast_counters (name, label, value)
-select
-    name,
-    label,
-    0
-from json_to_recordset(cast(:rows as json)) as r (name text, label text)
-order by name, label
-on conflict do nothing
-
--- name: insert_counters (sqlserver)
-insert into holdfast_counters (name, label, value)
-select
-    r.name,
-    r.label,
-    0
-from openjson(:rows) with (name nvarchar(1000), label nvarchar(1000)) as r
-where not exists (
-    select 1
-    from holdfast_counters as o
-    where o.name = r.name collate latin1_general_100_bin2 and o.label = r.label collate latin1_general_100_bin2
-)
-order by r.name, r.label
-
--- name: set_counters (sqlite)
+-- name: set_counters
 -- Count so many more.
-update holdfast_counters
-set value = holdfast_counters.value + (r.value ->> 'count')
-from json_each(:rows) as r
-where holdfast_counters.name = r.value ->> 'name' and holdfast_counters.label = r.value ->> 'label'
-
--- name: set_counters (postgres)
 update holdfast_counters as o
 set value = o.value + r.count
-from json_to_recordset(cast(:rows as json)) as r (name text, label text, count bigint)
+from {rows: name name, label name, count bigint} as r
 where o.name = r.name and o.label = r.label
-
--- name: set_counters (sqlserver)
-update o
-set value = o.value + r.[count]
-from openjson(:rows) with (name nvarchar(1000), label nvarchar(1000), [count] bigint) as r
-inner join holdfast_counters as o with (rowlock)
-    on
-        o.name = r.name collate latin1_general_100_bin2
-        and o.label = r.label collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: list_counters
 -- What no row proves, counted.
@@ -227,13 +156,3 @@ order by
     name,
     label
 limit :limit
-
--- name: list_counters (sqlserver)
-select top (:limit)
-    name,
-    label,
-    value
-from holdfast_counters
-order by
-    name,
-    label

@@ -1,64 +1,49 @@
 -- Key locks ("holds"): which run has a key, and which waiting run gets it next.
 
--- name: take_holds (sqlite)
+-- name: take_holds
 -- Take free keys that only one run may hold. A key that a due run waits for is not free: that run is older.
-insert into holdfast_holds (key, number, run_id)
+insert into holdfast_holds (run_key, number, run_id)
 select
-    value ->> 'key',
-    1,
-    value ->> 'run_id'
-from json_each(:rows)
-where not exists (
-    select 1
-    from holdfast_waits as w
-    where w.key = value ->> 'key' and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
-)
-on conflict do nothing
-returning run_id
-
--- name: take_holds (postgres)
-insert into holdfast_holds (key, number, run_id)
-select
-    r.key,
+    r.run_key,
     1,
     r.run_id
-from json_to_recordset(cast(:rows as json)) as r (key text, run_id text)
+from {rows: run_key name, run_id id} as r
 where not exists (
     select 1
     from holdfast_waits as w
-    where w.key = r.key and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
+    where w.run_key = r.run_key and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
 )
-order by r.key
+{postgres: order by r.run_key}
 on conflict do nothing
 returning run_id
 
 -- name: take_holds (sqlserver)
 -- As in find_turns, a waiter that may not be committed yet is passed by.
-insert into holdfast_holds ([key], number, run_id)
+insert into holdfast_holds (run_key, number, run_id)
 output inserted.run_id
 select
-    r.[key],
+    r.run_key,
     1,
     r.run_id
 from (
     select
-        s.[key] collate latin1_general_100_bin2 as [key],
+        s.run_key collate latin1_general_100_bin2 as run_key,
         s.run_id,
         row_number() over (
-            partition by s.[key] collate latin1_general_100_bin2
+            partition by s.run_key collate latin1_general_100_bin2
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
-    from openjson(:rows) with ([key] nvarchar(1000), run_id varchar(100)) as s
+    from openjson(:rows) with (run_key nvarchar(1000), run_id varchar(100)) as s
 ) as r
 where
     r.turn = 1
-    and not exists (select 1 from holdfast_holds as h where h.[key] = r.[key])
+    and not exists (select 1 from holdfast_holds as h where h.run_key = r.run_key)
     and not exists (
         select 1
         from holdfast_waits as w with (readcommittedlock)
         where
-            w.[key] = r.[key]
-            and w.[key] is not null
+            w.run_key = r.run_key
+            and w.run_key is not null
             and w.missing = 0
             and w.look = 0
             and (w.due_at is null or w.due_at <= :now)
@@ -67,26 +52,26 @@ where
         select 1
         from holdfast_waits as w with (readpast, readcommittedlock)
         where
-            w.[key] = r.[key]
-            and w.[key] is not null
+            w.run_key = r.run_key
+            and w.run_key is not null
             and w.missing = 0
             and w.look = 1
             and (w.due_at is null or w.due_at <= :now)
     )
-order by r.[key]
+order by r.run_key
 
 -- name: open_new_holds (sqlite)
 -- Keys that runs wait for and that more may hold: open as many as there are who want one.
-with recursive numbers (key, number, key_limit, wanted) as (
+with recursive numbers (run_key, number, key_limit, wanted) as (
     select
-        value ->> 'key',
+        value ->> 'run_key',
         1,
         value ->> 'key_limit',
         value ->> 'wanted'
     from json_each(:rows)
     union all
     select
-        key,
+        run_key,
         number + 1,
         key_limit,
         wanted
@@ -94,132 +79,118 @@ with recursive numbers (key, number, key_limit, wanted) as (
     where number < key_limit
 )
 
-insert into holdfast_holds (key, number, run_id)
+insert into holdfast_holds (run_key, number, run_id)
 select
-    f.key,
+    f.run_key,
     f.number,
     null
 from (
     select
-        n.key,
+        n.run_key,
         n.number,
         n.wanted,
-        row_number() over (partition by n.key order by n.number) as turn
+        row_number() over (partition by n.run_key order by n.number) as turn
     from numbers as n
-    where not exists (select 1 from holdfast_holds as h where h.key = n.key and h.number = n.number)
+    where not exists (select 1 from holdfast_holds as h where h.run_key = n.run_key and h.number = n.number)
 ) as f
 where f.turn <= f.wanted
 on conflict do nothing
 
 -- name: open_new_holds (postgres)
-insert into holdfast_holds (key, number, run_id)
+insert into holdfast_holds (run_key, number, run_id)
 select
-    r.key,
+    r.run_key,
     f.number,
     null
-from json_to_recordset(cast(:rows as json)) as r (key text, key_limit integer, wanted integer)
+from json_to_recordset(cast(:rows as json)) as r (run_key text, key_limit integer, wanted integer)
 cross join lateral (
     select n.number
     from generate_series(1, r.key_limit) as n (number)
-    where not exists (select 1 from holdfast_holds as h where h.key = r.key and h.number = n.number)
+    where not exists (select 1 from holdfast_holds as h where h.run_key = r.run_key and h.number = n.number)
     order by n.number
     limit r.wanted
 ) as f
-order by r.key, f.number
+order by r.run_key, f.number
 on conflict do nothing
 
 -- name: open_new_holds (sqlserver)
-insert into holdfast_holds ([key], number, run_id)
+insert into holdfast_holds (run_key, number, run_id)
 select
-    f.[key],
+    f.run_key,
     f.number,
     cast(null as varchar(26))
 from (
     select
-        r.[key],
+        r.run_key,
         n.number,
         r.wanted,
-        row_number() over (partition by r.[key] order by n.number) as turn
+        row_number() over (partition by r.run_key order by n.number) as turn
     from (
         select
-            s.[key] collate latin1_general_100_bin2 as [key],
+            s.run_key collate latin1_general_100_bin2 as run_key,
             max(s.key_limit) as key_limit,
             max(s.wanted) as wanted
-        from openjson(:rows) with ([key] nvarchar(1000), key_limit int, wanted int) as s
-        group by s.[key] collate latin1_general_100_bin2
+        from openjson(:rows) with (run_key nvarchar(1000), key_limit int, wanted int) as s
+        group by s.run_key collate latin1_general_100_bin2
     ) as r
     inner join (
         select top (1000) row_number() over (order by (select null)) as number
         from sys.all_objects
     ) as n on n.number <= r.key_limit
-    where not exists (select 1 from holdfast_holds as h where h.[key] = r.[key] and h.number = n.number)
+    where not exists (select 1 from holdfast_holds as h where h.run_key = r.run_key and h.number = n.number)
 ) as f
 where f.turn <= f.wanted
 
--- name: open_holds (sqlite)
+-- name: open_holds
 -- These runs have had their turn.
 update holdfast_holds
 set run_id = null
-where run_id in (select value from json_each(:ids))
-
--- name: open_holds (postgres)
-update holdfast_holds
-set run_id = null
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where run_id in {ids}
 
 -- name: open_holds (sqlserver)
 update h
 set run_id = null
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_holds as h with (rowlock) on h.run_id = k.id collate latin1_general_100_bin2 and h.run_id is not null
-option (force order, loop join)
+{seek}
 
--- name: find_open_holds (sqlite)
+-- name: find_open_holds
 -- Holds between two turns.
 select
-    key,
+    run_key,
     number
 from holdfast_holds
 where run_id is null
-order by key, number
+order by run_key, number
 limit :limit
-
--- name: find_open_holds (postgres)
-select
-    key,
-    number
-from holdfast_holds
-where run_id is null
-order by key, number
-limit :limit
-for update skip locked
+{postgres: for update skip locked}
 
 -- name: find_open_holds (sqlserver)
 -- The update changes nothing: it holds them still until this transaction ends.
 update h
 set run_id = null
 output
-    inserted.[key],
+    inserted.run_key,
     inserted.number
 from (
     select top (:limit)
-        o.[key],
+        o.run_key,
         o.number
     from holdfast_holds as o with (readpast, updlock, readcommittedlock)
     where o.run_id is null
-    order by o.[key], o.number
+    order by o.run_key, o.number
 ) as chosen
-inner join holdfast_holds as h with (rowlock) on h.[key] = chosen.[key] and h.number = chosen.number
+inner join holdfast_holds as h with (rowlock) on h.run_key = chosen.run_key and h.number = chosen.number
 where h.run_id is null
-option (force order, loop join)
+{seek}
 
 -- name: find_turns (sqlite)
 -- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
 -- many as holds of its key are open; one whose time has just come is due, whoever has noticed it or not. Each is found
 -- by the one before it: no waiter is passed over.
-with recursive found (key, number, opens, turn, run_id) as (
+with recursive found (run_key, number, opens, turn, run_id) as (
     select
-        value ->> 'key',
+        value ->> 'run_key',
         value ->> 'number',
         value ->> 'opens',
         0,
@@ -227,7 +198,7 @@ with recursive found (key, number, opens, turn, run_id) as (
     from json_each(:rows)
     union all
     select
-        f.key,
+        f.run_key,
         f.number,
         f.opens,
         f.turn + 1,
@@ -239,7 +210,7 @@ with recursive found (key, number, opens, turn, run_id) as (
                     select w.run_id
                     from holdfast_waits as w
                     where
-                        w.key = f.key
+                        w.run_key = f.run_key
                         and w.missing = 0
                         and w.due_at is null
                         and w.run_id > f.run_id
@@ -252,7 +223,7 @@ with recursive found (key, number, opens, turn, run_id) as (
                 select min(w.run_id) as run_id
                 from holdfast_waits as w
                 where
-                    w.key = f.key
+                    w.run_key = f.run_key
                     and w.missing = 0
                     and w.due_at <= :now
                     and w.run_id > f.run_id
@@ -265,22 +236,22 @@ with recursive found (key, number, opens, turn, run_id) as (
 )
 
 select
-    key,
+    run_key,
     number,
     run_id
 from found
 where turn > 0 and run_id is not null
-order by key, number, run_id
+order by run_key, number, run_id
 
 -- name: find_turns (postgres)
 -- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
 -- many as holds of its key are open; one whose time has just come is due, whoever has noticed it or not. (By due_at
 -- too, though it is null: so the index's order is the one asked for, and the first rows of it are all that is read.)
 select
-    k.key,
+    k.run_key,
     k.number,
     c.run_id
-from json_to_recordset(cast(:rows as json)) as k (key text, number integer, opens integer)
+from json_to_recordset(cast(:rows as json)) as k (run_key text, number integer, opens integer)
 cross join lateral (
     select d.run_id
     from (
@@ -288,7 +259,7 @@ cross join lateral (
             select w.run_id
             from holdfast_waits as w
             where
-                w.key = k.key
+                w.run_key = k.run_key
                 and w.missing = 0
                 and w.due_at is null
                 and w.key_limit >= k.number
@@ -301,7 +272,7 @@ cross join lateral (
             select w.run_id
             from holdfast_waits as w
             where
-                w.key = k.key
+                w.run_key = k.run_key
                 and w.missing = 0
                 and w.due_at <= :now
                 and w.key_limit >= k.number
@@ -313,17 +284,17 @@ cross join lateral (
     order by d.run_id
     limit k.opens
 ) as c
-order by k.key, k.number, c.run_id
+order by k.run_key, k.number, c.run_id
 
 -- name: find_turns (sqlserver)
 -- For each of these open holds the oldest due waiters that may have it and have none yet (who keeps its key does), as
 -- many as holds of its key are open. One to be looked at that is locked may not be committed yet (a caller's open
 -- transaction put it there) and is passed by; any other is waited for, so that no younger one goes first.
 select
-    k.[key],
+    k.run_key,
     k.number,
     c.run_id
-from openjson(:rows) with ([key] nvarchar(1000), number int, opens int) as k
+from openjson(:rows) with (run_key nvarchar(1000), number int, opens int) as k
 cross apply (
     select top (k.opens) d.run_id
     from (
@@ -332,8 +303,8 @@ cross apply (
             select top (k.opens) w.run_id
             from holdfast_waits as w with (readcommittedlock)
             where
-                w.[key] = k.[key] collate latin1_general_100_bin2
-                and w.[key] is not null
+                w.run_key = k.run_key collate latin1_general_100_bin2
+                and w.run_key is not null
                 and w.missing = 0
                 and (w.due_at is null or w.due_at <= :now)
                 and w.look = 0
@@ -347,8 +318,8 @@ cross apply (
             select top (k.opens) w.run_id
             from holdfast_waits as w with (readpast, readcommittedlock)
             where
-                w.[key] = k.[key] collate latin1_general_100_bin2
-                and w.[key] is not null
+                w.run_key = k.run_key collate latin1_general_100_bin2
+                and w.run_key is not null
                 and w.missing = 0
                 and (w.due_at is null or w.due_at <= :now)
                 and w.look = 1
@@ -359,67 +330,49 @@ cross apply (
     ) as d
     order by d.run_id
 ) as c
-order by k.[key], k.number, c.run_id
+order by k.run_key, k.number, c.run_id
 
--- name: give_holds (sqlite)
+-- name: give_holds
 -- It is these runs' turn.
-update holdfast_holds
-set run_id = r.value ->> 'run_id'
-from json_each(:rows) as r
-where
-    holdfast_holds.key = r.value ->> 'key'
-    and holdfast_holds.number = r.value ->> 'number'
-    and holdfast_holds.run_id is null
-
--- name: give_holds (postgres)
 update holdfast_holds as h
 set run_id = r.run_id
-from json_to_recordset(cast(:rows as json)) as r (key text, number integer, run_id text)
-where h.key = r.key and h.number = r.number and h.run_id is null
-
--- name: give_holds (sqlserver)
-update h
-set run_id = r.run_id
-from openjson(:rows) with ([key] nvarchar(1000), number int, run_id varchar(100)) as r
-inner join holdfast_holds as h with (rowlock)
-    on h.[key] = r.[key] collate latin1_general_100_bin2 and h.number = r.number
-where h.run_id is null
-option (force order, loop join)
+from {rows: run_key name, number int, run_id id} as r
+where h.run_key = r.run_key and h.number = r.number and h.run_id is null
 
 -- name: delete_open_holds (sqlite)
 -- Holds that no one wants any more.
 delete from holdfast_holds
 where
-    (key, number) in (select value ->> 'key', value ->> 'number' from json_each(:rows))
+    (run_key, number) in (select value ->> 'run_key', value ->> 'number' from json_each(:rows))
     and run_id is null
 
 -- name: delete_open_holds (postgres)
 delete from holdfast_holds as h
-using json_to_recordset(cast(:rows as json)) as r (key text, number integer)
-where h.key = r.key and h.number = r.number and h.run_id is null
+using json_to_recordset(cast(:rows as json)) as r (run_key text, number integer)
+where h.run_key = r.run_key and h.number = r.number and h.run_id is null
 
 -- name: delete_open_holds (sqlserver)
 -- A waiter that no one will look at again keeps its key's hold, even one whose look is being cleared this moment:
 -- hence a locking read. One to be looked at is left out, as a caller's open transaction may have put it there:
 -- looking opens the hold anew.
 delete h
-from openjson(:rows) with ([key] nvarchar(1000), number int) as k
+from openjson(:rows) with (run_key nvarchar(1000), number int) as k
 inner join holdfast_holds as h with (rowlock)
-    on h.[key] = k.[key] collate latin1_general_100_bin2 and h.number = k.number
+    on h.run_key = k.run_key collate latin1_general_100_bin2 and h.number = k.number
 where
     h.run_id is null
     and not exists (
         select 1
         from holdfast_waits as w with (readcommittedlock)
         where
-            w.[key] = h.[key]
-            and w.[key] is not null
+            w.run_key = h.run_key
+            and w.run_key is not null
             and w.missing = 0
             and w.due_at is null
             and w.look = 0
             and w.key_limit >= h.number
     )
-option (force order, loop join)
+{seek}
 
 -- name: find_holds
 -- Whose turn it is for a key; one that waits keeps it meanwhile.
@@ -434,86 +387,52 @@ select
 from holdfast_holds as h
 left join holdfast_leases as l on l.run_id = h.run_id
 left join holdfast_waits as w on w.run_id = h.run_id
-where h.key = :key
+where h.run_key = :key
 order by h.number
 
--- name: find_holds (sqlserver)
-select
-    h.number,
-    h.run_id,
-    l.holder,
-    l.started_at,
-    l.expires_at,
-    w.run_id as waits,
-    w.due_at
-from holdfast_holds as h
-left join holdfast_leases as l on l.run_id = h.run_id
-left join holdfast_waits as w on w.run_id = h.run_id
-where h.[key] = :key
-order by h.number
-
--- name: find_holders (sqlite)
+-- name: find_holders
 -- Those of these runs that hold their key.
 select
     run_id,
     number
 from holdfast_holds
-where run_id in (select value from json_each(:ids))
-
--- name: find_holders (postgres)
-select
-    run_id,
-    number
-from holdfast_holds
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_holders (sqlserver)
-select
-    h.run_id,
-    h.number
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_holds as h on h.run_id = k.id collate latin1_general_100_bin2 and h.run_id is not null
+where run_id in {ids} and run_id is not null
 
 -- name: count_waiting_before
 -- How many wait for a key before this run.
 select count(*) as ahead
 from holdfast_waits as w
-where w.key = :key and w.missing = 0 and w.due_at is null and w.run_id < :run_id
-
--- name: count_waiting_before (sqlserver)
-select count(*) as ahead
-from holdfast_waits as w
-where w.[key] = :key and w.[key] is not null and w.missing = 0 and w.due_at is null and w.run_id < :run_id
+where w.run_key = :key and w.run_key is not null and w.missing = 0 and w.due_at is null and w.run_id < :run_id
 
 -- name: list_keys
 -- Keys that someone holds or waits for: how many hold and wait, and since when the oldest of these is there.
 with named as (
-    select key from holdfast_holds where key > :after
+    select run_key from holdfast_holds where run_key > :after
     union
-    select key from holdfast_waits where key is not null and missing = 0 and key > :after
+    select run_key from holdfast_waits where run_key is not null and missing = 0 and run_key > :after
 ),
 
-page as (select key from named order by key limit :limit)
+page as (select run_key from named order by run_key limit :limit)
 
 select
-    p.key,
+    p.run_key,
     (
         select max(each.key_limit)
         from (
-            select w.key_limit from holdfast_waits as w where w.key = p.key and w.missing = 0
+            select w.key_limit from holdfast_waits as w where w.run_key = p.run_key and w.missing = 0
             union all
-            select l.key_limit from holdfast_leases as l where l.key = p.key
+            select l.key_limit from holdfast_leases as l where l.run_key = p.run_key
             union all
-            select max(h.number) as key_limit from holdfast_holds as h where h.key = p.key
+            select max(h.number) as key_limit from holdfast_holds as h where h.run_key = p.run_key
         ) as each
     ) as key_limit,
     (
         select count(*)
         from holdfast_waits as w
         where
-            w.key = p.key
+            w.run_key = p.run_key
             and w.missing = 0
-            and not exists (select 1 from holdfast_holds as h where h.key = w.key and h.run_id = w.run_id)
+            and not exists (select 1 from holdfast_holds as h where h.run_key = w.run_key and h.run_id = w.run_id)
     ) as waiting,
     (
         select min(r.created_at)
@@ -523,55 +442,10 @@ select
                 select min(w.run_id)
                 from holdfast_waits as w
                 where
-                    w.key = p.key
+                    w.run_key = p.run_key
                     and w.missing = 0
-                    and not exists (select 1 from holdfast_holds as h where h.key = w.key and h.run_id = w.run_id)
+                    and not exists (select 1 from holdfast_holds as h where h.run_key = w.run_key and h.run_id = w.run_id)
             )
     ) as oldest_at
 from page as p
-order by p.key
-
--- name: list_keys (sqlserver)
-with named as (
-    select [key] from holdfast_holds where [key] > :after
-    union
-    select [key] from holdfast_waits where [key] is not null and missing = 0 and [key] > :after
-),
-
-page as (select top (:limit) [key] from named order by [key])
-
-select
-    p.[key],
-    (
-        select max(each.key_limit)
-        from (
-            select w.key_limit from holdfast_waits as w where w.[key] = p.[key] and w.missing = 0
-            union all
-            select l.key_limit from holdfast_leases as l where l.[key] = p.[key]
-            union all
-            select max(h.number) as key_limit from holdfast_holds as h where h.[key] = p.[key]
-        ) as each
-    ) as key_limit,
-    (
-        select count(*)
-        from holdfast_waits as w
-        where
-            w.[key] = p.[key]
-            and w.missing = 0
-            and not exists (select 1 from holdfast_holds as h where h.[key] = w.[key] and h.run_id = w.run_id)
-    ) as waiting,
-    (
-        select min(r.created_at)
-        from holdfast_runs as r
-        where
-            r.id = (
-                select min(w.run_id)
-                from holdfast_waits as w
-                where
-                    w.[key] = p.[key]
-                    and w.missing = 0
-                    and not exists (select 1 from holdfast_holds as h where h.[key] = w.[key] and h.run_id = w.run_id)
-            )
-    ) as oldest_at
-from page as p
-order by p.[key]
+order by p.run_key

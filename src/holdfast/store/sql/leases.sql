@@ -1,84 +1,12 @@
 -- Leases: which worker runs which run, until when, and whether it was asked to stop. With the places of a queue that
 -- limits its concurrency.
 
--- name: insert_leases (sqlite)
+-- name: insert_leases
 -- Claim, second half: a run whose key, or whose place in its queue, someone else has is left out.
-insert into holdfast_leases (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'rank',
-    value ->> 'key',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'key_limit',
-    value ->> 'number',
-    value ->> 'place',
-    :holder,
-    :now,
-    value ->> 'expires_at',
-    value ->> 'deadline_at'
-from json_each(:rows)
-where true
-on conflict do nothing
-returning run_id
-
--- name: insert_leases (postgres)
-insert into holdfast_leases (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at
-)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    :holder,
-    :now,
-    expires_at,
-    deadline_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, place integer, expires_at timestamptz, deadline_at timestamptz)
-order by run_id
-on conflict do nothing
-returning run_id
+{insert holdfast_leases:
+    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
+    number int, place int, holder = :holder, started_at = :now, expires_at time, deadline_at time;
+    unless run_id; returning run_id}
 
 -- name: insert_leases (sqlserver)
 -- Claim, second half: a run whose key, or whose place in its queue, someone
@@ -88,7 +16,7 @@ insert into holdfast_leases (
     job,
     queue,
     rank,
-    [key],
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -106,7 +34,7 @@ select
     r.job,
     r.queue,
     r.rank,
-    r.[key],
+    r.run_key,
     r.attempt,
     r.tries,
     r.takeovers,
@@ -123,7 +51,7 @@ from (
         s.job,
         s.queue,
         s.rank,
-        s.[key] collate latin1_general_100_bin2 as [key],
+        s.run_key collate latin1_general_100_bin2 as run_key,
         s.attempt,
         s.tries,
         s.takeovers,
@@ -134,9 +62,9 @@ from (
         s.deadline_at,
         row_number() over (
             partition by
-                s.[key] collate latin1_general_100_bin2,
+                s.run_key collate latin1_general_100_bin2,
                 s.number,
-                case when s.[key] is null then s.run_id end
+                case when s.run_key is null then s.run_id end
             order by s.run_id collate latin1_general_100_bin2
         ) as turn
     from openjson(:rows) with (
@@ -144,7 +72,7 @@ from (
         job nvarchar(1000),
         queue nvarchar(1000),
         rank int,
-        [key] nvarchar(1000),
+        run_key nvarchar(1000),
         attempt int,
         tries int,
         takeovers int,
@@ -161,7 +89,7 @@ where
     and not exists (
         select 1
         from holdfast_leases as l
-        where l.[key] = r.[key] and l.[key] is not null and l.number = r.number
+        where l.run_key = r.run_key and l.run_key is not null and l.number = r.number
     )
     and not exists (
         select 1
@@ -169,30 +97,18 @@ where
         where l.queue = r.queue collate latin1_general_100_bin2 and l.place = r.place and l.place is not null
     )
 
--- name: guard_leases (sqlite)
+-- name: guard_leases
 -- Which of these leases are still ours; they stay so until this transaction ends.
 select
     l.run_id,
     l.attempt
-from json_each(:rows) as r
-inner join holdfast_leases as l
-    on
-        l.run_id = r.value ->> 'run_id'
-        and l.attempt = r.value ->> 'attempt'
-        and l.holder = :holder
-
--- name: guard_leases (postgres)
-select
-    l.run_id,
-    l.attempt
-from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer)
+from {rows: run_id id, attempt int} as r
 inner join holdfast_leases as l
     on
         l.run_id = r.run_id
         and l.attempt = r.attempt
         and l.holder = :holder
-order by l.run_id
-for key share of l
+{postgres: order by l.run_id for key share of l}
 
 -- name: guard_leases (sqlserver)
 -- Which of these leases are still ours; they stay so until this transaction ends, because they are written.
@@ -207,7 +123,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: renew_leases (sqlite)
 -- Extend our own leases, which no longer count as expired; cancel requests come back with them.
@@ -223,6 +139,7 @@ where
 returning run_id, attempt, cancel_requested_at, cancel_reason
 
 -- name: renew_leases (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select
         l.run_id,
@@ -261,7 +178,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: delete_leases (sqlite)
 -- Give up our own leases: the rows that come back are ours to move, the others are lost.
@@ -278,6 +195,7 @@ where run_id in (
 returning run_id, cancel_requested_at, cancel_reason
 
 -- name: delete_leases (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select l.run_id
     from json_to_recordset(cast(:rows as json)) as r (run_id text, attempt integer)
@@ -302,7 +220,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -318,7 +236,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
 where l.holder = :holder
-option (force order, loop join)
+{seek}
 
 -- name: mark_expired (sqlite)
 -- Note when leases were first seen expired.
@@ -333,6 +251,7 @@ where run_id in (
 )
 
 -- name: mark_expired (postgres)
+-- Chosen in a CTE: PostgreSQL may evaluate a subquery of `in` again, and lock more rows than `limit` says.
 with unmarked as (
     select run_id
     from holdfast_leases
@@ -358,29 +277,19 @@ from (
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 where l.expires_at < :now and l.expired_seen_at is null
-option (force order, loop join)
+{seek}
 
--- name: find_expired (sqlite)
+-- name: find_expired
 -- Leases that were seen expired before a given time and have not been renewed since, with their runs' policies.
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
 where l.expired_seen_at <= :seen_before
 order by l.run_id
 limit :limit
-
--- name: find_expired (postgres)
-select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
-    r.policy, r.kind
-from holdfast_leases as l
-inner join holdfast_runs as r on r.id = l.run_id
-where l.expired_seen_at <= :seen_before
-order by l.run_id
-limit :limit
-for update of l skip locked
+{postgres: for update of l skip locked}
 
 -- name: find_expired (sqlserver)
 -- The update changes nothing: it locks the rows until this transaction ends, so that no request to cancel comes in
@@ -392,7 +301,7 @@ output
     inserted.job,
     inserted.queue,
     inserted.rank,
-    inserted.[key],
+    inserted.run_key,
     inserted.attempt,
     inserted.tries,
     inserted.takeovers,
@@ -416,7 +325,7 @@ from (
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
 where l.expired_seen_at <= :seen_before
-option (force order, loop join)
+{seek}
 
 -- name: delete_expired (sqlite)
 -- Take leases away, if they are still as we saw them.
@@ -450,7 +359,7 @@ inner join holdfast_leases as l with (rowlock)
         l.run_id = r.run_id collate latin1_general_100_bin2
         and l.attempt = r.attempt
         and l.expires_at = r.expires_at
-option (force order, loop join)
+{seek}
 
 -- name: request_cancels (sqlite)
 -- Ask whoever runs these to stop; the first request counts.
@@ -458,7 +367,7 @@ update holdfast_leases
 set
     cancel_reason = coalesce(cancel_reason, :reason),
     cancel_requested_at = coalesce(cancel_requested_at, :now)
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 returning run_id
 
 -- name: request_cancels (postgres)
@@ -467,7 +376,7 @@ returning run_id
 with locked as (
     select run_id
     from holdfast_leases
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     order by run_id
     for update
 )
@@ -487,7 +396,7 @@ set
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_leases as l with (rowlock) on l.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: find_cancels
 -- Which of our runs were asked to stop.
@@ -498,92 +407,35 @@ select
 from holdfast_leases
 where holder = :holder and cancel_requested_at is not null
 
--- name: find_attempts (sqlite)
+-- name: find_attempts
 -- Which attempts of these runs hold a lease.
 select
     run_id,
     attempt,
     holder
 from holdfast_leases
-where run_id in (select value from json_each(:ids))
-
--- name: find_attempts (postgres)
-select
-    run_id,
-    attempt,
-    holder
-from holdfast_leases
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_attempts (sqlserver)
-select
-    l.run_id,
-    l.attempt,
-    l.holder
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_leases as l on l.run_id = k.id collate latin1_general_100_bin2
+where run_id in {ids}
 
 -- name: find_leases_of
 -- What this worker holds, as the database sees it.
-select run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, place, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
+select run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, place, holder, started_at, expires_at, deadline_at, cancel_requested_at, cancel_reason, expired_seen_at
 from holdfast_leases
 where holder = :holder
 order by run_id
 
--- name: find_leases_of (sqlserver)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    [key],
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    place,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at,
-    cancel_requested_at,
-    cancel_reason,
-    expired_seen_at
-from holdfast_leases
-where holder = :holder
-order by run_id
-
--- name: find_key_leases (sqlite)
+-- name: find_key_leases
 -- Which of these keys and numbers stand under a lease.
 select
-    l.key,
+    l.run_key,
     l.number
-from json_each(:rows) as r
-inner join holdfast_leases as l on l.key = r.value ->> 'key' and l.number = r.value ->> 'number'
-
--- name: find_key_leases (postgres)
-select
-    l.key,
-    l.number
-from json_to_recordset(cast(:rows as json)) as r (key text, number integer)
-inner join holdfast_leases as l on l.key = r.key and l.number = r.number
-
--- name: find_key_leases (sqlserver)
-select
-    l.[key],
-    l.number
-from openjson(:rows) with ([key] nvarchar(1000), number int) as r
-inner join holdfast_leases as l
-    on
-        l.[key] = r.[key] collate latin1_general_100_bin2
-        and l.number = r.number
-where l.[key] is not null
+from {rows: run_key name, number int} as r
+inner join holdfast_leases as l on l.run_key = r.run_key and l.number = r.number
+where l.run_key is not null
 
 -- name: find_all_leases
 -- Every lease there is, and what to do about it.
 select
-    l.run_id, l.job, l.queue, l.rank, l.key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
+    l.run_id, l.job, l.queue, l.rank, l.run_key, l.attempt, l.tries, l.takeovers, l.key_limit, l.number, l.place, l.holder, l.started_at, l.expires_at, l.deadline_at, l.cancel_requested_at, l.cancel_reason,
     r.policy, r.kind
 from holdfast_leases as l
 inner join holdfast_runs as r on r.id = l.run_id
@@ -599,7 +451,7 @@ output
     inserted.job,
     inserted.queue,
     inserted.rank,
-    inserted.[key],
+    inserted.run_key,
     inserted.attempt,
     inserted.tries,
     inserted.takeovers,
@@ -621,7 +473,7 @@ from (
 ) as chosen
 inner join holdfast_leases as l with (rowlock) on l.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = l.run_id
-option (force order, loop join)
+{seek}
 
 -- name: list_leases
 -- What runs now, and on which worker.
@@ -629,7 +481,7 @@ select
     run_id,
     job,
     queue,
-    key,
+    run_key,
     attempt,
     holder,
     started_at,
@@ -642,23 +494,6 @@ order by
     run_id
 limit :limit
 
--- name: list_leases (sqlserver)
-select top (:limit)
-    run_id,
-    job,
-    queue,
-    [key],
-    attempt,
-    holder,
-    started_at,
-    expires_at,
-    deadline_at,
-    cancel_requested_at
-from holdfast_leases
-order by
-    holder,
-    run_id
-
 -- name: count_leases
 -- How much each worker has in hand.
 select
@@ -667,29 +502,13 @@ select
 from holdfast_leases
 group by holder
 
--- name: find_places (sqlite)
+-- name: find_places
 -- Which places of these queues are taken.
 select
     queue,
     place
 from holdfast_leases
-where place is not null and queue in (select value from json_each(:queues))
-
--- name: find_places (postgres)
-select
-    queue,
-    place
-from holdfast_leases
-where place is not null and queue = any (array(select json_array_elements_text(cast(:queues as json))))
-
--- name: find_places (sqlserver)
-select
-    l.queue,
-    l.place
-from holdfast_leases as l
-where
-    l.place is not null
-    and l.queue in (select n.name collate latin1_general_100_bin2 from openjson(:queues) with (name nvarchar(1000) '$') as n)
+where place is not null and queue in {queues}
 
 -- name: give_places (sqlite)
 -- Number the leases of a queue that becomes limited and have no place yet.
@@ -706,6 +525,7 @@ from (
 where holdfast_leases.run_id = n.run_id
 
 -- name: give_places (postgres)
+-- Locked first, in the order of their keys: two of these never wait for each other.
 with locked as (
     select run_id from holdfast_leases where queue = :queue and place is null order by run_id for update
 ),

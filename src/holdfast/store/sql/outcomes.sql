@@ -1,125 +1,20 @@
 -- Outcomes: how runs ended.
 
--- name: insert_outcomes (sqlite)
+-- name: insert_outcomes
 -- End runs.
-insert into holdfast_outcomes (
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    tries,
-    takeovers,
-    holder,
-    started_at,
-    finished_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'state',
-    value ->> 'failure_type',
-    value ->> 'error',
-    value ->> 'result',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'holder',
-    value ->> 'started_at',
-    :now
-from json_each(:rows)
-where true
+{insert holdfast_outcomes:
+    run_id id, state name, failure_type text, error text, result text, attempt int, tries int, takeovers int,
+    holder name, started_at time, finished_at = :now}
 
--- name: insert_outcomes (postgres)
-insert into holdfast_outcomes (
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    tries,
-    takeovers,
-    holder,
-    started_at,
-    finished_at
-)
-select
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    tries,
-    takeovers,
-    holder,
-    started_at,
-    :now
-from json_to_recordset(cast(:rows as json)) as r (run_id text, state text, failure_type text, error text, result text, attempt integer, tries integer, takeovers integer, holder text, started_at timestamptz)
-
--- name: insert_outcomes (sqlserver)
-insert into holdfast_outcomes (
-    run_id,
-    state,
-    failure_type,
-    error,
-    result,
-    attempt,
-    tries,
-    takeovers,
-    holder,
-    started_at,
-    finished_at
-)
-select
-    r.run_id,
-    r.state,
-    r.failure_type,
-    r.error,
-    r.result,
-    r.attempt,
-    r.tries,
-    r.takeovers,
-    r.holder,
-    r.started_at,
-    :now
-from openjson(:rows) with (
-    run_id varchar(100),
-    state nvarchar(1000),
-    failure_type nvarchar(max),
-    error nvarchar(max),
-    result nvarchar(max),
-    attempt int,
-    tries int,
-    takeovers int,
-    holder nvarchar(1000),
-    started_at datetime2(6)
-) as r
-
--- name: find_outcomes (sqlite)
+-- name: find_outcomes
 -- How these runs ended, those that did.
 select
     run_id,
     state
 from holdfast_outcomes
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: find_outcomes (postgres)
-select
-    run_id,
-    state
-from holdfast_outcomes
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_outcomes (sqlserver)
-select
-    o.run_id,
-    o.state
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_outcomes as o on o.run_id = k.id collate latin1_general_100_bin2
-
--- name: find_results (sqlite)
+-- name: find_results
 -- What these runs left behind, those that have ended.
 select
     o.run_id,
@@ -130,31 +25,7 @@ select
     o.result
 from holdfast_outcomes as o
 left join holdfast_runs as r on r.id = o.run_id
-where o.run_id in (select value from json_each(:ids))
-
--- name: find_results (postgres)
-select
-    o.run_id,
-    r.job,
-    o.state,
-    o.failure_type,
-    o.error,
-    o.result
-from holdfast_outcomes as o
-left join holdfast_runs as r on r.id = o.run_id
-where o.run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_results (sqlserver)
-select
-    o.run_id,
-    r.job,
-    o.state,
-    o.failure_type,
-    o.error,
-    o.result
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_outcomes as o on o.run_id = k.id collate latin1_general_100_bin2
-left join holdfast_runs as r on r.id = o.run_id
+where o.run_id in {ids}
 
 -- name: find_latest (sqlite)
 -- Runs that ended last, since then; no more of any state are read than asked for.

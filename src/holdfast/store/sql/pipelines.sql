@@ -7,7 +7,7 @@ select
     v.job,
     v.queue,
     v.priority,
-    v.key,
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -37,7 +37,7 @@ select
     v.result,
     r.policy
 from holdfast_run as v
-inner join holdfast_runs as r on r.id = v.id
+inner join holdfast_runs as r {unlocked} on r.id = v.id
 where
     r.kind = 'pipeline'
     and v.kind = 'pipeline'
@@ -47,53 +47,7 @@ where
 order by r.id desc
 limit :limit
 
--- name: list_pipelines (sqlserver)
--- The newest pipelines first; one that a caller's open transaction submits is passed by.
-select top (:limit)
-    v.id,
-    v.job,
-    v.queue,
-    v.priority,
-    v.[key],
-    v.args,
-    v.tags,
-    v.idempotency_key,
-    v.again_of,
-    v.kind,
-    v.parent_id,
-    v.stage,
-    v.segment,
-    v.needed,
-    v.audit,
-    v.created_at,
-    v.state,
-    v.place,
-    v.attempt,
-    v.tries,
-    v.takeovers,
-    v.holder,
-    v.started_at,
-    v.finished_at,
-    v.expires_at,
-    v.deadline_at,
-    v.cancel_requested_at,
-    v.due_at,
-    v.because,
-    v.failure_type,
-    v.error,
-    v.result,
-    r.policy
-from holdfast_runs as r with (readpast, readcommittedlock)
-inner join holdfast_run as v on v.id = r.id
-where
-    r.kind = 'pipeline'
-    and v.kind = 'pipeline'
-    and r.id < :before
-    and (cast(:state as nvarchar(200)) is null or v.state = :state)
-    and (cast(:job as nvarchar(1000)) is null or r.job = :job)
-order by r.id desc
-
--- name: find_progress (sqlite)
+-- name: find_progress
 -- How far each of these pipelines is: its own stages, those that have succeeded, and when the first one began.
 select
     v.parent_id,
@@ -103,33 +57,8 @@ select
     min(v.started_at) as begun_at
 from holdfast_run as v
 where
-    v.parent_id in (select value from json_each(:ids))
+    v.parent_id in {ids}
     and v.segment = ''
-group by v.parent_id
-
--- name: find_progress (postgres)
-select
-    v.parent_id,
-    count(*) as stages,
-    sum(case when v.state = 'succeeded' then 1 else 0 end) as done,
-    sum(case when v.attempt > 0 then 1 else 0 end) as begun,
-    min(v.started_at) as begun_at
-from holdfast_run as v
-where
-    v.parent_id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and v.segment = ''
-group by v.parent_id
-
--- name: find_progress (sqlserver)
-select
-    v.parent_id,
-    count(*) as stages,
-    sum(case when v.state = 'succeeded' then 1 else 0 end) as done,
-    sum(case when v.attempt > 0 then 1 else 0 end) as begun,
-    min(v.started_at) as begun_at
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_run as v on v.parent_id = k.id collate latin1_general_100_bin2
-where v.segment = ''
 group by v.parent_id
 
 -- name: find_troubles
@@ -154,26 +83,6 @@ where
 order by v.id
 limit :limit
 
--- name: find_troubles (sqlserver)
-select top (:limit)
-    v.id,
-    v.stage,
-    v.segment,
-    v.place,
-    v.state,
-    v.due_at,
-    v.because,
-    v.failure_type,
-    v.error
-from holdfast_run as v
-where
-    v.parent_id = :parent_id
-    and (
-        (v.state in ('failed', 'timed_out') and v.failure_type <> :passed_on)
-        or (v.due_at is not null and v.tries > 0)
-    )
-order by v.id
-
 -- name: count_stages
 -- How many runs of each stage of a pipeline stand where: its own, and those of its segments.
 select
@@ -196,7 +105,7 @@ group by
     case when v.attempt > 0 then 1 else 0 end,
     case when v.due_at is not null and v.tries > 0 then 1 else 0 end
 
--- name: find_expansions (sqlite)
+-- name: find_expansions
 -- Split stages whose segments are to be made, with their pipelines' plans.
 select
     w.run_id,
@@ -213,25 +122,7 @@ where
     and w.errand like 'expand%'
 order by w.run_id
 limit :limit
-
--- name: find_expansions (postgres)
--- Split stages whose segments are to be made, with their pipelines' plans; held still until this transaction ends.
-select
-    w.run_id,
-    w.errand,
-    r.stage,
-    r.trace,
-    p.args
-from holdfast_waits as w
-inner join holdfast_runs as r on r.id = w.run_id
-inner join holdfast_runs as p on p.id = r.parent_id
-where
-    w.errand is not null
-    and w.missing <= 0
-    and w.errand like 'expand%'
-order by w.run_id
-limit :limit
-for update of w skip locked
+{postgres: for update of w skip locked}
 
 -- name: find_expansions (sqlserver)
 -- The update changes nothing: it holds them still until this transaction ends.
@@ -253,7 +144,7 @@ inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
 inner join holdfast_runs as r on r.id = w.run_id
 inner join holdfast_runs as p on p.id = r.parent_id
 where w.errand is not null and w.missing <= 0
-option (force order, loop join)
+{seek}
 
 -- name: set_expansion
 -- So far a stage's segments are made; the last batch lets it wait for all of them.
@@ -266,35 +157,18 @@ set
     look = 1
 where run_id = :run_id
 
--- name: share_segments (sqlite)
+-- name: share_segments
 -- The segments of a stage that there are; none of them can be removed before this transaction ends.
 select id
-from holdfast_runs
-where
-    parent_id = :parent_id
-    and stage = :stage
-    and segment <> ''
-
--- name: share_segments (postgres)
-select id
-from holdfast_runs
-where
-    parent_id = :parent_id
-    and stage = :stage
-    and segment <> ''
-order by id
-for key share
-
--- name: share_segments (sqlserver)
-select id
-from holdfast_runs with (repeatableread, rowlock)
+from holdfast_runs {sqlserver: with (repeatableread, rowlock)}
 where
     parent_id = :parent_id
     and parent_id is not null
     and stage = :stage
     and segment <> ''
+{postgres: order by id for key share}
 
--- name: find_segments (sqlite)
+-- name: find_segments
 -- The runs of these segments of a stage, those that there are.
 select
     id,
@@ -303,28 +177,7 @@ from holdfast_runs
 where
     parent_id = :parent_id
     and stage = :stage
-    and segment in (select value from json_each(:names))
-
--- name: find_segments (postgres)
-select
-    id,
-    segment
-from holdfast_runs
-where
-    parent_id = :parent_id
-    and stage = :stage
-    and segment = any (array(select json_array_elements_text(cast(:names as json))))
-
--- name: find_segments (sqlserver)
-select
-    r.id,
-    r.segment
-from openjson(:names) with (name nvarchar(1000) '$') as k
-inner join holdfast_runs as r
-    on
-        r.parent_id = :parent_id
-        and r.stage = :stage
-        and r.segment = k.name collate latin1_general_100_bin2
+    and segment in {names}
 
 -- name: list_segments
 -- A page of a stage's segments, shorter names first: those that are numbered come in the order of their numbers.
@@ -403,16 +256,6 @@ where
     and r.segment <> ''
 order by r.id
 limit 1
-
--- name: find_ready_segment (sqlserver)
-select top (1) r.id
-from holdfast_runs as r
-inner join holdfast_ready as y on y.run_id = r.id
-where
-    r.parent_id = :parent_id
-    and r.stage = :stage
-    and r.segment <> ''
-order by r.id
 
 -- name: find_segment_results
 -- What the segments of a stage came to, those that succeeded.

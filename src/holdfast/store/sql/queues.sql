@@ -49,16 +49,6 @@ from holdfast_queues
 order by name
 limit :limit
 
--- name: list_limits (sqlserver)
-select top (:limit)
-    name,
-    paused_at,
-    note,
-    max_queued,
-    concurrency
-from holdfast_queues
-order by name
-
 -- name: set_limits
 -- How many runs of this queue may be queued or running, and how many may run at once.
 update holdfast_queues
@@ -90,7 +80,7 @@ where name = :name
 -- The bounded ones of these queues, held still: one submission at a time counts their seats.
 update holdfast_queues
 set version = version + 1
-where max_queued is not null and name in (select value from json_each(:queues))
+where max_queued is not null and name in {queues}
 returning name, max_queued
 
 -- name: lock_bounds (postgres)
@@ -100,7 +90,7 @@ with bound as (
     from holdfast_queues
     where
         max_queued is not null
-        and name = any (array(select json_array_elements_text(cast(:queues as json))))
+        and name in {queues}
         and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
     order by name
     for update
@@ -125,7 +115,7 @@ select
 from holdfast_queues
 where
     max_queued is not null
-    and name = any (array(select json_array_elements_text(cast(:queues as json))))
+    and name in {queues}
     and current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
 
 -- name: lock_bounds (sqlserver)
@@ -135,82 +125,28 @@ output inserted.name, inserted.max_queued
 from openjson(:queues) with (name nvarchar(1000) '$') as n
 inner join holdfast_queues as q with (rowlock) on q.name = n.name collate latin1_general_100_bin2
 where q.max_queued is not null
-option (force order, loop join)
+{seek}
 
--- name: find_bounds (sqlite)
+-- name: find_bounds
 -- The bounded ones of these queues.
 select
     name,
     max_queued
 from holdfast_queues
-where max_queued is not null and name in (select value from json_each(:queues))
+where max_queued is not null and name in {queues}
 
--- name: find_bounds (postgres)
-select
-    name,
-    max_queued
-from holdfast_queues
-where max_queued is not null and name = any (array(select json_array_elements_text(cast(:queues as json))))
-
--- name: find_bounds (sqlserver)
-select
-    q.name,
-    q.max_queued
-from openjson(:queues) with (name nvarchar(1000) '$') as n
-inner join holdfast_queues as q on q.name = n.name collate latin1_general_100_bin2
-where q.max_queued is not null
-
--- name: insert_seats (sqlite)
+-- name: insert_seats
 -- Seat new runs.
-insert into holdfast_seats (run_id, queue)
-select
-    value ->> 'run_id',
-    value ->> 'queue'
-from json_each(:rows)
-where true
-on conflict do nothing
+{insert holdfast_seats: run_id id, queue name; unless run_id}
 
--- name: insert_seats (postgres)
-insert into holdfast_seats (run_id, queue)
-select
-    run_id,
-    queue
-from json_to_recordset(cast(:rows as json)) as r (run_id text, queue text)
-order by run_id
-on conflict do nothing
-
--- name: insert_seats (sqlserver)
-insert into holdfast_seats (run_id, queue)
-select
-    r.run_id,
-    r.queue
-from openjson(:rows) with (run_id varchar(100), queue nvarchar(1000)) as r
-where not exists (select 1 from holdfast_seats as s where s.run_id = r.run_id collate latin1_general_100_bin2)
-
--- name: count_seats (sqlite)
+-- name: count_seats
 -- How many seats of these queues are taken.
 select
     queue,
     count(*) as seats
 from holdfast_seats
-where queue in (select value from json_each(:queues))
+where queue in {queues}
 group by queue
-
--- name: count_seats (postgres)
-select
-    queue,
-    count(*) as seats
-from holdfast_seats
-where queue = any (array(select json_array_elements_text(cast(:queues as json))))
-group by queue
-
--- name: count_seats (sqlserver)
-select
-    s.queue,
-    count(*) as seats
-from holdfast_seats as s
-where s.queue in (select n.name collate latin1_general_100_bin2 from openjson(:queues) with (name nvarchar(1000) '$') as n)
-group by s.queue
 
 -- name: count_all_seats
 -- How many seats are taken, queue by queue.
@@ -320,11 +256,11 @@ select
     p.run_id,
     p.queue
 from (
-    select run_id, queue from holdfast_leases where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_leases where run_id in {ids}
     union all
-    select run_id, queue from holdfast_waits where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_waits where run_id in {ids}
     union all
-    select run_id, queue from holdfast_ready where run_id in (select value from json_each(:ids))
+    select run_id, queue from holdfast_ready where run_id in {ids}
 ) as p
 where true
 on conflict do nothing
@@ -332,15 +268,15 @@ on conflict do nothing
 -- name: insert_seats_of (postgres)
 -- Each is held still first: one that ends meanwhile would leave its seat behind.
 with leased as (
-    select run_id, queue from holdfast_leases where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_leases where run_id in {ids} order by run_id for update
 ),
 
 waiting as (
-    select run_id, queue from holdfast_waits where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_waits where run_id in {ids} order by run_id for update
 ),
 
 free as (
-    select run_id, queue from holdfast_ready where run_id = any (array(select json_array_elements_text(cast(:ids as json)))) order by run_id for update
+    select run_id, queue from holdfast_ready where run_id in {ids} order by run_id for update
 )
 
 insert into holdfast_seats (run_id, queue)

@@ -1,102 +1,10 @@
 -- Ready runs: each may be claimed by any worker of its queue.
 
--- name: insert_ready (sqlite)
+-- name: insert_ready
 -- Let runs be claimed.
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    value ->> 'run_id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'rank',
-    value ->> 'key',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'key_limit',
-    value ->> 'number',
-    value ->> 'reserved'
-from json_each(:rows)
-where true
-
--- name: insert_ready (postgres)
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, number integer, reserved bigint)
-
--- name: insert_ready (sqlserver)
-insert into holdfast_ready (
-    run_id,
-    job,
-    queue,
-    rank,
-    [key],
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    number,
-    reserved
-)
-select
-    r.run_id,
-    r.job,
-    r.queue,
-    r.rank,
-    r.[key],
-    r.attempt,
-    r.tries,
-    r.takeovers,
-    r.key_limit,
-    r.number,
-    r.reserved
-from openjson(:rows) with (
-    run_id varchar(100),
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    rank int,
-    [key] nvarchar(1000),
-    attempt int,
-    tries int,
-    takeovers int,
-    key_limit int,
-    number int,
-    reserved bigint
-) as r
+{insert holdfast_ready:
+    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
+    number int, reserved bigint}
 
 -- name: take_ready (sqlite)
 -- Claim, first half: the highest priority first, then the oldest; no more than the queue has places free.
@@ -107,7 +15,7 @@ where run_id in (
     where
         y.queue = :queue
         and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
-        and y.job in (select value from json_each(:jobs))
+        and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce(
         (
@@ -128,7 +36,7 @@ returning
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -155,7 +63,7 @@ chosen as (
     where
         y.queue = :queue
         and (y.rank, y.run_id) >= (:floor_rank, :floor_id)
-        and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+        and y.job in {jobs}
     order by y.rank, y.run_id
     limit coalesce((select free from room), :limit)
     for update skip locked
@@ -166,7 +74,7 @@ taken as (
     -- The limit says again what the planner can't see in the one above: that these are few.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
 select
@@ -174,7 +82,7 @@ select
     t.job,
     t.queue,
     t.rank,
-    t.key,
+    t.run_key,
     t.attempt,
     t.tries,
     t.takeovers,
@@ -184,7 +92,7 @@ select
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -207,7 +115,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -242,7 +150,7 @@ from (
     order by c.rank, c.run_id
 ) as chosen
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
-option (force order, loop join)
+{seek}
 
 -- name: take_oldest_ready (sqlite)
 -- Claim, first half, by age alone, so that priority starves no one.
@@ -254,7 +162,7 @@ where run_id in (
         from (
             select y.run_id
             from holdfast_ready as y
-            where y.queue = :queue and y.rank = 0 and y.job in (select value from json_each(:jobs))
+            where y.queue = :queue and y.rank = 0 and y.job in {jobs}
             order by y.run_id
             limit :limit
         )
@@ -263,7 +171,7 @@ where run_id in (
         from (
             select y.run_id
             from holdfast_ready as y
-            where y.queue = :queue and y.rank <> 0 and y.job in (select value from json_each(:jobs))
+            where y.queue = :queue and y.rank <> 0 and y.job in {jobs}
             order by y.run_id
             limit :limit
         )
@@ -288,7 +196,7 @@ returning
     job,
     queue,
     rank,
-    key,
+    run_key,
     attempt,
     tries,
     takeovers,
@@ -313,7 +221,7 @@ plain as (
     select y.run_id
     from holdfast_ready as y
     -- Between, not equal: so the order is one that only the queue's own index has.
-    where y.queue = :queue and y.rank between 0 and 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    where y.queue = :queue and y.rank between 0 and 0 and y.job in {jobs}
     order by y.rank, y.run_id
     limit :limit
     for update skip locked
@@ -322,7 +230,7 @@ plain as (
 ranked as (
     select y.run_id
     from holdfast_ready as y
-    where y.queue = :queue and y.rank <> 0 and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+    where y.queue = :queue and y.rank <> 0 and y.job in {jobs}
     order by y.run_id
     limit :limit
     for update skip locked
@@ -340,7 +248,7 @@ taken as (
     -- The limit says again what the planner can't see in the one above: that these are few.
     using (select run_id from chosen limit :limit) as few
     where y.run_id = few.run_id
-    returning y.run_id, y.job, y.queue, y.rank, y.key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
+    returning y.run_id, y.job, y.queue, y.rank, y.run_key, y.attempt, y.tries, y.takeovers, y.key_limit, y.number, y.reserved
 )
 
 select
@@ -348,7 +256,7 @@ select
     t.job,
     t.queue,
     t.rank,
-    t.key,
+    t.run_key,
     t.attempt,
     t.tries,
     t.takeovers,
@@ -358,7 +266,7 @@ select
     (select concurrency from room) as concurrency,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -379,7 +287,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -425,36 +333,13 @@ from (
     order by oldest.run_id
 ) as chosen
 inner join holdfast_ready as y with (rowlock) on y.run_id = chosen.run_id
-option (force order, loop join)
+{seek}
 
--- name: delete_ready (sqlite)
+-- name: delete_ready
 -- These runs may not be claimed any more: the rows that come back are ours to move.
 delete from holdfast_ready
-where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
-
--- name: delete_ready (postgres)
-delete from holdfast_ready
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, number, reserved
-
--- name: delete_ready (sqlserver)
-delete y
-output
-    deleted.run_id,
-    deleted.job,
-    deleted.queue,
-    deleted.rank,
-    deleted.[key],
-    deleted.attempt,
-    deleted.tries,
-    deleted.takeovers,
-    deleted.key_limit,
-    deleted.number,
-    deleted.reserved
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_ready as y with (rowlock) on y.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+where run_id in {ids}
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, number, reserved
 
 -- name: find_ready_queues
 -- The queues that something is ready in.

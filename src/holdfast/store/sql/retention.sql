@@ -17,36 +17,21 @@ where
 order by o.finished_at, o.run_id
 limit :limit
 
--- name: find_ended (sqlserver)
-select top (:limit)
-    o.run_id,
-    o.finished_at,
-    r.audit,
-    r.parent_id
-from holdfast_outcomes as o
-inner join holdfast_runs as r on r.id = o.run_id
-where
-    o.state = :state
-    and o.finished_at >= :since
-    and o.finished_at < :before
-    and (o.finished_at > :since or o.run_id > :after)
-order by o.finished_at, o.run_id
-
--- name: find_spared (sqlite)
+-- name: find_spared
 -- Those of these runs that can't go: not ended, an audit log, or named by someone.
 select r.id
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
 where
-    r.id in (select value from json_each(:ids))
+    r.id in {ids}
     and (
         o.run_id is null
         or r.audit = 1
         or exists (select 1 from holdfast_needs as n where n.needed = r.id)
         or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
         or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
-        or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.kind = 'pipeline')
-        or exists (select 1 from holdfast_runs as a where a.again_of = r.parent_id and a.kind = 'pipeline')
+        or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.again_of is not null and a.kind = 'pipeline')
+        or exists (select 1 from holdfast_runs as a where a.again_of = r.parent_id and a.again_of is not null and a.kind = 'pipeline')
         or exists (
             select 1
             from holdfast_slots as t
@@ -55,95 +40,19 @@ where
         )
     )
 
--- name: find_spared (postgres)
-select r.id
-from holdfast_runs as r
-left join holdfast_outcomes as o on o.run_id = r.id
-where
-    r.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and (
-        o.run_id is null
-        or r.audit = 1
-        or exists (select 1 from holdfast_needs as n where n.needed = r.id)
-        or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
-        or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
-        or exists (select 1 from holdfast_runs as a where a.again_of = r.id and a.kind = 'pipeline')
-        or exists (select 1 from holdfast_runs as a where a.again_of = r.parent_id and a.kind = 'pipeline')
-        or exists (
-            select 1
-            from holdfast_slots as t
-            inner join holdfast_schedules as c on c.name = t.job
-            where t.run_id = r.id and t.slot_at > c.considered_at
-        )
-    )
-
--- name: find_spared (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-left join holdfast_outcomes as o on o.run_id = r.id
-where
-    o.run_id is null
-    or r.audit = 1
-    or exists (select 1 from holdfast_needs as n where n.needed = r.id)
-    or exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at is null and o.state = 'succeeded')
-    or exists (select 1 from holdfast_stops as s where s.parent_id = r.id)
-    or exists (
-        select 1
-        from holdfast_runs as a
-        where a.again_of = r.id and a.again_of is not null and a.kind = 'pipeline'
-    )
-    or exists (
-        select 1
-        from holdfast_runs as a
-        where a.again_of = r.parent_id and a.again_of is not null and a.kind = 'pipeline'
-    )
-    or exists (
-        select 1
-        from holdfast_slots as t
-        inner join holdfast_schedules as c on c.name = t.job
-        where t.run_id = r.id and t.slot_at > c.considered_at
-    )
-
--- name: find_served (sqlite)
+-- name: find_served
 -- Those of these runs that made a build which was good until then or later: it was called stale, or made anew.
 select r.id
 from holdfast_runs as r
 where
-    r.id in (select value from json_each(:ids))
+    r.id in {ids}
     and (
         exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at >= :since)
         or exists (
             select 1
             from holdfast_runs as a
-            where a.again_of = r.id and a.kind = 'build' and a.created_at >= :since
+            where a.again_of = r.id and a.again_of is not null and a.kind = 'build' and a.created_at >= :since
         )
-    )
-
--- name: find_served (postgres)
-select r.id
-from holdfast_runs as r
-where
-    r.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and (
-        exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at >= :since)
-        or exists (
-            select 1
-            from holdfast_runs as a
-            where a.again_of = r.id and a.kind = 'build' and a.created_at >= :since
-        )
-    )
-
--- name: find_served (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-where
-    exists (select 1 from holdfast_builds as b where b.run_id = r.id and b.stale_at >= :since)
-    or exists (
-        select 1
-        from holdfast_runs as a
-        where a.again_of = r.id and a.again_of is not null and a.kind = 'build' and a.created_at >= :since
     )
 
 -- name: find_offspring (sqlite)
@@ -156,7 +65,7 @@ select
     o.finished_at
 from holdfast_runs as r
 left join holdfast_outcomes as o on o.run_id = r.id
-where r.parent_id in (select value from json_each(:ids))
+where r.parent_id in {ids}
 
 -- name: find_offspring (postgres)
 -- What these runs have made others do: stages, segments, children; and how that ended. The outcomes are looked up one
@@ -176,7 +85,7 @@ left join lateral (
     where run_id = r.id
     limit 1
 ) as o on true
-where r.parent_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where r.parent_id in {ids}
 
 -- name: find_offspring (sqlserver)
 select
@@ -190,55 +99,25 @@ inner join holdfast_runs as r on r.parent_id = k.id collate latin1_general_100_b
 left join holdfast_outcomes as o on o.run_id = r.id
 where r.parent_id is not null
 
--- name: count_belongings (sqlite)
+-- name: count_belongings
 -- How much belongs to these runs.
 select
     (
         select count(*)
         from holdfast_events
-        where run_id in (select value from json_each(:ids))
-    ) as events,
-    count(*) as artifacts,
-    coalesce(sum(size), 0) as bytes
-from holdfast_artifacts
-where run_id in (select value from json_each(:ids))
-
--- name: count_belongings (postgres)
-select
-    (
-        select count(*)
-        from holdfast_events
-        where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+        where run_id in {ids}
     ) as events,
     count(*) as artifacts,
     cast(coalesce(sum(size), 0) as bigint) as bytes
 from holdfast_artifacts
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where run_id in {ids}
 
--- name: count_belongings (sqlserver)
-select
-    (
-        select count(*)
-        from openjson(:ids) with (id varchar(100) '$') as k
-        inner join holdfast_events as e on e.run_id = k.id collate latin1_general_100_bin2
-    ) as events,
-    count(*) as artifacts,
-    coalesce(sum(a.size), 0) as bytes
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_artifacts as a on a.run_id = k.id collate latin1_general_100_bin2
-
--- name: lock_ended (sqlite)
+-- name: lock_ended
 -- Hold these runs' submissions still: no one can begin to need one of them before this transaction ends.
 select id
 from holdfast_runs
-where id in (select value from json_each(:ids))
-
--- name: lock_ended (postgres)
-select id
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-order by id
-for update skip locked
+where id in {ids}
+{postgres: order by id for update skip locked}
 
 -- name: lock_ended (sqlserver)
 -- Hold these runs' submissions still, by writing them as they are: no one can begin to need one of them before this
@@ -253,7 +132,7 @@ from (
         on q.id = k.id collate latin1_general_100_bin2
 ) as chosen
 inner join holdfast_runs as r with (rowlock) on r.id = chosen.id
-option (force order, loop join)
+{seek}
 
 -- name: open_gate
 -- From now on and until it is closed, this transaction may delete outcomes.
@@ -265,35 +144,15 @@ values (:id)
 delete from holdfast_gates
 where id = :id
 
--- name: delete_outcomes (sqlite)
+-- name: delete_outcomes
 -- How these runs ended is no longer kept; refused unless the gate is open.
 delete from holdfast_outcomes
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: delete_outcomes (postgres)
-delete from holdfast_outcomes
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_outcomes (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_outcomes as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: delete_runs (sqlite)
+-- name: delete_runs
 -- These runs are no longer kept.
 delete from holdfast_runs
-where id in (select value from json_each(:ids))
-
--- name: delete_runs (postgres)
-delete from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_runs (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as t with (rowlock) on t.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+where id in {ids}
 
 -- name: delete_events_of (sqlite)
 -- Some of what happened to these runs is no longer kept.
@@ -301,16 +160,17 @@ delete from holdfast_events
 where id in (
     select id
     from holdfast_events
-    where run_id in (select value from json_each(:ids))
+    where run_id in {ids}
     limit :limit
 )
 
 -- name: delete_events_of (postgres)
+-- An array, not a join: its plan doesn't change with the number of events.
 delete from holdfast_events
 where id = any (array(
     select id
     from holdfast_events
-    where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+    where run_id in {ids}
     limit :limit
 ))
 
@@ -318,83 +178,32 @@ where id = any (array(
 delete top (:limit) e
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_events as e with (rowlock) on e.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
--- name: delete_steps_of (sqlite)
+-- name: delete_steps_of
 -- What these runs remembered is no longer kept.
 delete from holdfast_steps
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: delete_steps_of (postgres)
-delete from holdfast_steps
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_steps_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_steps as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: delete_forgotten_of (sqlite)
+-- name: delete_forgotten_of
 -- What these runs have forgotten is no longer kept, either.
 delete from holdfast_forgotten
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: delete_forgotten_of (postgres)
-delete from holdfast_forgotten
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_forgotten_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_forgotten as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: delete_builds_of (sqlite)
+-- name: delete_builds_of
 -- What these runs made, or failed to make, is no build any more.
 delete from holdfast_builds
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: delete_builds_of (postgres)
-delete from holdfast_builds
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_builds_of (sqlserver)
-delete b
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_builds as b with (rowlock) on b.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: delete_slots_of (sqlite)
+-- name: delete_slots_of
 -- The slots that these runs had are no longer kept.
 delete from holdfast_slots
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 
--- name: delete_slots_of (postgres)
-delete from holdfast_slots
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_slots_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_slots as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-where t.run_id is not null
-option (force order, loop join)
-
--- name: delete_uniques_of (sqlite)
+-- name: delete_uniques_of
 -- These runs are no longer the last of their kind.
 delete from holdfast_uniques
-where run_id in (select value from json_each(:ids))
-
--- name: delete_uniques_of (postgres)
-delete from holdfast_uniques
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: delete_uniques_of (sqlserver)
-delete t
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_uniques as t with (rowlock) on t.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+where run_id in {ids}
 
 -- name: delete_old_events (sqlite)
 -- The oldest events of no run in particular are no longer kept.
@@ -410,6 +219,7 @@ where
     and happened_at < :before
 
 -- name: delete_old_events (postgres)
+-- `order by run_id, id` is the order of an index; by id alone, PostgreSQL reads the primary key from its start.
 delete from holdfast_events
 where
     id = any (array(
@@ -431,4 +241,4 @@ from (
 ) as chosen
 inner join holdfast_events as e with (rowlock) on e.id = chosen.id
 where e.happened_at < :before
-option (force order, loop join)
+{seek}

@@ -294,16 +294,7 @@ order by o.finished_at
 -- name: count_slice
 -- How many runs ended between two instants.
 select count(*) as runs
-from holdfast_outcomes
-where
-    state in ('succeeded', 'failed', 'cancelled', 'timed_out')
-    and finished_at >= :since
-    and finished_at < :before
-
--- name: count_slice (sqlserver)
--- How many runs ended between two instants; what is not committed yet is waited for.
-select count(*) as runs
-from holdfast_outcomes with (readcommittedlock)
+from holdfast_outcomes {sqlserver: with (readcommittedlock)}
 where
     state in ('succeeded', 'failed', 'cancelled', 'timed_out')
     and finished_at >= :since
@@ -400,136 +391,25 @@ inner loop join holdfast_tallies as t
         and t.since_at = r.since_at
         and t.state = r.state collate latin1_general_100_bin2
 
--- name: insert_tallies (sqlite)
+-- name: insert_tallies
 -- Begin to count spans of time.
-insert into holdfast_tallies (
-    grain,
-    job,
-    queue,
-    since_at,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    value ->> 'grain',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'since_at',
-    value ->> 'state',
-    value ->> 'runs',
-    value ->> 'waited',
-    value ->> 'ran'
-from json_each(:rows)
-where true
+{insert holdfast_tallies:
+    grain int, job name, queue name, since_at time, state name, runs bigint, waited text, ran text}
 
--- name: insert_tallies (postgres)
-insert into holdfast_tallies (
-    grain,
-    job,
-    queue,
-    since_at,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    grain,
-    job,
-    queue,
-    since_at,
-    state,
-    runs,
-    waited,
-    ran
-from json_to_recordset(cast(:rows as json)) as r (grain integer, job text, queue text, since_at timestamptz, state text, runs bigint, waited text, ran text)
-
--- name: insert_tallies (sqlserver)
-insert into holdfast_tallies (
-    grain,
-    job,
-    queue,
-    since_at,
-    state,
-    runs,
-    waited,
-    ran
-)
-select
-    r.grain,
-    r.job,
-    r.queue,
-    r.since_at,
-    r.state,
-    r.runs,
-    r.waited,
-    r.ran
-from openjson(:rows) with (
-    grain int,
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    since_at datetime2(6),
-    state nvarchar(1000),
-    runs bigint,
-    waited nvarchar(max),
-    ran nvarchar(max)
-) as r
-
--- name: set_tallies (sqlite)
+-- name: set_tallies
 -- Go on counting spans of time.
-update holdfast_tallies
-set
-    runs = r.value ->> 'runs',
-    waited = r.value ->> 'waited',
-    ran = r.value ->> 'ran'
-from json_each(:rows) as r
-where
-    holdfast_tallies.grain = r.value ->> 'grain'
-    and holdfast_tallies.job = r.value ->> 'job'
-    and holdfast_tallies.queue = r.value ->> 'queue'
-    and holdfast_tallies.since_at = r.value ->> 'since_at'
-    and holdfast_tallies.state = r.value ->> 'state'
-
--- name: set_tallies (postgres)
 update holdfast_tallies as t
 set
     runs = r.runs,
     waited = r.waited,
     ran = r.ran
-from json_to_recordset(cast(:rows as json)) as r (grain integer, job text, queue text, since_at timestamptz, state text, runs bigint, waited text, ran text)
+from {rows: grain int, job name, queue name, since_at time, state name, runs bigint, waited text, ran text} as r
 where
     t.grain = r.grain
     and t.job = r.job
     and t.queue = r.queue
     and t.since_at = r.since_at
     and t.state = r.state
-
--- name: set_tallies (sqlserver)
-update t
-set
-    runs = r.runs,
-    waited = r.waited,
-    ran = r.ran
-from openjson(:rows) with (
-    grain int,
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    since_at datetime2(6),
-    state nvarchar(1000),
-    runs bigint,
-    waited nvarchar(max),
-    ran nvarchar(max)
-) as r
-inner join holdfast_tallies as t with (rowlock)
-    on
-        t.grain = r.grain
-        and t.job = r.job collate latin1_general_100_bin2
-        and t.queue = r.queue collate latin1_general_100_bin2
-        and t.since_at = r.since_at
-        and t.state = r.state collate latin1_general_100_bin2
-option (force order, loop join)
 
 -- name: read_tallies (sqlite)
 -- What was counted of these jobs and queues between two instants, the newest first.
@@ -615,22 +495,6 @@ order by
     state
 limit :limit
 
--- name: list_totals (sqlserver)
-select top (:limit)
-    job,
-    queue,
-    state,
-    runs,
-    waited,
-    ran
-from holdfast_tallies
-where grain = 0
-order by
-    job,
-    queue,
-    since_at,
-    state
-
 -- name: delete_old_tallies (sqlite)
 -- What was counted long ago is no longer kept.
 delete from holdfast_tallies
@@ -648,6 +512,7 @@ where (grain, job, queue, since_at, state) in (
 )
 
 -- name: delete_old_tallies (postgres)
+-- By ctid: the rows that were chosen and locked are deleted without being looked for again.
 delete from holdfast_tallies
 where ctid = any (array(
     select ctid
@@ -673,4 +538,4 @@ inner join holdfast_tallies as t with (rowlock)
         and t.queue = old.queue
         and t.since_at = old.since_at
         and t.state = old.state
-option (force order, loop join)
+{seek}

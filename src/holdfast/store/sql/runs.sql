@@ -1,6 +1,6 @@
 -- Runs: one row per submission of a job. Insert them, look them up, and search them wherever they stand.
 
--- name: insert_runs (sqlite)
+-- name: insert_runs
 -- Submit; a run that is there already (by id, by idempotency key, or as that child) is left out.
 -- Where a queue is bounded and its seats were not counted, the database refuses.
 insert into holdfast_runs (
@@ -8,7 +8,7 @@ insert into holdfast_runs (
     job,
     queue,
     priority,
-    key,
+    run_key,
     args,
     policy,
     tags,
@@ -26,83 +26,25 @@ insert into holdfast_runs (
     created_at
 )
 select
-    value ->> 'id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'priority',
-    value ->> 'key',
-    value ->> 'args',
-    value ->> 'policy',
-    value ->> 'tags',
-    value ->> 'idempotency_key',
-    value ->> 'again_of',
-    value ->> 'kind',
-    value ->> 'parent_id',
-    value ->> 'stage',
-    value ->> 'segment',
-    value ->> 'needed',
-    value ->> 'dependencies',
-    value ->> 'key_limit',
-    value ->> 'audit',
-    value ->> 'trace',
-    case
-        when
-            :counted = 0
-            and exists (
-                select 1
-                from holdfast_queues as q
-                where q.max_queued is not null and q.name in ('*', value ->> 'queue')
-            ) then null
-        else value ->> 'created_at'
-    end
-from json_each(:rows)
-where true
-on conflict do nothing
-returning id
-
--- name: insert_runs (postgres)
-insert into holdfast_runs (
-    id,
-    job,
-    queue,
-    priority,
-    key,
-    args,
-    policy,
-    tags,
-    idempotency_key,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    dependencies,
-    key_limit,
-    audit,
-    trace,
-    created_at
-)
-select
-    id,
-    job,
-    queue,
-    priority,
-    key,
-    args,
-    policy,
-    tags,
-    idempotency_key,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    dependencies,
-    key_limit,
-    audit,
-    trace,
+    r.id,
+    r.job,
+    r.queue,
+    r.priority,
+    r.run_key,
+    r.args,
+    r.policy,
+    r.tags,
+    r.idempotency_key,
+    r.again_of,
+    r.kind,
+    r.parent_id,
+    r.stage,
+    r.segment,
+    r.needed,
+    r.dependencies,
+    r.key_limit,
+    r.audit,
+    r.trace,
     case
         when
             :counted = 0
@@ -111,10 +53,14 @@ select
                 from holdfast_queues as q
                 where q.max_queued is not null and q.name in ('*', r.queue)
             ) then null
-        else created_at
+        else r.created_at
     end
-from json_to_recordset(cast(:rows as json)) as r (id text, job text, queue text, priority integer, key text, args text, policy text, tags text, idempotency_key text, again_of text, kind text, parent_id text, stage text, segment text, needed text, dependencies text, key_limit integer, audit integer, trace text, created_at timestamptz)
-order by id
+from {rows:
+    id id, job name, queue name, priority int, run_key name, args text, policy text, tags text,
+    idempotency_key name, again_of id, kind name, parent_id id, stage name, segment name,
+    needed text, dependencies text, key_limit int, audit int, trace name, created_at time} as r
+where true
+{postgres: order by r.id}
 on conflict do nothing
 returning id
 
@@ -124,7 +70,7 @@ insert into holdfast_runs (
     job,
     queue,
     priority,
-    [key],
+    run_key,
     args,
     policy,
     tags,
@@ -148,7 +94,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.[key],
+    r.run_key,
     r.args,
     r.policy,
     r.tags,
@@ -161,7 +107,7 @@ select
     r.needed,
     r.dependencies,
     r.key_limit,
-    concat(r.id, '|', r.key_limit, '|', r.[key]),
+    concat(r.id, '|', r.key_limit, '|', r.run_key),
     r.audit,
     r.trace,
     case
@@ -180,7 +126,7 @@ from (
         s.job collate latin1_general_100_bin2 as job,
         s.queue,
         s.priority,
-        s.[key],
+        s.run_key,
         s.args,
         s.policy,
         s.tags,
@@ -208,7 +154,7 @@ from (
         job nvarchar(1000),
         queue nvarchar(1000),
         priority int,
-        [key] nvarchar(1000),
+        run_key nvarchar(1000),
         args nvarchar(max),
         policy nvarchar(max),
         tags nvarchar(max),
@@ -245,45 +191,44 @@ where
     )
 order by r.id
 
--- name: find_idempotent (sqlite)
+-- name: find_idempotent
 -- The runs that already have these idempotency keys.
 select
     r.id,
     r.job,
     r.idempotency_key,
     r.args
-from json_each(:rows) as k
-inner join holdfast_runs as r on r.job = k.value ->> 'job' and r.idempotency_key = k.value ->> 'idempotency_key'
-
--- name: find_idempotent (postgres)
-select
-    r.id,
-    r.job,
-    r.idempotency_key,
-    r.args
-from json_to_recordset(cast(:rows as json)) as k (job text, idempotency_key text)
-inner join holdfast_runs as r on r.job = k.job and r.idempotency_key = k.idempotency_key
-
--- name: find_idempotent (sqlserver)
-select
-    r.id,
-    r.job,
-    r.idempotency_key,
-    r.args
-from openjson(:rows) with (job nvarchar(1000), idempotency_key nvarchar(1000)) as k
+from {rows: job name, idempotency_key name} as k
 inner join holdfast_runs as r
-    on
-        r.job = k.job collate latin1_general_100_bin2
-        and r.idempotency_key = k.idempotency_key collate latin1_general_100_bin2
-        and r.idempotency_key is not null
+    on r.job = k.job and r.idempotency_key = k.idempotency_key and r.idempotency_key is not null
+
+-- name: get_submissions
+-- What was submitted.
+select
+    id,
+    args,
+    policy,
+    run_key as own_key,
+    key_limit as own_key_limit,
+    tags,
+    again_of,
+    kind,
+    parent_id,
+    stage,
+    segment,
+    needed,
+    trace,
+    created_at
+from holdfast_runs
+where id in {ids}
 
 -- name: get_submissions (sqlite)
--- What was submitted, and how many runs of its queue may run at once.
+-- And how many runs of its queue may run at once: elsewhere, `take_ready` says so.
 select
     r.id,
     r.args,
     r.policy,
-    r.key as own_key,
+    r.run_key as own_key,
     r.key_limit as own_key_limit,
     r.tags,
     r.again_of,
@@ -297,95 +242,16 @@ select
     q.concurrency
 from holdfast_runs as r
 left join holdfast_queues as q on q.name = r.queue
-where r.id in (select value from json_each(:ids))
+where r.id in {ids}
 
--- name: get_submissions (postgres)
--- What was submitted.
-select
-    id,
-    args,
-    policy,
-    key as own_key,
-    key_limit as own_key_limit,
-    tags,
-    again_of,
-    kind,
-    parent_id,
-    stage,
-    segment,
-    needed,
-    trace,
-    created_at
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: get_submissions (sqlserver)
--- What was submitted.
-select
-    r.id,
-    r.args,
-    r.policy,
-    r.[key] as own_key,
-    r.key_limit as own_key_limit,
-    r.tags,
-    r.again_of,
-    r.kind,
-    r.parent_id,
-    r.stage,
-    r.segment,
-    r.needed,
-    r.trace,
-    r.created_at
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-
--- name: find_snapshots (sqlite)
--- These runs, wherever they are.
+-- name: find_snapshots
+-- These runs, wherever they are. The list stands twice because PostgreSQL passes no array on through a join.
 select
     v.id,
     v.job,
     v.queue,
     v.priority,
-    v.key,
-    v.args,
-    v.tags,
-    v.idempotency_key,
-    v.again_of,
-    v.kind,
-    v.parent_id,
-    v.stage,
-    v.segment,
-    v.needed,
-    v.audit,
-    v.created_at,
-    v.state,
-    v.place,
-    v.attempt,
-    v.tries,
-    v.takeovers,
-    v.holder,
-    v.started_at,
-    v.finished_at,
-    v.expires_at,
-    v.deadline_at,
-    v.cancel_requested_at,
-    v.due_at,
-    v.because,
-    v.failure_type,
-    v.error,
-    v.result,
-    r.policy
-from holdfast_run as v
-inner join holdfast_runs as r on r.id = v.id
-where v.id in (select value from json_each(:ids))
-
--- name: find_snapshots (postgres)
-select
-    v.id,
-    v.job,
-    v.queue,
-    v.priority,
-    v.key,
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -417,8 +283,8 @@ select
 from holdfast_run as v
 inner join holdfast_runs as r on r.id = v.id
 where
-    v.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and r.id = any (array(select json_array_elements_text(cast(:ids as json))))
+    v.id in {ids}
+    and r.id in {ids}
 
 -- name: find_snapshots (sqlserver)
 select
@@ -426,7 +292,7 @@ select
     v.job,
     v.queue,
     v.priority,
-    v.[key],
+    v.run_key,
     v.args,
     v.tags,
     v.idempotency_key,
@@ -458,63 +324,31 @@ select
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
 inner join holdfast_run as v on v.id = r.id
-option (force order, loop join)
+{seek}
 
--- name: find_runs (sqlite)
+-- name: find_runs
 -- Which of these runs exist.
 select id
 from holdfast_runs
-where id in (select value from json_each(:ids))
+where id in {ids}
 
--- name: find_runs (postgres)
-select id
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-
--- name: find_runs (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-
--- name: find_open (sqlite)
+-- name: find_open
 -- Those of these runs that exist and have not ended.
 select r.id
 from holdfast_runs as r
 where
-    r.id in (select value from json_each(:ids))
+    r.id in {ids}
     and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
-
--- name: find_open (postgres)
-select r.id
-from holdfast_runs as r
-where
-    r.id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
-
--- name: find_open (sqlserver)
-select r.id
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_runs as r on r.id = k.id collate latin1_general_100_bin2
-where not exists (select 1 from holdfast_outcomes as o where o.run_id = r.id)
 
 -- name: find_ids
 -- The ids between two texts.
 select id
-from holdfast_runs
+from holdfast_runs {unlocked}
 where
     id > :after
     and id < :before
 order by id
 limit :limit
-
--- name: find_ids (sqlserver)
--- The ids between two texts; one that a caller's open transaction submits is passed by.
-select top (:limit) id
-from holdfast_runs with (readpast, readcommittedlock)
-where
-    id > :after
-    and id < :before
-order by id
 
 -- name: find_newest (sqlite)
 -- The newest run, after which new ones come.
@@ -544,7 +378,7 @@ select top (1)
 from holdfast_runs with (readpast, readcommittedlock)
 order by id desc
 
--- name: find_kin (sqlite)
+-- name: find_kin
 -- Where the runs stand that belong to a run, those that repeat it, and those that are named.
 select
     k.relation,
@@ -578,103 +412,16 @@ from (
     from (
         select r.id
         from holdfast_runs as r
-        where r.again_of = :run_id
+        where r.again_of = :run_id and r.again_of is not null
         order by r.id desc
         limit :limit
     ) as a
     union all
     select
         'named' as relation,
-        j.value as id
-    from json_each(:ids) as j
-) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_kin (postgres)
-select
-    k.relation,
-    v.id,
-    v.job,
-    v.kind,
-    v.stage,
-    v.segment,
-    v.state,
-    v.created_at,
-    v.started_at,
-    v.finished_at,
-    v.failure_type
-from (
-    select
-        'child' as relation,
-        c.id
-    from (
-        select r.id
-        from holdfast_runs as r
-        where r.parent_id = :run_id
-        order by
-            r.stage,
-            r.segment
-        limit :limit
-    ) as c
-    union all
-    select
-        'repeat' as relation,
-        a.id
-    from (
-        select r.id
-        from holdfast_runs as r
-        where r.again_of = :run_id
-        order by r.id desc
-        limit :limit
-    ) as a
-    union all
-    select
-        'named' as relation,
-        j.id
-    from json_array_elements_text(cast(:ids as json)) as j (id)
-) as k
-inner join holdfast_run as v on v.id = k.id
-
--- name: find_kin (sqlserver)
-select
-    k.relation,
-    v.id,
-    v.job,
-    v.kind,
-    v.stage,
-    v.segment,
-    v.state,
-    v.created_at,
-    v.started_at,
-    v.finished_at,
-    v.failure_type
-from (
-    select
-        'child' as relation,
-        c.id
-    from (
-        select top (:limit) r.id
-        from holdfast_runs as r
-        where r.parent_id = :run_id
-        order by
-            r.stage,
-            r.segment
-    ) as c
-    union all
-    select
-        'repeat' as relation,
-        a.id
-    from (
-        select top (:limit) r.id
-        from holdfast_runs as r
-        where r.again_of = :run_id
-        order by r.id desc
-    ) as a
-    union all
-    select
-        'named' as relation,
-        j.id collate latin1_general_100_bin2 as id
-    from openjson(:ids) with (id varchar(100) '$') as j
+        n.id
+    from holdfast_runs as n
+    where n.id in {ids}
 ) as k
 inner join holdfast_run as v on v.id = k.id
 
@@ -743,24 +490,18 @@ from (
     where run_id = :run_id
 ) as p
 
--- name: share_runs (sqlite)
+-- name: share_runs
 -- Which of these runs there are; none of them can be removed before this transaction ends.
 select id
 from holdfast_runs
-where id in (select value from json_each(:ids))
-
--- name: share_runs (postgres)
-select id
-from holdfast_runs
-where id = any (array(select json_array_elements_text(cast(:ids as json))))
-order by id
-for key share
+where id in {ids}
+{postgres: order by id for key share}
 
 -- name: share_runs (sqlserver)
 select r.id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_runs as r with (repeatableread, rowlock) on r.id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: count_states
 -- How many runs are in each state, counted no further than that.
@@ -817,7 +558,7 @@ from (
                     and q.created_at < :until
                     and (:job is null or q.job = :job)
                     and (:queue is null or q.queue = :queue)
-                    and (:key is null or q.key = :key)
+                    and (:key is null or q.run_key = :key)
                     and (:tag is null or q.tags like :tag escape '~')
                     and (:parent_id is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
@@ -1010,7 +751,7 @@ from (
                     and q.created_at < :until
                     and (cast(:job as text) is null or q.job = :job)
                     and (cast(:queue as text) is null or q.queue = :queue)
-                    and (cast(:key as text) is null or q.key = :key)
+                    and (cast(:key as text) is null or q.run_key = :key)
                     and (cast(:tag as text) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as text) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))
@@ -1202,7 +943,7 @@ from (
                     and q.created_at < :until
                     and (cast(:job as nvarchar(1000)) is null or q.job = :job)
                     and (cast(:queue as nvarchar(1000)) is null or q.queue = :queue)
-                    and (cast(:key as nvarchar(1000)) is null or q.[key] = :key)
+                    and (cast(:key as nvarchar(1000)) is null or q.run_key = :key)
                     and (cast(:tag as nvarchar(4000)) is null or q.tags like :tag escape '~')
                     and (cast(:parent_id as nvarchar(100)) is null or q.parent_id = :parent_id)
                     and (:parts = 1 or q.kind is null or q.kind not in ('stage', 'segment'))

@@ -51,7 +51,7 @@ select
 from holdfast_schedules
 where name = :name
 
--- name: lock_schedule (sqlite)
+-- name: lock_schedule
 -- A schedule; whoever writes has the database to itself.
 select
     name,
@@ -62,19 +62,7 @@ select
     seen_at
 from holdfast_schedules
 where name = :name
-
--- name: lock_schedule (postgres)
--- A schedule, ours until this transaction ends.
-select
-    name,
-    spec,
-    considered_at,
-    paused_at,
-    note,
-    seen_at
-from holdfast_schedules
-where name = :name
-for update
+{postgres: for update}
 
 -- name: lock_schedule (sqlserver)
 -- A schedule, held still until this transaction ends by writing it as it is.
@@ -118,141 +106,22 @@ set
     note = null
 where name = :name
 
--- name: insert_slots (sqlite)
+-- name: insert_slots
 -- Take slots; one that someone has is left out.
-insert into holdfast_slots (
-    job,
-    slot_at,
-    state,
-    run_id,
-    because,
-    into_at,
-    manual,
-    claimed_at,
-    claimed_by
-)
-select
-    value ->> 'job',
-    value ->> 'slot_at',
-    value ->> 'state',
-    value ->> 'run_id',
-    value ->> 'because',
-    value ->> 'into_at',
-    value ->> 'manual',
-    value ->> 'claimed_at',
-    value ->> 'claimed_by'
-from json_each(:rows)
-where true
-on conflict do nothing
-returning slot_at
+{insert holdfast_slots:
+    job name, slot_at time, state name, run_id id, because text, into_at time, manual int, claimed_at time,
+    claimed_by name;
+    unless job, slot_at; returning slot_at}
 
--- name: insert_slots (postgres)
-insert into holdfast_slots (
-    job,
-    slot_at,
-    state,
-    run_id,
-    because,
-    into_at,
-    manual,
-    claimed_at,
-    claimed_by
-)
-select
-    job,
-    slot_at,
-    state,
-    run_id,
-    because,
-    into_at,
-    manual,
-    claimed_at,
-    claimed_by
-from json_to_recordset(cast(:rows as json)) as r (
-    job text,
-    slot_at timestamptz,
-    state text,
-    run_id text,
-    because text,
-    into_at timestamptz,
-    manual integer,
-    claimed_at timestamptz,
-    claimed_by text
-)
-on conflict do nothing
-returning slot_at
-
--- name: insert_slots (sqlserver)
--- Two who insert the same one at once meet at the primary key, and the second tries again.
-insert into holdfast_slots (
-    job,
-    slot_at,
-    state,
-    run_id,
-    because,
-    into_at,
-    manual,
-    claimed_at,
-    claimed_by
-)
-output inserted.slot_at
-select
-    r.job,
-    r.slot_at,
-    r.state,
-    r.run_id,
-    r.because,
-    r.into_at,
-    r.manual,
-    r.claimed_at,
-    r.claimed_by
-from openjson(:rows) with (
-    job nvarchar(1000),
-    slot_at datetime2(6),
-    state nvarchar(1000),
-    run_id varchar(100),
-    because nvarchar(max),
-    into_at datetime2(6),
-    manual int,
-    claimed_at datetime2(6),
-    claimed_by nvarchar(1000)
-) as r
-where not exists (
-    select 1
-    from holdfast_slots as s
-    where s.job = r.job collate latin1_general_100_bin2 and s.slot_at = r.slot_at
-)
-order by r.slot_at
-
--- name: set_slots_skipped (sqlite)
+-- name: set_slots_skipped
 -- Slots that were claimed and whose runs were refused.
-update holdfast_slots
-set
-    state = 'skipped',
-    run_id = null,
-    because = r.value ->> 'because'
-from json_each(:rows) as r
-where holdfast_slots.job = r.value ->> 'job' and holdfast_slots.slot_at = r.value ->> 'slot_at'
-
--- name: set_slots_skipped (postgres)
 update holdfast_slots as s
 set
     state = 'skipped',
     run_id = null,
     because = r.because
-from json_to_recordset(cast(:rows as json)) as r (job text, slot_at timestamptz, because text)
+from {rows: job name, slot_at time, because text} as r
 where s.job = r.job and s.slot_at = r.slot_at
-
--- name: set_slots_skipped (sqlserver)
-update s
-set
-    state = 'skipped',
-    run_id = null,
-    because = r.because
-from openjson(:rows) with (job nvarchar(1000), slot_at datetime2(6), because nvarchar(max)) as r
-inner join holdfast_slots as s with (rowlock)
-    on s.job = r.job collate latin1_general_100_bin2 and s.slot_at = r.slot_at
-option (force order, loop join)
 
 -- name: find_slots
 -- The latest slots of a schedule, and what became of their runs. Not by the view of runs: SQLite would read all of it.
@@ -295,39 +164,6 @@ left join holdfast_outcomes as o on o.run_id = s.run_id
 left join holdfast_leases as l on l.run_id = s.run_id
 order by s.slot_at desc
 
--- name: find_slots (sqlserver)
--- The latest slots of a schedule, and what became of their runs.
-select
-    s.job,
-    s.slot_at,
-    s.state,
-    s.run_id,
-    s.because,
-    s.into_at,
-    s.manual,
-    s.claimed_at,
-    r.state as run_state,
-    r.started_at,
-    r.finished_at,
-    r.holder,
-    r.error
-from (
-    select top (:limit)
-        job,
-        slot_at,
-        state,
-        run_id,
-        because,
-        into_at,
-        manual,
-        claimed_at
-    from holdfast_slots
-    where job = :job and slot_at < :before
-    order by slot_at desc
-) as s
-left join holdfast_run as r on r.id = s.run_id
-order by s.slot_at desc
-
 -- name: find_slot_of
 -- The slot that a run has.
 select
@@ -365,14 +201,14 @@ select
 from (
     select run_id
     from holdfast_holds
-    where key = :key and run_id is not null
+    where run_key = :key and run_id is not null
     union
     select w.run_id
     from (
         select run_id
         from holdfast_waits
-        where key = :key and key is not null and missing = 0
-        order by key, due_at, run_id
+        where run_key = :key and run_key is not null and missing = 0
+        order by run_key, due_at, run_id
         limit :limit
     ) as w
 ) as a
@@ -380,27 +216,3 @@ left join holdfast_slots as s on s.run_id = a.run_id and s.run_id is not null
 left join holdfast_leases as l on l.run_id = a.run_id
 order by a.run_id
 limit :limit
-
--- name: find_active (sqlserver)
-select top (:limit)
-    a.run_id,
-    s.slot_at,
-    l.holder,
-    l.expires_at,
-    l.deadline_at
-from (
-    select run_id
-    from holdfast_holds
-    where [key] = :key and run_id is not null
-    union
-    select w.run_id
-    from (
-        select top (:limit) run_id
-        from holdfast_waits
-        where [key] = :key and [key] is not null and missing = 0
-        order by [key], due_at, run_id
-    ) as w
-) as a
-left join holdfast_slots as s on s.run_id = a.run_id and s.run_id is not null
-left join holdfast_leases as l on l.run_id = a.run_id
-order by a.run_id

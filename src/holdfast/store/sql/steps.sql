@@ -1,81 +1,9 @@
 -- Steps: results that a run keeps over its retries.
 
--- name: insert_steps (sqlite)
+-- name: insert_steps
 -- Remember finished steps.
-insert into holdfast_steps (
-    run_id,
-    name,
-    result,
-    attempt,
-    tries,
-    started_at,
-    finished_at,
-    number
-)
-select
-    value ->> 'run_id',
-    value ->> 'name',
-    value ->> 'result',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'started_at',
-    value ->> 'finished_at',
-    value ->> 'number'
-from json_each(:rows)
-where true
-
--- name: insert_steps (postgres)
-insert into holdfast_steps (
-    run_id,
-    name,
-    result,
-    attempt,
-    tries,
-    started_at,
-    finished_at,
-    number
-)
-select
-    run_id,
-    name,
-    result,
-    attempt,
-    tries,
-    started_at,
-    finished_at,
-    number
-from json_to_recordset(cast(:rows as json)) as r (run_id text, name text, result text, attempt integer, tries integer, started_at timestamptz, finished_at timestamptz, number integer)
-
--- name: insert_steps (sqlserver)
-insert into holdfast_steps (
-    run_id,
-    name,
-    result,
-    attempt,
-    tries,
-    started_at,
-    finished_at,
-    number
-)
-select
-    r.run_id,
-    r.name,
-    r.result,
-    r.attempt,
-    r.tries,
-    r.started_at,
-    r.finished_at,
-    r.number
-from openjson(:rows) with (
-    run_id varchar(100),
-    name nvarchar(1000),
-    result nvarchar(max),
-    attempt int,
-    tries int,
-    started_at datetime2(6),
-    finished_at datetime2(6),
-    number int
-) as r
+{insert holdfast_steps:
+    run_id id, name name, result text, attempt int, tries int, started_at time, finished_at time, number int}
 
 -- name: find_steps
 -- The finished steps of a run.
@@ -138,48 +66,6 @@ order by
     s.number
 limit :limit
 
--- name: find_told_steps (sqlserver)
-select top (:limit)
-    s.attempt,
-    s.number,
-    s.name,
-    s.tries,
-    s.started_at,
-    s.finished_at,
-    s.forgotten
-from (
-    select
-        attempt,
-        number,
-        name,
-        tries,
-        started_at,
-        finished_at,
-        0 as forgotten
-    from holdfast_steps
-    where
-        run_id = :run_id
-        and attempt >= :attempt
-        and (attempt > :attempt or number > :number)
-    union all
-    select
-        attempt,
-        number,
-        name,
-        tries,
-        started_at,
-        finished_at,
-        1 as forgotten
-    from holdfast_forgotten
-    where
-        run_id = :run_id
-        and attempt >= :attempt
-        and (attempt > :attempt or number > :number)
-) as s
-order by
-    s.attempt,
-    s.number
-
 -- name: find_last_step
 -- The step that a run remembered last.
 select result
@@ -189,14 +75,6 @@ order by
     attempt desc,
     number desc
 limit 1
-
--- name: find_last_step (sqlserver)
-select top (1) result
-from holdfast_steps
-where run_id = :run_id
-order by
-    attempt desc,
-    number desc
 
 -- name: delete_step
 -- Forget a step: the row that comes back is ours to move.

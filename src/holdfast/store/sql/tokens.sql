@@ -69,20 +69,6 @@ order by
     made_at
 limit :limit
 
--- name: list_passes (sqlserver)
-select top (:limit)
-    name,
-    role,
-    kind,
-    made_at,
-    expires_at
-from holdfast_passes
-where expires_at is null or expires_at > :now
-order by
-    name,
-    kind desc,
-    made_at
-
 -- name: delete_pass
 -- A pass is given back.
 delete from holdfast_passes

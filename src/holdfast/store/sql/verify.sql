@@ -54,13 +54,13 @@ union all
 select
     'key_without_turn' as problem,
     p.run_id,
-    'it is ready or runs, but the hold on ' || p.key || ' is not its own' as detail
+    'it is ready or runs, but the hold on ' || p.run_key || ' is not its own' as detail
 from (
-    select run_id, key, number from holdfast_ready where key is not null
+    select run_id, run_key, number from holdfast_ready where run_key is not null
     union all
-    select run_id, key, number from holdfast_leases where key is not null
+    select run_id, run_key, number from holdfast_leases where run_key is not null
 ) as p
-left join holdfast_holds as h on h.key = p.key and h.number = p.number
+left join holdfast_holds as h on h.run_key = p.run_key and h.number = p.number
 where h.run_id is null or h.run_id <> p.run_id
 
 union all
@@ -68,7 +68,7 @@ union all
 select
     'turn_without_run' as problem,
     h.run_id,
-    'the hold on ' || h.key || ' belongs to a run that has ended or does not exist' as detail
+    'the hold on ' || h.run_key || ' belongs to a run that has ended or does not exist' as detail
 from holdfast_holds as h
 left join places as p on p.run_id = h.run_id and p.place <> 'outcomes'
 where h.run_id is not null and p.run_id is null
@@ -156,11 +156,11 @@ where
     and w.due_at is null
     and w.errand is null
     and (
-        w.key is null
+        w.run_key is null
         or w.key_limit > (
             select count(*)
             from holdfast_holds as h
-            where h.key = w.key and h.number <= w.key_limit
+            where h.run_key = w.run_key and h.number <= w.key_limit
         )
     )
 
@@ -318,13 +318,13 @@ union all
 select
     'key_without_turn' as problem,
     p.run_id,
-    cast(concat('it is ready or runs, but the hold on ', p.[key], ' is not its own') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('it is ready or runs, but the hold on ', p.run_key, ' is not its own') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from (
-    select run_id, [key], number from holdfast_ready where [key] is not null
+    select run_id, run_key, number from holdfast_ready where run_key is not null
     union all
-    select run_id, [key], number from holdfast_leases where [key] is not null
+    select run_id, run_key, number from holdfast_leases where run_key is not null
 ) as p
-left join holdfast_holds as h on h.[key] = p.[key] and h.number = p.number
+left join holdfast_holds as h on h.run_key = p.run_key and h.number = p.number
 where h.run_id is null or h.run_id <> p.run_id
 
 union all
@@ -332,7 +332,7 @@ union all
 select
     'turn_without_run' as problem,
     h.run_id,
-    cast(concat('the hold on ', h.[key], ' belongs to a run that has ended or does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
+    cast(concat('the hold on ', h.run_key, ' belongs to a run that has ended or does not exist') as nvarchar(1000)) collate latin1_general_100_bin2 as detail
 from holdfast_holds as h
 left join places as p on p.run_id = h.run_id and p.place <> 'outcomes'
 where h.run_id is not null and p.run_id is null
@@ -420,11 +420,11 @@ where
     and w.due_at is null
     and w.errand is null
     and (
-        w.[key] is null
+        w.run_key is null
         or w.key_limit > (
             select count(*)
             from holdfast_holds as h
-            where h.[key] = w.[key] and h.number <= w.key_limit
+            where h.run_key = w.run_key and h.number <= w.key_limit
         )
     )
 

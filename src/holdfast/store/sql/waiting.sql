@@ -1,165 +1,22 @@
 -- Waiting runs: retried later, blocked by a key, a limit, a dependency or children. A "look" marks a run that the
 -- orchestrator checks next.
 
--- name: insert_waits (sqlite)
+-- name: insert_waits
 -- Let runs wait.
-insert into holdfast_waits (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    spare,
-    errand,
-    reserved,
-    missing,
-    due_at,
-    because,
-    look,
-    since_at
-)
-select
-    value ->> 'run_id',
-    value ->> 'job',
-    value ->> 'queue',
-    value ->> 'rank',
-    value ->> 'key',
-    value ->> 'attempt',
-    value ->> 'tries',
-    value ->> 'takeovers',
-    value ->> 'key_limit',
-    value ->> 'spare',
-    value ->> 'errand',
-    value ->> 'reserved',
-    value ->> 'missing',
-    value ->> 'due_at',
-    value ->> 'because',
-    value ->> 'look',
-    value ->> 'since_at'
-from json_each(:rows)
-where true
+{insert holdfast_waits:
+    run_id id, job name, queue name, rank int, run_key name, attempt int, tries int, takeovers int, key_limit int,
+    spare int, errand name, reserved bigint, missing int, due_at time, because text, look int, since_at time}
 
--- name: insert_waits (postgres)
-insert into holdfast_waits (
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    spare,
-    errand,
-    reserved,
-    missing,
-    due_at,
-    because,
-    look,
-    since_at
-)
-select
-    run_id,
-    job,
-    queue,
-    rank,
-    key,
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    spare,
-    errand,
-    reserved,
-    missing,
-    due_at,
-    because,
-    look,
-    since_at
-from json_to_recordset(cast(:rows as json)) as r (run_id text, job text, queue text, rank integer, key text, attempt integer, tries integer, takeovers integer, key_limit integer, spare integer, errand text, reserved bigint, missing integer, due_at timestamptz, because text, look integer, since_at timestamptz)
-
--- name: insert_waits (sqlserver)
-insert into holdfast_waits (
-    run_id,
-    job,
-    queue,
-    rank,
-    [key],
-    attempt,
-    tries,
-    takeovers,
-    key_limit,
-    spare,
-    errand,
-    reserved,
-    missing,
-    due_at,
-    because,
-    look,
-    since_at
-)
-select
-    r.run_id,
-    r.job,
-    r.queue,
-    r.rank,
-    r.[key],
-    r.attempt,
-    r.tries,
-    r.takeovers,
-    r.key_limit,
-    r.spare,
-    r.errand,
-    r.reserved,
-    r.missing,
-    r.due_at,
-    r.because,
-    r.look,
-    r.since_at
-from openjson(:rows) with (
-    run_id varchar(100),
-    job nvarchar(1000),
-    queue nvarchar(1000),
-    rank int,
-    [key] nvarchar(1000),
-    attempt int,
-    tries int,
-    takeovers int,
-    key_limit int,
-    spare int,
-    errand nvarchar(1000),
-    reserved bigint,
-    missing int,
-    due_at datetime2(6),
-    because nvarchar(max),
-    look int,
-    since_at datetime2(6)
-) as r
-
--- name: find_due (sqlite)
+-- name: find_due
 -- Runs whose time has come.
 select
     run_id,
-    key
+    run_key
 from holdfast_waits
 where due_at <= :now and missing = 0
 order by due_at
 limit :limit
-
--- name: find_due (postgres)
-select
-    run_id,
-    key
-from holdfast_waits
-where due_at <= :now and missing = 0
-order by due_at
-limit :limit
-for update skip locked
+{postgres: for update skip locked}
 
 -- name: find_due (sqlserver)
 -- The update changes nothing: it holds them still until this transaction ends.
@@ -167,7 +24,7 @@ update w
 set look = w.look
 output
     inserted.run_id,
-    inserted.[key]
+    inserted.run_key
 from (
     select top (:limit) d.run_id
     from holdfast_waits as d with (readpast, updlock, readcommittedlock)
@@ -176,22 +33,15 @@ from (
 ) as chosen
 inner join holdfast_waits as w with (rowlock) on w.run_id = chosen.run_id
 where w.due_at <= :now and w.missing = 0
-option (force order, loop join)
+{seek}
 
--- name: come_due (sqlite)
+-- name: come_due
 -- Keyed runs whose time has come: from now on they wait for their turn only.
 update holdfast_waits
 set
     due_at = null,
     look = 1
-where run_id in (select value from json_each(:ids))
-
--- name: come_due (postgres)
-update holdfast_waits
-set
-    due_at = null,
-    look = 1
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
+where run_id in {ids}
 
 -- name: come_due (sqlserver)
 update w
@@ -200,42 +50,30 @@ set
     look = 1
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
 -- name: find_looks
 -- Waits that no orchestrator has looked at since they were committed.
 select
     run_id,
-    key,
+    run_key,
     key_limit,
     missing,
     due_at,
     errand
-from holdfast_waits
+from holdfast_waits {unlocked}
 where look = 1
 order by run_id
 limit :limit
 
--- name: find_looks (sqlserver)
-select top (:limit)
-    run_id,
-    [key],
-    key_limit,
-    missing,
-    due_at,
-    errand
-from holdfast_waits with (readpast, readcommittedlock)
-where look = 1
-order by run_id
-
--- name: clear_looks (sqlite)
+-- name: clear_looks
 -- Looked at, and it still has to wait: for a need that has not ended, for its time, for a key
 -- whose holds are all taken, or for an errand of ours. One that asks for a build has yet to be given it.
 update holdfast_waits
 set look = 0
 where
     look = 1
-    and run_id in (select value from json_each(:ids))
+    and run_id in {ids}
     and not exists (select 1 from holdfast_asks as a where a.run_id = holdfast_waits.run_id)
     and (
         (
@@ -253,36 +91,7 @@ where
             and key_limit <= (
                 select count(*)
                 from holdfast_holds as h
-                where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
-            )
-        )
-        or (errand is not null and missing <= 0)
-    )
-
--- name: clear_looks (postgres)
-update holdfast_waits
-set look = 0
-where
-    look = 1
-    and run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and not exists (select 1 from holdfast_asks as a where a.run_id = holdfast_waits.run_id)
-    and (
-        (
-            missing > 0
-            and not exists (
-                select 1
-                from holdfast_needs as n
-                inner join holdfast_outcomes as o on o.run_id = n.needed
-                where n.run_id = holdfast_waits.run_id
-            )
-        )
-        or (missing = 0 and due_at is not null)
-        or (
-            missing = 0
-            and key_limit <= (
-                select count(*)
-                from holdfast_holds as h
-                where h.key = holdfast_waits.key and h.number <= holdfast_waits.key_limit and h.run_id is not null
+                where h.run_key = holdfast_waits.run_key and h.number <= holdfast_waits.key_limit and h.run_id is not null
             )
         )
         or (errand is not null and missing <= 0)
@@ -312,26 +121,20 @@ where
             and w.key_limit <= (
                 select count(*)
                 from holdfast_holds as h
-                where h.[key] = w.[key] and h.number <= w.key_limit and h.run_id is not null
+                where h.run_key = w.run_key and h.number <= w.key_limit and h.run_id is not null
             )
         )
         or (w.errand is not null and w.missing <= 0)
     )
-option (force order, loop join)
+{seek}
 
--- name: lock_waits (sqlite)
+-- name: lock_waits
 -- Hold these waits still until this transaction ends.
 select run_id
 from holdfast_waits
-where run_id in (select value from json_each(:ids))
+where run_id in {ids}
 order by run_id
-
--- name: lock_waits (postgres)
-select run_id
-from holdfast_waits
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-order by run_id
-for update
+{postgres: for update}
 
 -- name: lock_waits (sqlserver)
 -- Hold these waits still until this transaction ends, by writing them as they are.
@@ -340,61 +143,24 @@ set look = w.look
 output inserted.run_id
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
+{seek}
 
--- name: delete_waits (sqlite)
+-- name: delete_waits
 -- These runs wait no longer: the rows that come back are ours to move.
 delete from holdfast_waits
-where run_id in (select value from json_each(:ids))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+where run_id in {ids}
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
--- name: delete_waits (postgres)
-delete from holdfast_waits
-where run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
-
--- name: delete_waits (sqlserver)
-delete w
-output
-    deleted.run_id,
-    deleted.job,
-    deleted.queue,
-    deleted.rank,
-    deleted.[key],
-    deleted.attempt,
-    deleted.tries,
-    deleted.takeovers,
-    deleted.key_limit,
-    deleted.reserved,
-    deleted.missing,
-    deleted.due_at,
-    deleted.because,
-    deleted.look,
-    deleted.since_at
-from openjson(:ids) with (id varchar(100) '$') as k
-inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-option (force order, loop join)
-
--- name: delete_free_waits (sqlite)
+-- name: delete_free_waits
 -- Of these runs, those that wait for nothing: they are ours to move.
 delete from holdfast_waits
 where
-    run_id in (select value from json_each(:ids))
+    run_id in {ids}
     and missing = 0
     and due_at is null
-    and key is null
+    and run_key is null
     and errand is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
-
--- name: delete_free_waits (postgres)
-delete from holdfast_waits
-where
-    run_id = any (array(select json_array_elements_text(cast(:ids as json))))
-    and missing = 0
-    and due_at is null
-    and key is null
-    and errand is null
-returning run_id, job, queue, rank, key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
+returning run_id, job, queue, rank, run_key, attempt, tries, takeovers, key_limit, reserved, missing, due_at, because, look, since_at
 
 -- name: delete_free_waits (sqlserver)
 delete w
@@ -403,7 +169,7 @@ output
     deleted.job,
     deleted.queue,
     deleted.rank,
-    deleted.[key],
+    deleted.run_key,
     deleted.attempt,
     deleted.tries,
     deleted.takeovers,
@@ -416,5 +182,5 @@ output
     deleted.since_at
 from openjson(:ids) with (id varchar(100) '$') as k
 inner join holdfast_waits as w with (rowlock) on w.run_id = k.id collate latin1_general_100_bin2
-where w.missing = 0 and w.due_at is null and w.[key] is null and w.errand is null
-option (force order, loop join)
+where w.missing = 0 and w.due_at is null and w.run_key is null and w.errand is null
+{seek}

@@ -87,7 +87,7 @@ select
     exists (
         select 1
         from holdfast_ready as y
-        where y.queue in (select value from json_each(:queues)) and y.job in (select value from json_each(:jobs))
+        where y.queue in {queues} and y.job in {jobs}
     ) as ready,
     exists (select 1 from holdfast_waits where look = 1) as looks,
     exists (select 1 from holdfast_holds where run_id is null) as open_holds,
@@ -109,7 +109,7 @@ select
         where (
             select 1
             from holdfast_ready as y
-            where y.queue = q.name and y.job = any (array(select json_array_elements_text(cast(:jobs as json))))
+            where y.queue = q.name and y.job in {jobs}
             order by y.rank, y.run_id
             limit 1
         ) = 1
@@ -177,17 +177,17 @@ select
     ) as due_at,
     sysutcdatetime() as clock_at
 
--- name: anything_left (sqlite)
+-- name: anything_left
 -- Is anything left that a worker of these queues could do now, or as soon as an orchestrator has looked?
 select 1 as something
 where
-    exists (select 1 from holdfast_ready where queue in (select value from json_each(:queues)) and job in (select value from json_each(:jobs)))
+    exists (select 1 from holdfast_ready where queue in {queues} and job in {jobs})
     or exists (
         select 1
         from holdfast_waits as w
         where
-            w.queue in (select value from json_each(:queues))
-            and w.job in (select value from json_each(:jobs))
+            w.queue in {queues}
+            and w.job in {jobs}
             and (
                 w.look = 1
                 or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
@@ -203,73 +203,8 @@ where
         select 1
         from holdfast_leases as l
         where
-            l.queue in (select value from json_each(:queues))
-            and l.job in (select value from json_each(:jobs))
-            and l.expires_at < :now
-    )
-
--- name: anything_left (postgres)
-select 1 as something
-where
-    exists (select 1 from holdfast_ready where queue = any (array(select json_array_elements_text(cast(:queues as json)))) and job = any (array(select json_array_elements_text(cast(:jobs as json)))))
-    or exists (
-        select 1
-        from holdfast_waits as w
-        where
-            w.queue = any (array(select json_array_elements_text(cast(:queues as json))))
-            and w.job = any (array(select json_array_elements_text(cast(:jobs as json))))
-            and (
-                w.look = 1
-                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
-                or exists (
-                    select 1
-                    from holdfast_needs as n
-                    inner join holdfast_outcomes as o on o.run_id = n.needed
-                    where n.run_id = w.run_id
-                )
-            )
-    )
-    or exists (
-        select 1
-        from holdfast_leases as l
-        where
-            l.queue = any (array(select json_array_elements_text(cast(:queues as json))))
-            and l.job = any (array(select json_array_elements_text(cast(:jobs as json))))
-            and l.expires_at < :now
-    )
-
--- name: anything_left (sqlserver)
-select 1 as something
-where
-    exists (
-        select 1
-        from openjson(:queues) with (name nvarchar(1000) '$') as q
-        inner join holdfast_ready as y on y.queue = q.name collate latin1_general_100_bin2
-        where y.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
-    )
-    or exists (
-        select 1
-        from openjson(:queues) with (name nvarchar(1000) '$') as q
-        inner join holdfast_waits as w on w.queue = q.name collate latin1_general_100_bin2
-        where
-            w.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
-            and (
-                w.look = 1
-                or (w.missing <= 0 and (w.due_at is null or w.due_at <= :now))
-                or exists (
-                    select 1
-                    from holdfast_needs as n
-                    inner join holdfast_outcomes as o on o.run_id = n.needed
-                    where n.run_id = w.run_id
-                )
-            )
-    )
-    or exists (
-        select 1
-        from openjson(:queues) with (name nvarchar(1000) '$') as q
-        inner join holdfast_leases as l on l.queue = q.name collate latin1_general_100_bin2
-        where
-            l.job in (select j.name collate latin1_general_100_bin2 from openjson(:jobs) with (name nvarchar(1000) '$') as j)
+            l.queue in {queues}
+            and l.job in {jobs}
             and l.expires_at < :now
     )
 

@@ -109,7 +109,7 @@ class Hub:
         """Look while someone watches."""
         store = await self.ask(lambda: self._hf.store)
         listener = Listener(store, self._hf.notifier, listen=self._hf.settings.listen)
-        leave = self._hf.notifier.listen(lambda rung, ended: self._ring())
+        leave = self._hf.notifier.listen(lambda names, ended: self._ring())
         listener.start()
         try:
             while not self.closing and (self._watches or await _happens(self._came, within=LINGER)):

@@ -31,7 +31,7 @@ from holdfast.runs.claim import Claim
 from holdfast.runs.outcomes import Failed, Outcome, Succeeded
 from holdfast.runs.submission import Submission
 from holdfast.support import django_bridge, telemetry
-from holdfast.support.clock import SystemClock
+from holdfast.support.clock import EPOCH, SystemClock
 from holdfast.support.errors import InvalidPolicy, NotGuarded
 from holdfast.support.ids import Ids
 from holdfast.values.artifacts import Artifact
@@ -41,6 +41,7 @@ from holdfast.worker.execute import Judge, aexecute, execute
 from holdfast.worker.isolation import job_address, messages
 from holdfast.worker.isolation.job_address import Address
 from holdfast.worker.isolation.supervisor import Lines, line
+from holdfast.worker.run_log import RunLog
 
 
 class Terminated(BaseException):
@@ -123,7 +124,7 @@ class RemoteRunServices:
         self._channel = channel
         self._clock, self._ids = SystemClock(), Ids()
         self._artifacts = artifacts
-        self._epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00") + timedelta(seconds=offset)
+        self._epoch = EPOCH + timedelta(seconds=offset)
         self._told = threading.Event()
         self._stopped: str | None = None
         self._numbers = itertools.count()
@@ -235,25 +236,13 @@ class RemoteRunServices:
                 self._asked.pop(told["number"]).put(told)
 
 
-class _RunLog(logging.Handler):
-    """Every record of this process belongs to the one run."""
-
-    def __init__(self, context: RunContext, level: int) -> None:
-        super().__init__(level)
-        self._context = context
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith("holdfast.worker"):
-            self._context.logged(record)
-
-
 def _capture(context: RunContext, *, level: int) -> None:
     root = logging.getLogger()
     for handler in root.handlers[:]:
         # Printed, a record would reach the run a second time, as output.
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             root.removeHandler(handler)
-    root.addHandler(_RunLog(context, level))
+    root.addHandler(RunLog(lambda: context, level=level))  # every record of this process belongs to the one run
     logging.getLogger("holdfast.run").setLevel(level)  # as the worker does, so that ctx.log is kept
 
 

@@ -1,4 +1,4 @@
-"""Addresses: where another process finds a job, so that its code comes from an import and never from the database."""
+"""Job addresses: where another process finds a job, so that its code comes from an import, never from the database."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from holdfast.artifacts.backends import absolute
 from holdfast.runs.outcomes import Failed, Outcome
 from holdfast.runtime import Runtime
 from holdfast.support import django_bridge, telemetry
+from holdfast.support.clock import EPOCH
 from holdfast.support.errors import InvalidPolicy
 from holdfast.values.runs import Step
 from holdfast.worker.execute import Judge
@@ -37,8 +38,6 @@ from holdfast.worker.run_services import LocalRunServices
 from holdfast.worker.shared_memory import SharedMemory
 
 log = logging.getLogger("holdfast.worker")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Child:
@@ -109,7 +108,7 @@ class Child:
             "claim": messages.claim_to_wire(self._running.claim),
             "max_result_bytes": runtime.settings.max_result_bytes,
             "artifacts": absolute(runtime.settings.artifacts),
-            "offset": (runtime.clock.now() - _EPOCH).total_seconds() - runtime.clock.elapsed(),
+            "offset": (runtime.clock.now() - EPOCH).total_seconds() - runtime.clock.elapsed(),
             "root_level": logging.getLogger().level,
             "log_level": getattr(logging, runtime.settings.log_level.upper()),
             "trace": telemetry.current(),
@@ -162,7 +161,7 @@ class Child:
             case {"tell": kind, "data": data, "at": at}:
                 self._services.tell(kind, data, at=at and datetime.fromisoformat(at))
             case {"outcome": outcome}:
-                self._outcome = messages.outcome_from_wire(outcome, self._running.claim, self._runtime.redactor)
+                self._outcome = messages.outcome_from_wire(outcome, self._runtime.redactor)
                 with self._lock:
                     self._say({"kill_in": 0})  # kill what it left behind, too
             case {"ask": what, "number": number}:

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.runs.claim import Claim
 from holdfast.runs.lease import Lease
-from holdfast.runs.outcomes import (
-    Cancelled,
-    Failed,
-    Outcome,
-    Release,
-    RetryLater,
-    Skipped,
-    Succeeded,
-    TimedOut,
-    WaitForChildren,
-)
+from holdfast.runs.outcomes import Cancelled, Failed, Outcome, RetryLater, Succeeded, WaitForChildren
 from holdfast.runs.queue_entry import QueueEntry
 from holdfast.runs.submission import Submission
 from holdfast.support import errors
@@ -47,56 +37,43 @@ def from_wire(kind: Callable[..., T], told: Message, **converted: Any) -> T:
 
 
 def claim_to_wire(claim: Claim) -> Message:
-    lease = to_wire(claim.lease) | {"ticket": to_wire(claim.lease.ticket)}
+    lease = to_wire(claim.lease) | {"ticket": claim.lease.ticket.row()}
     return to_wire(claim) | {"lease": lease, "policy": claim.policy.to_json()}
 
 
 def claim_from_wire(told: Message) -> Claim:
-    ticket = from_wire(QueueEntry, told["lease"]["ticket"])
-    lease = from_wire(Lease, told["lease"], ticket=ticket)
+    lease = from_wire(Lease, told["lease"], ticket=QueueEntry(**told["lease"]["ticket"]))
     return from_wire(Claim, told, lease=lease, policy=policy_from_json(told["policy"]))
 
 
+OUTCOMES = {kind.__name__: kind for kind in (Succeeded, Failed, Cancelled, RetryLater, WaitForChildren)}
+"""What a run's own process decides."""
+
+
 def outcome_to_wire(outcome: Outcome) -> Message:
-    match outcome:
-        case Succeeded(result):
-            return {"is": "succeeded", "result": result}
-        case Failed(failure_type, error):
-            return {"is": "failed", "failure_type": failure_type, "error": error}
-        case Cancelled(reason):
-            return {"is": "cancelled", "reason": reason}
-        case RetryLater(error, after, counts=counts):
-            return {"is": "later", "error": error, "after": after.total_seconds(), "counts": counts}
-        case WaitForChildren(run_ids):
-            return {"is": "waits", "run_ids": list(run_ids)}
-        case TimedOut() | Release() | Skipped():
-            raise AssertionError("a run's own process does not decide that")
+    told = {"is": type(outcome).__name__} | to_wire(outcome)
+    return told | ({"after": outcome.after.total_seconds()} if isinstance(outcome, RetryLater) else {})
 
 
-def outcome_from_wire(told: Message, claim: Claim, redactor: Redactor) -> Outcome:
+def outcome_from_wire(told: Message, redactor: Redactor) -> Outcome:
     """The outcome, with the secrets taken out that this process knows of."""
-    match told["is"]:
-        case "succeeded":
-            return Succeeded(told["result"])
-        case "failed":
-            return Failed(told["failure_type"], redactor.text(told["error"] or ""))
-        case "cancelled":
-            return Cancelled(redactor.text(told["reason"]))
-        case "later":
-            error, after = redactor.text(told["error"]), timedelta(seconds=told["after"])
-            return RetryLater(error, after, key_order=claim.policy.key_order, counts=told["counts"])
-        case "waits":
-            return WaitForChildren(tuple(told["run_ids"]), key_order=claim.policy.key_order)
-    raise ValueError(f"unknown outcome {told['is']!r}")
+    given: Message = {
+        name: redactor.text(one) if name in ("error", "reason") and one else one for name, one in told.items()
+    }
+    if "after" in given:
+        given["after"] = timedelta(seconds=given["after"])
+    if "run_ids" in given:
+        given["run_ids"] = tuple(given["run_ids"])
+    return OUTCOMES[given.pop("is")](**given)
 
 
 def submission_to_wire(submission: Submission) -> Message:
     return to_wire(submission) | {
         "policy": submission.policy.to_json(),
         "after": dict(submission.after),
-        "wishes": [[_wish_to_wire(wish), must] for wish, must in submission.wishes.items()],
-        "needed": [one if isinstance(one, str) else _wish_to_wire(one) for one in submission.needed],
-        "build": None if submission.build is None else _wish_to_wire(submission.build),
+        "wishes": [[wish.row(), must] for wish, must in submission.wishes.items()],
+        "needed": [one if isinstance(one, str) else one.row() for one in submission.needed],
+        "build": None if submission.build is None else submission.build.row(),
         "family": [submission_to_wire(member) for member in submission.family],
     }
 
@@ -111,11 +88,6 @@ def submission_from_wire(told: Message) -> Submission:
         build=None if told["build"] is None else Wish.of(told["build"]),
         family=tuple(submission_from_wire(member) for member in told["family"]),
     )
-
-
-def _wish_to_wire(wish: Wish) -> Message:
-    identity = {"job": wish.job, "scope": wish.scope, "fingerprint": wish.fingerprint}
-    return identity | {"submission": wish.to_json()}
 
 
 def error_to_wire(error: Exception) -> Message:

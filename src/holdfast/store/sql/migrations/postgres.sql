@@ -8,7 +8,7 @@ create table holdfast_runs (
     job text collate "C" not null,
     queue text collate "C" not null,
     priority integer not null,
-    key text collate "C",
+    run_key text collate "C",
     args text not null,
     policy text not null,
     tags text not null,
@@ -51,7 +51,7 @@ begin
 end
 $$
 go
-create trigger holdfast_tr_runs_key before update of id, key, key_limit on holdfast_runs
+create trigger holdfast_tr_runs_key before update of id, run_key, key_limit on holdfast_runs
 for each row execute function holdfast_refuse_key_change()
 go
 -- A run that can't start yet, and why. One row a run.
@@ -60,7 +60,7 @@ create table holdfast_waits (
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
-    key text collate "C",
+    run_key text collate "C",
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -81,12 +81,12 @@ create index holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1
 go
 create index holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null
 go
-create index holdfast_ix_waits_turn on holdfast_waits (key, due_at, run_id) where key is not null and missing = 0
+create index holdfast_ix_waits_turn on holdfast_waits (run_key, due_at, run_id) where run_key is not null and missing = 0
 go
 create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
 go
 -- Runs of slots that wait, for the view holdfast_schedule_slots. The key of a slot's run is 'schedule:' and the name of its job.
-create index holdfast_ix_waits_slots on holdfast_waits (run_id) where key >= 'schedule:' and key < 'schedule;'
+create index holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;'
 go
 -- This run needs that one to have ended.
 create table holdfast_needs (
@@ -104,7 +104,7 @@ create table holdfast_ready (
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
-    key text collate "C",
+    run_key text collate "C",
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -123,7 +123,7 @@ create table holdfast_leases (
     job text collate "C" not null,
     queue text collate "C" not null,
     rank integer not null,
-    key text collate "C",
+    run_key text collate "C",
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -141,11 +141,11 @@ create table holdfast_leases (
     expired_seen_at timestamptz
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create unique index holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null
+create unique index holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null
 go
 create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
 go
-create trigger holdfast_tr_leases_final before update of run_id, key, key_limit, number on holdfast_leases
+create trigger holdfast_tr_leases_final before update of run_id, run_key, key_limit, number on holdfast_leases
 for each row execute function holdfast_refuse_key_change()
 go
 -- A lease has the key and the key limit of its run. With the unique index on (key, number), and numbers no higher than
@@ -155,7 +155,7 @@ begin
     -- A subquery for each lease: whatever the planner knows of the tables, it reads runs by their primary key.
     if exists (
         select from started as l
-        where not coalesce((select r.key is not distinct from l.key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
+        where not coalesce((select r.run_key is not distinct from l.run_key and r.key_limit = l.key_limit from holdfast_runs as r where r.id = l.run_id), false)
     ) then
         raise exception 'a lease has the key and the key limit of its run' using errcode = 'check_violation';
     end if;
@@ -206,13 +206,13 @@ for each statement execute function holdfast_refuse_outcome_change()
 go
 -- The runs whose turn it is for a key; open (null) between two turns.
 create table holdfast_holds (
-    key text collate "C" not null,
+    run_key text collate "C" not null,
     number integer not null,
     run_id text collate "C",
-    primary key (key, number)
+    primary key (run_key, number)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, fillfactor = 80)
 go
-create index holdfast_ix_holds_open on holdfast_holds (key, number) where run_id is null
+create index holdfast_ix_holds_open on holdfast_holds (run_key, number) where run_id is null
 go
 create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
 go
@@ -393,7 +393,7 @@ create table holdfast_schedules (
 go
 -- One due time of a schedule: the run that has it, or why none has.
 create table holdfast_slots (
-    job varchar(128) not null,
+    job varchar(128) collate "C" not null,
     slot_at timestamptz not null,
     state text collate "C" not null,
     run_id text collate "C",
@@ -503,7 +503,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.key,
+    r.run_key,
     r.args,
     r.tags,
     r.idempotency_key,
@@ -570,6 +570,16 @@ select
     (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
 from holdfast_builds as b
 left join holdfast_run as v on v.id = b.run_id
+go
+-- Recorded events, for any SQL client.
+create view holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e
 go
 -- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
 -- outcome leaves only the branches that can have it.
@@ -653,11 +663,11 @@ select
 from (
     select run_id
     from holdfast_holds
-    where key >= 'schedule:' and key < 'schedule;' and run_id is not null
+    where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
     from holdfast_waits
-    where key >= 'schedule:' and key < 'schedule;'
+    where run_key >= 'schedule:' and run_key < 'schedule;'
 ) as a
 inner join holdfast_slots as s on s.run_id = a.run_id
 left join holdfast_leases as l on l.run_id = s.run_id

@@ -8,7 +8,7 @@ create table holdfast_runs (
     job text not null,
     queue text not null,
     priority integer not null,
-    key text,
+    run_key text,
     args text not null,
     policy text not null,
     tags text not null,
@@ -45,7 +45,7 @@ go
 -- Runs that needed others, by which the uses of a build are counted; the runs that need nothing are not in it.
 create index holdfast_ix_runs_needed on holdfast_runs (id) where needed is not null
 go
-create trigger holdfast_tr_runs_key before update of id, key, key_limit on holdfast_runs
+create trigger holdfast_tr_runs_key before update of id, run_key, key_limit on holdfast_runs
 begin
     select raise(abort, 'the id, the key and the key limit of a run never change');
 end
@@ -56,7 +56,7 @@ create table holdfast_waits (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -77,12 +77,12 @@ create index holdfast_ix_waits_look on holdfast_waits (run_id) where look = 1
 go
 create index holdfast_ix_waits_due on holdfast_waits (due_at) where due_at is not null
 go
-create index holdfast_ix_waits_turn on holdfast_waits (key, due_at, run_id) where key is not null and missing = 0
+create index holdfast_ix_waits_turn on holdfast_waits (run_key, due_at, run_id) where run_key is not null and missing = 0
 go
 create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
 go
 -- Runs of slots that wait, for the view holdfast_schedule_slots. The key of a slot's run is 'schedule:' and the name of its job.
-create index holdfast_ix_waits_slots on holdfast_waits (run_id) where key >= 'schedule:' and key < 'schedule;'
+create index holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;'
 go
 -- This run needs that one to have ended.
 create table holdfast_needs (
@@ -100,7 +100,7 @@ create table holdfast_ready (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -119,7 +119,7 @@ create table holdfast_leases (
     job text not null,
     queue text not null,
     rank integer not null,
-    key text,
+    run_key text,
     attempt integer not null,
     tries integer not null,
     takeovers integer not null,
@@ -137,19 +137,19 @@ create table holdfast_leases (
     expired_seen_at text
 ) without rowid
 go
-create unique index holdfast_ix_leases_key on holdfast_leases (key, number) where key is not null
+create unique index holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null
 go
 create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
 go
 -- A lease has the key and the key limit of its run. With the unique index on (key, number), and numbers no higher than
 -- the limit, no more runs of a key can be running than its limit says, whoever writes the lease.
 create trigger holdfast_tr_leases_key before insert on holdfast_leases
-when not exists (select 1 from holdfast_runs as r where r.id = new.run_id and r.key is new.key and r.key_limit = new.key_limit)
+when not exists (select 1 from holdfast_runs as r where r.id = new.run_id and r.run_key is new.run_key and r.key_limit = new.key_limit)
 begin
     select raise(abort, 'a lease has the key and the key limit of its run');
 end
 go
-create trigger holdfast_tr_leases_final before update of run_id, key, key_limit, number on holdfast_leases
+create trigger holdfast_tr_leases_final before update of run_id, run_key, key_limit, number on holdfast_leases
 begin
     select raise(abort, 'the run, the key, the key limit and the number of a lease never change');
 end
@@ -189,13 +189,13 @@ end
 go
 -- The runs whose turn it is for a key; open (null) between two turns.
 create table holdfast_holds (
-    key text not null,
+    run_key text not null,
     number integer not null,
     run_id text,
-    primary key (key, number)
+    primary key (run_key, number)
 ) without rowid
 go
-create index holdfast_ix_holds_open on holdfast_holds (key, number) where run_id is null
+create index holdfast_ix_holds_open on holdfast_holds (run_key, number) where run_id is null
 go
 create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
 go
@@ -452,7 +452,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.key,
+    r.run_key,
     r.args,
     r.tags,
     r.idempotency_key,
@@ -522,6 +522,16 @@ from holdfast_builds as b
 left join holdfast_runs as r on r.id = b.run_id
 left join holdfast_outcomes as o on o.run_id = b.run_id
 left join holdfast_leases as l on l.run_id = b.run_id
+go
+-- Recorded events, for any SQL client.
+create view holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e
 go
 -- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
 -- outcome leaves only the branches that can have it. `cross join` keeps the order of the tables.
@@ -605,11 +615,11 @@ select
 from (
     select run_id
     from holdfast_holds
-    where key >= 'schedule:' and key < 'schedule;' and run_id is not null
+    where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
     from holdfast_waits
-    where key >= 'schedule:' and key < 'schedule;'
+    where run_key >= 'schedule:' and run_key < 'schedule;'
 ) as a
 cross join holdfast_slots as s
 left join holdfast_leases as l on l.run_id = s.run_id

@@ -9,7 +9,7 @@ create table holdfast_runs (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     priority int not null,
-    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    run_key nvarchar(400) collate latin1_general_100_bin2 null,
     args nvarchar(max) not null,
     policy nvarchar(max) not null,
     tags nvarchar(max) not null,
@@ -35,9 +35,9 @@ create table holdfast_runs (
     -- trigger says so: an update with OUTPUT (lock_ended) can't have one.
     key_submitted nvarchar(450) collate latin1_general_100_bin2 null,
     -- The key as the foreign key of a lease compares it: that compares no null, so no key is an empty one.
-    locked as isnull([key], N'') persisted,
+    locked as isnull(run_key, N'') persisted,
     constraint holdfast_ck_runs_key
-    check (key_submitted = concat(id, N'|', key_limit, N'|', [key]))
+    check (key_submitted = concat(id, N'|', key_limit, N'|', run_key))
 )
 go
 create unique index holdfast_ix_runs_idempotency on holdfast_runs (job, idempotency_key) where idempotency_key is not null
@@ -61,7 +61,7 @@ create table holdfast_waits (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
-    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    run_key nvarchar(400) collate latin1_general_100_bin2 null,
     attempt int not null,
     tries int not null,
     takeovers int not null,
@@ -83,13 +83,13 @@ go
 create index holdfast_ix_waits_due on holdfast_waits (due_at) include (missing) where due_at is not null
 go
 -- By look too: what is yet to be looked at may not be committed yet, and no orchestrator should wait for it.
-create index holdfast_ix_waits_turn on holdfast_waits ([key], look, run_id) include (due_at, missing)
-where [key] is not null and missing = 0
+create index holdfast_ix_waits_turn on holdfast_waits (run_key, look, run_id) include (due_at, missing)
+where run_key is not null and missing = 0
 go
 create index holdfast_ix_waits_errand on holdfast_waits (run_id) where errand is not null and missing <= 0
 go
 -- Runs of slots that wait, for the view holdfast_schedule_slots. The key of a slot's run is 'schedule:' and the name of its job.
-create index holdfast_ix_waits_slots on holdfast_waits (run_id) where [key] >= 'schedule:' and [key] < 'schedule;'
+create index holdfast_ix_waits_slots on holdfast_waits (run_id) where run_key >= 'schedule:' and run_key < 'schedule;'
 go
 -- This run needs that one to have ended.
 create table holdfast_needs (
@@ -107,7 +107,7 @@ create table holdfast_ready (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
-    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    run_key nvarchar(400) collate latin1_general_100_bin2 null,
     attempt int not null,
     tries int not null,
     takeovers int not null,
@@ -126,7 +126,7 @@ create table holdfast_leases (
     job nvarchar(200) collate latin1_general_100_bin2 not null,
     queue nvarchar(200) collate latin1_general_100_bin2 not null,
     rank int not null,
-    [key] nvarchar(400) collate latin1_general_100_bin2 null,
+    run_key nvarchar(400) collate latin1_general_100_bin2 null,
     attempt int not null,
     tries int not null,
     takeovers int not null,
@@ -142,7 +142,7 @@ create table holdfast_leases (
     place int null,
     -- When an orchestrator first saw the lease expired; null again after each renewal.
     expired_seen_at datetime2(6) null,
-    locked as isnull([key], N'') persisted,
+    locked as isnull(run_key, N'') persisted,
     check (number between 1 and key_limit),
     -- A lease has the key and the key_limit of its run. With the unique index on (key, number), and numbers no higher
     -- than key_limit, no more runs of a key can be running than it says, whoever writes the lease. Here a foreign key
@@ -151,7 +151,7 @@ create table holdfast_leases (
     foreign key (run_id, locked, key_limit) references holdfast_runs (id, locked, key_limit)
 )
 go
-create unique index holdfast_ix_leases_key on holdfast_leases ([key], number) where [key] is not null
+create unique index holdfast_ix_leases_key on holdfast_leases (run_key, number) where run_key is not null
 go
 create unique index holdfast_ix_leases_place on holdfast_leases (queue, place) where place is not null
 go
@@ -194,13 +194,13 @@ end
 go
 -- The runs whose turn it is for a key; open (null) between two turns.
 create table holdfast_holds (
-    [key] nvarchar(400) collate latin1_general_100_bin2 not null,
+    run_key nvarchar(400) collate latin1_general_100_bin2 not null,
     number int not null,
     run_id varchar(26) collate latin1_general_100_bin2 null,
-    primary key ([key], number)
+    primary key (run_key, number)
 )
 go
-create index holdfast_ix_holds_open on holdfast_holds ([key], number) include (run_id) where run_id is null
+create index holdfast_ix_holds_open on holdfast_holds (run_key, number) include (run_id) where run_id is null
 go
 create unique index holdfast_ix_holds_run on holdfast_holds (run_id) where run_id is not null
 go
@@ -467,7 +467,7 @@ select
     r.job,
     r.queue,
     r.priority,
-    r.[key],
+    r.run_key,
     r.args,
     r.tags,
     r.idempotency_key,
@@ -534,6 +534,16 @@ select
     (select count(*) from holdfast_needs as n where n.needed = b.run_id) as waiting
 from holdfast_builds as b
 left join holdfast_run as v on v.id = b.run_id
+go
+-- Recorded events, for any SQL client.
+create view holdfast_event as
+select
+    e.id,
+    e.run_id,
+    e.kind,
+    e.happened_at,
+    e.data
+from holdfast_events as e
 go
 -- Slots and their outcomes, for any SQL client. Each outcome is a constant of a branch of its own: a condition on the
 -- outcome leaves only the branches that can have it.
@@ -617,11 +627,11 @@ select
 from (
     select run_id
     from holdfast_holds
-    where [key] >= 'schedule:' and [key] < 'schedule;' and run_id is not null
+    where run_key >= 'schedule:' and run_key < 'schedule;' and run_id is not null
     union
     select run_id
     from holdfast_waits
-    where [key] >= 'schedule:' and [key] < 'schedule;'
+    where run_key >= 'schedule:' and run_key < 'schedule;'
 ) as a
 inner join holdfast_slots as s on s.run_id = a.run_id
 left join holdfast_leases as l on l.run_id = s.run_id

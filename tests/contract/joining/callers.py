@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pysqlite3.dbapi2 as pysqlite3
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, create_async_engine
@@ -19,6 +20,7 @@ from holdfast import Holdfast
 from holdfast.jobs.job import Job
 
 SQLITE_WAYS = ["sqlite3", "sqlite3 connection", "sqlite3 session", "aiosqlite connection", "aiosqlite session"]
+PYSQLITE3_WAYS = ["pysqlite3", "pysqlite3 connection", "pysqlite3 session"]
 POSTGRES_WAYS = [
     "psycopg",
     "psycopg connection",
@@ -29,24 +31,29 @@ POSTGRES_WAYS = [
     "asyncpg session",
 ]
 WAYS = [*SQLITE_WAYS, *POSTGRES_WAYS]
+LIBRARIES = {"sqlite3": sqlite, "pysqlite3": pysqlite3}
 
 
 @contextlib.contextmanager
 def joined(request: pytest.FixtureRequest, way: str, folder: Path) -> Iterator[Holdfast]:
     """A store that can be joined by this way, and a table `orders` beside its own."""
     with contextlib.ExitStack() as opened:
-        if way in SQLITE_WAYS:
+        if "sqlite" in way:
             url = f"sqlite:///{folder / 'joined.db'}"
         else:
             schemas: Schemas = request.getfixturevalue("schemas")
             url = opened.enter_context(schemas.lend())
-        # aiosqlite uses sqlite3, whichever library these tests are run with.
-        module: dict[str, Any] = {"sqlite_module": "sqlite3"} if "aiosqlite" in way else {}
-        hf = opened.enter_context(Holdfast(url, **module))
+        hf = opened.enter_context(Holdfast(url, **library(way)))
         hf.start()
         hf.do(lambda tx: tx.execute_ddl("create table orders (id integer)"))
         yield hf
         hf.do(lambda tx: tx.execute_ddl("drop table orders"))
+
+
+def library(way: str) -> dict[str, Any]:
+    """The setting of the SQLite library: aiosqlite uses sqlite3, whichever these tests are run with."""
+    named = {"aiosqlite": "sqlite3", "pysqlite3": "pysqlite3"}
+    return {"sqlite_module": named[driver]} if (driver := way.partition(" ")[0]) in named else {}
 
 
 def count(hf: Holdfast, table: str) -> int:
@@ -67,13 +74,19 @@ class Caller:
 
     async def execute(self, statement: str) -> Any:
         """The first value of the first row, if there are rows."""
-        is_driver = isinstance(self.connection, psycopg.Connection | sqlite.Connection)
+        is_driver = isinstance(self.connection, psycopg.Connection | sqlite.Connection | pysqlite3.Connection)
         done = await _awaited(self.connection.execute(statement if is_driver else sqlalchemy.text(statement)))
         row = done.fetchone() if getattr(done, "returns_rows", getattr(done, "description", None)) else None
         return None if row is None else row[0]
 
     async def submit(self, job: Job[..., Any], *args: Any, **options: Any) -> Any:
         return await job.using(connection=self.connection, **options).asubmit(*args)
+
+    async def submit_many(self, job: Job[..., Any], many: list[dict[str, Any]]) -> list[Any]:
+        """By the method that fits the connection: only an async one needs `asubmit_many`."""
+        joining = job.using(connection=self.connection)
+        is_async = isinstance(self.connection, AsyncSession | AsyncConnection)
+        return await joining.asubmit_many(many) if is_async else joining.submit_many(many)
 
     async def commit(self) -> None:
         await _awaited(self.connection.commit())
@@ -126,8 +139,9 @@ async def caller(way: str, url: str, isolation: str | None = None, *, options: s
 
 def _driver_connection(driver: str, url: str, isolation: str | None, options: str) -> Any:
     autocommit = isolation == "AUTOCOMMIT"
-    if driver == "sqlite3":
-        return sqlite.connect(url.removeprefix("sqlite:///"), isolation_level=None if autocommit else "")
+    if "sqlite" in driver:
+        path = url.removeprefix("sqlite:///")
+        return LIBRARIES[driver].connect(path, isolation_level=None if autocommit else "")
     connection = psycopg.connect(url, options=options, autocommit=autocommit)
     if isolation is not None and not autocommit:
         connection.set_isolation_level(psycopg.IsolationLevel[isolation.replace(" ", "_")])
@@ -137,8 +151,8 @@ def _driver_connection(driver: str, url: str, isolation: str | None, options: st
 def _engine(driver: str, url: str, options: str) -> tuple[str, dict[str, Any]]:
     scheme, _, rest = url.partition(":")
     match driver:
-        case "sqlite3":
-            return url, {"module": sqlite}
+        case "sqlite3" | "pysqlite3":
+            return url, {"module": LIBRARIES[driver]}
         case "aiosqlite":
             return f"{scheme}+aiosqlite:{rest}", {}
         case "asyncpg":

@@ -7,14 +7,12 @@ rows works all the same; `unique` and a bounded queue have to look, and are refu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from tests.callers import caller
-from tests.databases import Schemas
+from tests.contract.joining.callers import caller
 from tests.listing import runs_of
 
 from holdfast import Context, Holdfast, QueueFull, RunFailed, StoreBusy, UnknownNeed, WrongConnection
@@ -29,34 +27,11 @@ OPTIONS = (
 )
 
 
-@pytest.fixture
-def postgres_url(schemas: Schemas) -> Iterator[str]:
-    """A schema will do: it is made much faster than a database."""
-    with schemas.lend() as found:
-        yield found
-
-
-@pytest.fixture
-def hf(postgres_url: str) -> Iterator[Holdfast]:
-    with Holdfast(postgres_url) as engine:
-        yield engine
-
-
-@pytest.fixture
-def job(hf: Holdfast) -> Job[[str], str]:
-    @hf.job(name="work")
-    def work(name: str) -> str:
-        return name
-
-    hf.start()
-    return work
-
-
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("isolation", SNAPSHOTS)
 @pytest.mark.parametrize("way", WAYS)
 def test_submissions_that_write_only_their_own_rows_join_any_isolation(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+    hf: Holdfast, url: str, job: Job[[str], str], way: str, isolation: str
 ) -> None:
     made = []
 
@@ -67,7 +42,7 @@ def test_submissions_that_write_only_their_own_rows_join_any_isolation(
     before = job.submit("before")
 
     async def scene() -> list[Any]:
-        async with caller(way, postgres_url, isolation) as tx:
+        async with caller(way, url, isolation) as tx:
             await tx.execute("select 1")
             job.submit("others go on")
             runs = [
@@ -96,15 +71,15 @@ def test_submissions_that_write_only_their_own_rows_join_any_isolation(
 @pytest.mark.parametrize("isolation", SNAPSHOTS)
 @pytest.mark.parametrize("way", WAYS)
 def test_an_idempotency_key_taken_since_the_snapshot_undoes_the_transaction_and_is_found_by_the_next(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+    hf: Holdfast, url: str, job: Job[[str], str], way: str, isolation: str
 ) -> None:
     async def scene() -> None:
-        async with caller(way, postgres_url, isolation) as tx:
+        async with caller(way, url, isolation) as tx:
             await tx.execute("select count(*) from holdfast_runs")
             there = job.using(idempotency_key="i").submit("a")
             with pytest.raises(StoreBusy, match="begin it again"):
                 await tx.submit(job, "a", idempotency_key="i")
-        async with caller(way, postgres_url, isolation) as tx:
+        async with caller(way, url, isolation) as tx:
             assert (await tx.submit(job, "a", idempotency_key="i")).id == there.id
             await tx.commit()
 
@@ -117,12 +92,12 @@ def test_an_idempotency_key_taken_since_the_snapshot_undoes_the_transaction_and_
 @pytest.mark.parametrize("isolation", SNAPSHOTS)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_must_see_others_rows_is_refused_and_leaves_the_transaction_usable(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str, isolation: str
+    hf: Holdfast, url: str, job: Job[[str], str], way: str, isolation: str
 ) -> None:
     hf.queue("narrow", max_queued=1)
 
     async def scene() -> None:
-        async with caller(way, postgres_url, isolation) as tx:
+        async with caller(way, url, isolation) as tx:
             await tx.execute("select count(*) from holdfast_runs")
             since = job.submit("since")
             bounded = job.using(queue="narrow").submit("takes the seat, and changes the row of the queue")
@@ -146,10 +121,11 @@ def test_what_must_see_others_rows_is_refused_and_leaves_the_transaction_usable(
 
 @pytest.mark.contract("S2", "S4")
 @pytest.mark.parametrize("isolation", SNAPSHOTS)
-def test_a_run_is_not_finished_in_a_snapshot(hf: Holdfast, postgres_url: str, isolation: str) -> None:
+@pytest.mark.parametrize("way", ["psycopg"])
+def test_a_run_is_not_finished_in_a_snapshot(hf: Holdfast, url: str, isolation: str) -> None:
     @hf.job(name="write")
     def write(ctx: Context) -> None:
-        with psycopg.connect(postgres_url) as connection:
+        with psycopg.connect(url) as connection:
             connection.set_isolation_level(psycopg.IsolationLevel[isolation.replace(" ", "_")])
             ctx.finish(connection=connection)
 
@@ -165,7 +141,7 @@ def test_a_run_is_not_finished_in_a_snapshot(hf: Holdfast, postgres_url: str, is
 @pytest.mark.contract("S2")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_it(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str
+    hf: Holdfast, url: str, job: Job[[str], str], way: str
 ) -> None:
     hf.queue("narrow", max_queued=1)
     job.using(queue="narrow").submit("first")
@@ -173,7 +149,7 @@ def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_
     job.using(queue="narrow").submit("second")
 
     async def scene() -> None:
-        async with caller(way, postgres_url, "READ COMMITTED", options=OPTIONS) as tx:
+        async with caller(way, url, "READ COMMITTED", options=OPTIONS) as tx:
             names = ("datestyle", "timezone", "intervalstyle", "extra_float_digits", "transaction_isolation")
             said = [await tx.execute(f"select current_setting('{name}')") for name in names]
             assert said == ["SQL, DMY", "Asia/Kathmandu", "sql_standard", "0", "read committed"]
@@ -192,10 +168,10 @@ def test_a_callers_own_settings_neither_disturb_a_submission_nor_are_changed_by_
 @pytest.mark.contract("S2", "S4")
 @pytest.mark.parametrize("way", [way for way in WAYS if "asyncpg" not in way])  # which always speaks UTF-8
 def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_transaction_usable(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str], way: str
+    hf: Holdfast, url: str, job: Job[[str], str], way: str
 ) -> None:
     async def scene() -> None:
-        async with caller(way, postgres_url, "READ COMMITTED", options="-c client_encoding=LATIN1") as tx:
+        async with caller(way, url, "READ COMMITTED", options="-c client_encoding=LATIN1") as tx:
             with pytest.raises(WrongConnection, match="'€': set client_encoding to UTF8"):
                 await tx.submit(job, "€")
             await tx.submit(job, "ä")
@@ -206,29 +182,12 @@ def test_a_character_that_the_callers_encoding_lacks_is_refused_and_leaves_the_t
 
 
 @pytest.mark.contract("S2")
-def test_a_connection_may_make_cursors_and_rows_of_its_own_kind(
-    postgres_url: str, hf: Holdfast, job: Job[[str], str]
-) -> None:
+@pytest.mark.parametrize("way", ["psycopg"])
+def test_a_connection_may_make_cursors_and_rows_of_its_own_kind(url: str, hf: Holdfast, job: Job[[str], str]) -> None:
     """As Django's connections do, which bind parameters on the client's side."""
     kinds: dict[str, Any] = {"cursor_factory": psycopg.ClientCursor, "row_factory": psycopg.rows.dict_row}
-    with psycopg.connect(postgres_url, **kinds) as connection:
+    with psycopg.connect(url, **kinds) as connection:
         first = job.using(connection=connection, idempotency_key="i").submit("a")
         assert job.using(connection=connection, idempotency_key="i").submit("a").id == first.id
     Manual(hf).run_all()
     assert first.result(timeout=1) == "a"
-
-
-@pytest.mark.contract("S2")
-def test_a_submission_may_be_the_first_thing_in_a_sqlalchemy_transaction(
-    hf: Holdfast, postgres_url: str, job: Job[[str], str]
-) -> None:
-    """SQLAlchemy begins with its first statement, and a commit before that does nothing."""
-
-    async def scene(way: str) -> None:
-        async with caller(way, postgres_url, "READ COMMITTED") as tx:
-            await tx.submit(job, way)
-            await tx.commit()
-
-    for way in WAYS:
-        asyncio.run(scene(way))
-    assert {run.args["name"] for run in runs_of(hf)} == set(WAYS)

@@ -1,4 +1,4 @@
-"""What the application's code declares for its workers, and where each worker notes its last poll."""
+"""Declarations: what the application's code sets for its workers, and where each worker notes its last poll."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FailureHook = Callable[["Snapshot"], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared:
+class Declarations:
     """Grows while the application declares more; a worker follows."""
 
     schedules: Mapping[str, Schedule]

@@ -11,12 +11,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.callers import caller, count, joined
+from tests.contract.joining.callers import caller, count
 from tests.databases import sqlite
 
 from holdfast import Holdfast, StoreBusy
@@ -27,20 +26,6 @@ LIMIT = 60  # seconds; far longer than any of this takes, and far shorter than a
 NEVER = timedelta(hours=1)
 
 
-@pytest.fixture
-def hf(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Holdfast]:
-    with joined(request, way, tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-def job(hf: Holdfast) -> Job[[], None]:
-    @hf.job(name="work")
-    def work() -> None: ...
-
-    return work
-
-
 def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, others: timedelta) -> None:
     monkeypatch.setattr("holdfast.runs.submit.OWN_PATIENCE", own)
     monkeypatch.setattr(hf.store.dialect, "busy_timeout", others)
@@ -49,7 +34,7 @@ def patience(monkeypatch: pytest.MonkeyPatch, hf: Holdfast, *, own: timedelta, o
 @pytest.mark.contract("P4", "S4")
 @pytest.mark.parametrize("way", ["sqlite3", "sqlite3 connection", "sqlite3 session", "aiosqlite session"])
 def test_a_submission_that_waits_for_its_own_process_gives_up_early_and_says_what_to_do(
-    hf: Holdfast, job: Job[[], None], way: str, monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, job: Job[[str], str], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience(monkeypatch, hf, own=timedelta(seconds=0.2), others=NEVER)
     says = r"a transaction of this process.*If it is your own: .*using\(connection=…\), or .*on_commit"
@@ -58,12 +43,12 @@ def test_a_submission_that_waits_for_its_own_process_gives_up_early_and_says_wha
         async with caller(way, hf.settings.url) as tx:
             await tx.execute(ORDER)
             with pytest.raises(StoreBusy, match=says):
-                await job.asubmit()
+                await job.asubmit("a")
             with pytest.raises(StoreBusy, match=says):
-                job.submit()
+                job.submit("a")
             with pytest.raises(StoreBusy, match=says):
-                job.submit_many([{}])
-            await tx.submit(job)
+                job.submit_many([{"name": "a"}])
+            await tx.submit(job, "a")
             await tx.commit()
 
     asyncio.run(asyncio.wait_for(scene(), LIMIT))
@@ -73,10 +58,10 @@ def test_a_submission_that_waits_for_its_own_process_gives_up_early_and_says_wha
 @pytest.mark.contract("P4")
 @pytest.mark.parametrize("way", ["sqlite3"])
 def test_a_submission_waits_for_the_transaction_of_another_thread(
-    hf: Holdfast, job: Job[[], None], monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, job: Job[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience(monkeypatch, hf, own=timedelta(seconds=LIMIT), others=NEVER)
-    submitted = threading.Thread(target=job.submit)
+    submitted = threading.Thread(target=job.submit, args=("a",))
 
     with contextlib.closing(sqlite.connect(hf.settings.url.removeprefix("sqlite:///"))) as connection:
         connection.execute(ORDER)
@@ -94,7 +79,7 @@ def test_a_submission_waits_for_the_transaction_of_another_thread(
 @pytest.mark.contract("P4", "S4")
 @pytest.mark.parametrize("way", ["sqlite3"])
 def test_a_lock_of_another_process_is_waited_for_as_long_as_the_settings_say(
-    hf: Holdfast, job: Job[[], None], monkeypatch: pytest.MonkeyPatch
+    hf: Holdfast, job: Job[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience(monkeypatch, hf, own=timedelta(0), others=timedelta(seconds=0.3))
     script = f"""
@@ -110,7 +95,7 @@ input()
         assert other.stdout.readline() == "locked\n"
         began = time.monotonic()
         with pytest.raises(StoreBusy, match=r"locked by another connection; nothing was written$"):
-            job.submit()
+            job.submit("a")
         assert time.monotonic() - began >= 0.3
         other.communicate("\n")
 

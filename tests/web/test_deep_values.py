@@ -1,4 +1,4 @@
-"""Every interface reads what is stored, up to the greatest depth, and refuses the same values with the same code."""
+"""Every interface reads what is stored, up to the greatest depth."""
 
 from __future__ import annotations
 
@@ -11,22 +11,16 @@ from tests.contract.nesting import nested
 from tests.listing import runs_of
 from tests.web.conftest import Serve
 
-from holdfast import Context, Holdfast, InvalidArguments, NotSerialisable
+from holdfast import Context, Holdfast
 from holdfast.cli import main
 from holdfast.client import Client
 from holdfast.support.json_text import MAX_DEPTH
-from holdfast.testing import FakeClock, Manual
+from holdfast.testing import Manual
 
 if TYPE_CHECKING:
-    from tests.conftest import Database
+    pass
 
 DEEPEST = nested(MAX_DEPTH - 1)  # the object of all arguments is a level too
-REFUSED = {
-    "too deep": {"value": nested(MAX_DEPTH)},
-    "nul": {"value": "a\x00b"},
-    "nul in a name": {"value": {"a\x00b": 1}},
-    "half a character": {"value": ["\ud800"]},
-}
 
 
 @pytest.fixture
@@ -65,39 +59,3 @@ def test_the_deepest_value_is_read_through_every_interface(app: Holdfast, manual
         assert said_by_command.exit_code == 0
         told = json.loads(said_by_command.output)
         assert (told["items"][0] if "items" in told else told)["result"] == result
-
-
-@pytest.mark.contract("S4")
-@pytest.mark.parametrize("why", REFUSED)
-def test_what_can_not_be_read_back_is_refused_by_every_interface(
-    app: Holdfast, database: Database, server: Serve, why: str
-) -> None:
-    app.start()
-    serve, args = server(app), REFUSED[why]
-    web = serve.client("operator")
-    before = database.counts()
-    with pytest.raises(NotSerialisable):
-        app.submit("echo", **args)
-    body = json.dumps({"job": "echo", "args": args})
-    said = web.post("/api/runs", content=body, headers={"Content-Type": "application/json"})
-    assert (said.status_code, said.json()["code"]) == (422, "not_serialisable")
-    assert database.counts() == before
-
-
-@pytest.mark.parametrize("text", ["a\x00b", "\ud800"], ids=["nul", "half a character"])
-def test_texts_that_no_store_can_keep_are_refused_everywhere(
-    app: Holdfast, database: Database, clock: FakeClock, text: str
-) -> None:
-    app.schedule("0 * * * *", name="hourly")(lambda: None)
-    run = app.submit("echo", value=1)
-    before = database.counts()
-    for steer in (
-        lambda: app.cancel(run, reason=text),
-        lambda: app.queues.pause("default", note=text),
-        lambda: app.schedules.pause("hourly", note=text),
-        lambda: app.cancel(run, by=text),
-    ):
-        with pytest.raises(InvalidArguments):
-            steer()
-    assert database.counts() == before
-    assert app.schedules.get("hourly").paused_at is None

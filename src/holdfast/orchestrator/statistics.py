@@ -1,7 +1,7 @@
-"""Tally: counts what ended, a while after it did, in small pieces.
+"""Statistics: count what ended, a while after it did, and sample once a minute how much waits and runs.
 
-It looks when something has ended here and its time has come, and once a minute for what others ended (a command that
-cancels). An idle worker therefore asks nothing more than its tick does, but for one look a minute.
+The count looks when something has ended here and its time has come, and once a minute for what others ended (a command
+that cancels). An idle worker therefore asks nothing more than its tick does, but for one look a minute.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdfast.orchestrator.periodic import PeriodicTask
-from holdfast.statistics import rollups
+from holdfast.statistics import gauges, rollups
 from holdfast.store.store import Store
 from holdfast.support.clock import Clock
 
@@ -19,6 +19,8 @@ SPACING = 5.0
 """Seconds between two looks of a busy process, so that its minute is not written anew at every tick."""
 HASTE = 0.2
 """Seconds of one tick that a backlog may take."""
+SETTLING = 5.0
+"""Seconds before the first sample, so that a worker starts its runs first."""
 
 
 class Rollup:
@@ -54,3 +56,15 @@ class Rollup:
             return False
         self._store.do(lambda tx: rollups.write(tx, piece))
         return piece.cut
+
+
+def gauge_task(store: Store, clock: Clock) -> PeriodicTask:
+    """One process's share of the samples."""
+    return PeriodicTask("samples", gauges.MINUTE, lambda: _sample(store), clock=clock, first_after=SETTLING)
+
+
+def _sample(store: Store) -> None:
+    """Take this minute's sample, if no other process has."""
+    sample = store.read(gauges.look)
+    if sample is not None:
+        store.do(lambda tx: gauges.take(tx, sample))

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy
 from sqlalchemy.orm import Session
-from tests.callers import SQLITE_WAYS, WAYS, caller, count, joined
+from tests.contract.joining.callers import SQLITE_WAYS, WAYS, caller, count
 from tests.databases import sqlite
 from tests.listing import runs_of
 
@@ -28,26 +26,6 @@ ORDER = "insert into orders values (1)"
 
 class Undo(Exception):
     pass
-
-
-@pytest.fixture
-def hf(request: pytest.FixtureRequest, way: str, tmp_path: Path) -> Iterator[Holdfast]:
-    with joined(request, way, tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-def url(hf: Holdfast) -> str:
-    return hf.settings.url
-
-
-@pytest.fixture
-def job(hf: Holdfast) -> Job[[str], str]:
-    @hf.job(name="work")
-    def work(name: str) -> str:
-        return name
-
-    return work
 
 
 def counts(hf: Holdfast) -> tuple[int, int]:

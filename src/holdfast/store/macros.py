@@ -1,0 +1,161 @@
+"""Macros: what the statements of `sql/` write once, although each dialect spells it in its own way.
+
+    limit :limit                        as it is; SQL Server: `offset 0 rows fetch next :limit rows only`
+    r.id in {ids}                       one of the list `:ids`. `ids` has ids, every other list has names
+    {rows: run_id id, attempt int} as r the list of rows `:rows`, as a table with these columns
+    {insert holdfast_seats: run_id id, queue name; unless run_id; returning run_id}
+                                        insert `:rows`; `unless`: but not a row that is there already, by these columns;
+                                        `finished_at = :now` among the columns: the same value for every row
+    update t as o set … from {rows: …} as r where o.id = r.id
+    delete from t where id in {ids} returning id
+                                        as they are; for SQL Server, statements of these two forms are turned round so
+                                        that the list comes first, with `{seek}`
+    holdfast_events as e {unlocked}     SQL Server passes over rows that another transaction has locked. Elsewhere such
+                                        a read sees the row as it was committed last
+    {seek}                              the end of a statement for SQL Server: read the tables in the order written, and
+                                        find each row by an index; a scan would wait for rows that others have locked
+    {postgres: for update skip locked}  only in this dialect
+
+A column of rows is an `id` (at most 100 ASCII characters), a `code` (ASCII), a `name` (at most 1,000 characters), a
+`text`, an `int`, a `bigint` or a `time`.
+"""
+
+from __future__ import annotations
+
+import re
+
+DIALECTS = ("sqlite", "postgres", "sqlserver")
+
+_TYPES = {
+    "id": ("text", "varchar(100)"),
+    "code": ("text", "varchar(1000)"),
+    "name": ("text", "nvarchar(1000)"),
+    "text": ("text", "nvarchar(max)"),
+    "int": ("integer", "int"),
+    "bigint": ("bigint", "bigint"),
+    "time": ("timestamptz", "datetime2(6)"),
+}
+"""What a column of rows is on PostgreSQL and on SQL Server. SQLite takes the type of the JSON value."""
+
+_TEXTS = ("id", "code", "name", "text")
+_BYTEWISE = " collate latin1_general_100_bin2"
+"""Text that comes out of JSON has the collation of the database, a column of ours has this one."""
+
+_LIMIT = re.compile(r"\blimit ((?::\w+|\d+)\b)")
+_LIST = re.compile(r"\bin \{(\w+)\}")
+_ROWS = re.compile(r"\{rows:\s+([^{}]+)\} as (\w+)")
+_INSERT = re.compile(
+    r"\{insert (?P<table>\w+):\s+(?P<columns>[^{};]+)"
+    r"(?:;\s+unless (?P<unless>[^{};]+))?(?:;\s+returning (?P<returning>[^{};]+))?\}"
+)
+_UPDATE = re.compile(
+    r"\bupdate (?P<table>holdfast_\w+) as (?P<alias>\w+)\n(?P<set>set\s.*?)\n"
+    r"from (?P<rows>\{rows:.*?\} as \w+)\nwhere\s(?P<where>.*)",
+    re.DOTALL,
+)
+_DELETE = re.compile(
+    r"^delete from (?P<table>holdfast_\w+)\nwhere (?P<column>\w+) in \{(?P<ids>\w+)\}"
+    r"(?:\nreturning (?P<returning>.*))?\Z",
+    re.MULTILINE,
+)
+_ONLY = re.compile(rf"\{{({'|'.join(DIALECTS)}): ([^{{}}]+)\}}")
+
+
+def expand(text: str, dialect: str) -> str:
+    """The statement as this dialect spells it."""
+    if dialect == "sqlserver":
+        text = _UPDATE.sub(_update_by_seeks, text)
+        text = _DELETE.sub(_delete_by_seeks, text)
+    text = _INSERT.sub(lambda found: _insert(dialect, **found.groupdict()), text)
+    text = _ROWS.sub(lambda found: _rows(dialect, _columns(found[1].split(",")), found[2]), text)
+    text = _LIST.sub(lambda found: _list(dialect, found[1]), text)
+    text = text.replace(" {unlocked}", " with (readpast, readcommittedlock)" if dialect == "sqlserver" else "")
+    text = text.replace("{seek}", "option (force order, loop join)")
+    text = _ONLY.sub(lambda found: found[2] if found[1] == dialect else "", text)
+    if dialect == "sqlserver":
+        text = _LIMIT.sub(r"offset 0 rows fetch next \1 rows only", text)
+    if "{" in text:
+        raise ValueError(f"an unknown macro in: {text}")
+    return text
+
+
+def _list(dialect: str, name: str) -> str:
+    match dialect:
+        case "sqlite":
+            return f"in (select value from json_each(:{name}))"
+        case "postgres":
+            return f"= any (array(select json_array_elements_text(cast(:{name} as json))))"
+        case _:
+            kind = _TYPES["id" if name == "ids" else "name"][1]
+            return f"in (select k.value{_BYTEWISE} from openjson(:{name}) with (value {kind} '$') as k)"
+
+
+def _update_by_seeks(found: re.Match[str]) -> str:
+    return (
+        f"update {found['alias']}\n{found['set']}\nfrom {found['rows']}\n"
+        f"inner join {found['table']} as {found['alias']} with (rowlock) on {found['where']}\n{{seek}}"
+    )
+
+
+def _delete_by_seeks(found: re.Match[str]) -> str:
+    output = ", ".join(f"deleted.{name}" for name in found["returning"].split(", ")) if found["returning"] else ""
+    listed = _list("sqlserver", found["ids"]).removeprefix("in ")
+    return (
+        f"delete t{output and f' output {output}'}\nfrom {listed} as i (id)\n"
+        f"inner join {found['table']} as t with (rowlock) on t.{found['column']} = i.id "
+        f"where t.{found['column']} is not null\n{{seek}}"
+    )
+
+
+def _columns(parts: list[str]) -> dict[str, str]:
+    """The type of each column."""
+    columns = dict(part.split() for part in parts)
+    if unknown := set(columns.values()) - set(_TYPES):
+        raise ValueError(f"columns of rows of an unknown type: {', '.join(sorted(unknown))}")
+    return columns
+
+
+def _rows(dialect: str, columns: dict[str, str], alias: str) -> str:
+    match dialect:
+        case "sqlite":
+            selected = ", ".join(f"value ->> '{name}' as {name}" for name in columns)
+            return f"(select {selected} from json_each(:rows)) as {alias}"
+        case "postgres":
+            typed = ", ".join(f"{name} {_TYPES[kind][0]}" for name, kind in columns.items())
+            return f"json_to_recordset(cast(:rows as json)) as {alias} ({typed})"
+        case _:
+            typed = ", ".join(f"{name} {_TYPES[kind][1]}" for name, kind in columns.items())
+            selected = ", ".join(
+                f"j.{name}{_BYTEWISE if kind in _TEXTS else ''} as {name}" for name, kind in columns.items()
+            )
+            return f"(select {selected} from openjson(:rows) with ({typed}) as j) as {alias}"
+
+
+def _insert(dialect: str, table: str, columns: str, unless: str | None, returning: str | None) -> str:
+    parts = columns.split(",")
+    names = [part.split()[0] for part in parts]
+    same = dict(part.strip().split(" = ") for part in parts if "=" in part)
+    rows = _rows(dialect, _columns([part for part in parts if "=" not in part]), "r")
+    unique = unless.split(", ") if unless else []
+    new = "where true" if dialect == "sqlite" else ""  # or SQLite takes the `on` of `on conflict` for that of a join
+    if dialect == "sqlserver" and unique:
+        there = " and ".join(f"o.{name} = r.{name}" for name in unique)
+        new = f"where not exists (select 1 from {table} as o where {there})"
+    answer = ""
+    if returning:
+        inserted = ", ".join(f"inserted.{name}" for name in returning.split(", "))
+        answer = f"output {inserted}" if dialect == "sqlserver" else f"returning {returning}"
+    return "\n".join(
+        line
+        for line in (
+            f"insert into {table} ({', '.join(names)})",
+            answer if dialect == "sqlserver" else "",
+            f"select {', '.join(same.get(name, f'r.{name}') for name in names)}",
+            f"from {rows}",
+            new,
+            f"order by {', '.join(f'r.{name}' for name in unique)}" if unique and dialect != "sqlite" else "",
+            "on conflict do nothing" if unique and dialect != "sqlserver" else "",
+            answer if dialect != "sqlserver" else "",
+        )
+        if line
+    )
