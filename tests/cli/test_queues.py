@@ -30,7 +30,7 @@ def test_queues_are_listed_with_their_limits_and_pauses(holdfast: Invoke, url: s
     assert holdfast("queues", "pause", url, "mail", "--note", "provider \x1b[2J down").stdout == "mail is paused\n"
     shown = holdfast("queues", "list", url).stdout
     [header, mail, runs] = shown.splitlines()
-    assert header.split() == ["QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT", "ONCE", "OLDEST", "NOTE"]
+    assert header.split() == ["QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT", "ONCE", "OLDEST", "REFUSED", "NOTE"]
     assert runs.split()[:7] == ["runs", "2", "1", "1", "3", "of", "3"]
     assert "paused since" in mail
     assert "\x1b" not in shown

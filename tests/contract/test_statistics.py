@@ -181,6 +181,18 @@ def test_totals_are_by_job_and_queue_and_queues_say_their_refusals(
     assert counters["lease_lost", ""] == 0
 
 
+def test_a_queue_is_listed_while_a_worker_serves_it_or_something_is_said_about_it(
+    hf: Holdfast, manual: Manual, work: Any
+) -> None:
+    manual.worker(queues=["served"]).register()
+    hf.queues.pause("held")
+    hf.queues.limit("bounded", max_queued=3)
+    assert [queue.name for queue in hf.queues.list()] == ["bounded", "held", "served"]
+    hf.queues.resume("held")
+    hf.queues.limit("bounded", max_queued=None)
+    assert [queue.name for queue in hf.queues.list()] == ["served"]
+
+
 def test_readiness_follows_the_database_and_the_workers_of_this_process(
     hf: Holdfast, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import click
 import pytest
 from tests.docs.pages import PAGES, ROOT, anchors, links, name, table
 
+import holdfast.cli.targets
 import holdfast.web.server  # noqa: F401  its errors are ours, too
 from holdfast import Policy
 from holdfast.cli import exit_codes

@@ -17,8 +17,7 @@ from tests.sample_app import sample_app
 from tests.web.conftest import Server, serving
 
 from holdfast import Context, Holdfast
-from holdfast.web.api.artifacts import Download
-from holdfast.web.api.ranges import Range
+from holdfast.web.api.artifacts import Download, Range
 
 CONTENT = bytes(range(256)) * 8
 

@@ -131,10 +131,7 @@ def rebuild(target: str, run_id: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         run = hf.builds.rebuild(targets.run_of(hf, run_id), **targets.signed(hf))
-        if as_json:
-            screen.document(json_output.run(run.snapshot))
-        else:
-            screen.show(run.id)
+        run_tables.submitted(run, as_json=as_json)
         return exit_codes.OK
 
 

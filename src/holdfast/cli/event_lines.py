@@ -10,6 +10,7 @@ from rich.text import Text
 from holdfast.cli import screen
 from holdfast.support.text import plain
 from holdfast.values.events import Event
+from holdfast.values.runs import last_line
 
 _KINDS = {
     "RUN_RETRIED": "yellow",
@@ -64,7 +65,7 @@ def _words(event: Event) -> str:
     for name in ("holder", "started_at") if event.kind.startswith("RUN_") else ():
         data.pop(name, None)
     if isinstance(data.get("error"), str):
-        data["error"] = (data["error"].strip().splitlines() or [""])[-1]
+        data["error"] = last_line(data["error"])
     return ", ".join(f"{name}: {compact(value)}" for name, value in data.items() if value not in (None, ""))
 
 

@@ -126,8 +126,5 @@ def rerun(target: str, run_id: str, from_stage: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         run = hf.pipelines.rerun(run_id, from_stage=from_stage, **targets.signed(hf))
-        if as_json:
-            screen.document(json_output.run(run.snapshot))
-        else:
-            screen.show(run.id)
+        run_tables.submitted(run, as_json=as_json)
         return exit_codes.OK

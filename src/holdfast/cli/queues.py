@@ -16,8 +16,8 @@ from holdfast.values.pages import Page
 from holdfast.values.queues import EVERY_QUEUE, UNSET, Queue, Unset
 from holdfast.values.workers import WorkerInfo, why_unserved
 
-COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "NOTE")
-SPARE = ("OLDEST", "READY")
+COLUMNS = ("QUEUE", "QUEUED", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "REFUSED", "NOTE")
+SPARE = ("REFUSED", "OLDEST", "READY")
 
 
 def _number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Unset | None:
@@ -49,7 +49,7 @@ def list_(target: str, as_json: bool) -> int:
     together.
 
     QUEUED waits or is READY; LIMIT is how many of the runs that may be queued or running there are, AT ONCE how many
-    may run; OLDEST is how long the oldest that is queued has been there.
+    may run; OLDEST is how long the oldest that is queued has been there; REFUSED how many submissions met a full queue.
 
     \b
     holdfast queues list app:hf
@@ -59,7 +59,7 @@ def list_(target: str, as_json: bool) -> int:
 
         def table() -> Table:
             alive = hf.workers.list()
-            return screen.table(COLUMNS, [_row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE)
+            return screen.table(COLUMNS, [row(queue, hf.clock.now(), alive) for queue in found], spare=SPARE)
 
         nothing = "no queues yet: nothing waits or runs, nothing is limited"
         screen.listing(Page.whole(found), as_json=as_json, table=table, nothing=nothing)
@@ -140,18 +140,21 @@ def _bound(limit: int | None) -> str:
     return "any number" if limit is None else f"at most {limit}"
 
 
-def _row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str | Text, ...]:
+def row(queue: Queue, now: datetime, alive: Sequence[WorkerInfo]) -> tuple[str | Text, ...]:
+    """A queue in a table of these columns; `alive` are the workers that may serve it."""
     note = (why_unserved(alive, queue.name) or "") if queue.ready else ""
     if queue.paused_at is not None:
         note = f"paused since {screen.instant(queue.paused_at)}" + (f": {queue.note}" if queue.note else "")
+    more = "+" if queue.more else ""
     full = queue.max_queued is not None and queue.seats >= queue.max_queued
     return (
         plain(queue.name),
-        f"{queue.queued}{'+' if queue.more else ''}",
-        f"{queue.ready}{'+' if queue.more else ''}",
-        str(queue.running),
+        f"{queue.queued:,}{more}",
+        f"{queue.ready:,}{more}",
+        f"{queue.running:,}",
         Text("" if queue.max_queued is None else f"{queue.seats} of {queue.max_queued}", style="red" if full else ""),
         "" if queue.concurrency is None else str(queue.concurrency),
         "" if queue.oldest_at is None else duration(now - queue.oldest_at),
+        f"{queue.rejected:,}" if queue.rejected else "",
         Text(plain(note), style="yellow"),
     )

@@ -9,7 +9,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli import event_lines, screen
+from holdfast.cli import event_lines, json_output, screen
+from holdfast.runs.handle import Run
 from holdfast.support.text import duration, plain
 from holdfast.values.events import Event
 from holdfast.values.pipelines import Progress, note
@@ -23,6 +24,14 @@ SPARE = ("QUEUE", "TRIES", "KEY", "TOOK", "CREATED", "JOB")
 def list_of(runs: Sequence[Snapshot], *, now: datetime, far: Mapping[str, Progress] | None = None) -> Table:
     """Runs in a table; `far` says of the pipelines among them how far they are."""
     return screen.table(COLUMNS, [_row(run, (far or {}).get(run.id), now) for run in runs], spare=SPARE)
+
+
+def submitted(run: Run[Any], *, as_json: bool) -> None:
+    """A new run: its id, or all of it as JSON."""
+    if as_json:
+        screen.document(json_output.run(run.snapshot))
+    else:
+        screen.show(run.id)
 
 
 def facts(shown: Snapshot, *, now: datetime, arguments: Any, far: Progress | None) -> None:

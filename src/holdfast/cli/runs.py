@@ -192,10 +192,7 @@ def cancel(target: str, run_id: str, reason: str, as_json: bool) -> int:
             "cancelled": "cancelled",
             "running": "asked to stop; its worker stops it ('runs follow' shows when)",
         }.get(state, f"too late: it had ended {state}")
-        if as_json:
-            screen.document({"id": run_id, "state": state})
-        else:
-            screen.show(sentence)
+        screen.answer({"id": run_id, "state": state}, sentence, as_json=as_json)
         return exit_codes.OK if state in ("cancelled", "running") else exit_codes.PROBLEM
 
 
@@ -212,10 +209,7 @@ def again(target: str, run_id: str, as_json: bool) -> int:
     with targets.either(target) as hf:
         run_id = targets.run_of(hf, run_id)
         run = hf.again(run_id, **targets.signed(hf))
-        if as_json:
-            screen.document(json_output.run(run.snapshot))
-        else:
-            screen.show(run.id)
+        run_tables.submitted(run, as_json=as_json)
         return exit_codes.OK
 
 

@@ -115,10 +115,9 @@ def trigger(target: str, name: str, slot: str, as_json: bool) -> int:
         hf.start()
         at = hf.clock.now().replace(microsecond=0) if slot == "now" else _instant(slot)
         run = hf.schedules.trigger(name, scheduled_for=at, **targets.signed(hf))
-        if as_json:
-            screen.document({"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id})
-        else:
-            screen.show(run.id)
+        screen.answer(
+            {"schedule": name, "scheduled_for": at.astimezone(UTC), "run_id": run.id}, run.id, as_json=as_json
+        )
         return exit_codes.OK
 
 
@@ -156,10 +155,7 @@ def resume(target: str, name: str, as_json: bool) -> int:
 
 
 def _answer(name: str, what: str, *, as_json: bool) -> None:
-    if as_json:
-        screen.document({"schedule": name, "state": what})
-    else:
-        screen.show(f"{plain(name)} {what}")
+    screen.answer({"schedule": name, "state": what}, f"{plain(name)} {what}", as_json=as_json)
 
 
 def _instant(text: str) -> datetime:

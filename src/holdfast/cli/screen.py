@@ -124,6 +124,14 @@ def listing(
             note(f"there may be more: --{option} {page.next}", style="dim")
 
 
+def answer(value: Any, text: str, *, as_json: bool) -> None:
+    """What a command has done: one JSON document, or a line."""
+    if as_json:
+        document(value)
+    else:
+        show(text)
+
+
 def document(value: Any) -> None:
     """One JSON document, over several lines for a person and one for a pipe."""
     out = sys.stdout

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast.app import Holdfast
-from holdfast.cli import completion, exit_codes, json_output, parameters, screen, targets
+from holdfast.cli import completion, exit_codes, json_output, parameters, run_tables, screen, targets
 from holdfast.cli.follow import watch
 from holdfast.jobs.job import Job
 from holdfast.runs.handle import Run
@@ -105,11 +105,8 @@ def submit(
 
 
 def _queued(app: str, run: Run[Any], *, as_json: bool) -> int:
-    if as_json:
-        screen.document(json_output.run(run.snapshot))
-        return exit_codes.OK
-    screen.show(run.id)
-    if sys.stdout.isatty():
+    run_tables.submitted(run, as_json=as_json)
+    if sys.stdout.isatty() and not as_json:
         screen.note(f"queued; watch it with: holdfast runs follow {app} {run.id}", style="dim")
     return exit_codes.OK
 

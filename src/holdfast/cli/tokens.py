@@ -49,10 +49,8 @@ def add(target: str, name: str, role: Role, expires: timedelta | None, as_json: 
     """
     with targets.either(target) as hf:
         token = hf.passes.add(name, role=role, expires=expires)
-        if as_json:
-            screen.document({"name": name, "role": role, "token": token})
-        else:
-            screen.show(token)
+        screen.answer({"name": name, "role": role, "token": token}, token, as_json=as_json)
+        if not as_json:
             screen.note(f"for {name}, who may do what a {role} may; it is not shown again", style="dim")
         return exit_codes.OK
 
@@ -89,10 +87,7 @@ def remove(target: str, name: str, as_json: bool) -> int:
     """
     with targets.either(target) as hf:
         hf.passes.remove(name)
-        if as_json:
-            screen.document({"name": name, "removed": True})
-        else:
-            screen.show(f"{plain(name)} has no token any more")
+        screen.answer({"name": name, "removed": True}, f"{plain(name)} has no token any more", as_json=as_json)
         return exit_codes.OK
 
 

@@ -8,7 +8,6 @@ import select
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import click
 from rich.console import Group, RenderableType
@@ -16,18 +15,16 @@ from rich.live import Live
 from rich.text import Text
 
 from holdfast.app import Holdfast
-from holdfast.cli import exit_codes, parameters, screen, targets
+from holdfast.cli import exit_codes, parameters, queues, screen, targets
 from holdfast.cli.workers import ending
 from holdfast.runs.workers import by_worker
 from holdfast.support.errors import ServerUnavailable, StoreBusy, StoreUnavailable
 from holdfast.support.text import duration, plain
 from holdfast.values.filters import RunFilter
-from holdfast.values.queues import Queue
 from holdfast.values.runs import Snapshot, last_line
 from holdfast.values.statistics import Overview, Times
 from holdfast.values.workers import Task, WorkerInfo
 
-QUEUES = ("QUEUE", "WAITING", "READY", "RUNNING", "LIMIT", "AT ONCE", "OLDEST", "REFUSED", "NOTE")
 WORKERS = ("WORKER", "BUSY", "HEARD", "QUEUES", "DOES")
 FAILURES = ("FAILED AT", "ID", "JOB", "ERROR")
 NEWEST = 5
@@ -127,8 +124,8 @@ def frame(moment: Moment, *, height: int | None) -> RenderableType:
     """A moment for a screen of so many lines; of each table as many rows as there is room for."""
     room = None if height is None else max(2, (height - SPARE_LINES - len(moment.failures)) // 2)
     parts: list[RenderableType] = [_headline(moment.overview), _pace(moment.overview), Text()]
-    rows = [_queue(queue, moment.overview.at) for queue in moment.overview.queues]
-    parts += _table("no queue has anything", QUEUES, rows, room, spare=("LIMIT", "AT ONCE", "REFUSED", "OLDEST"))
+    rows = [queues.row(queue, moment.overview.at, moment.workers) for queue in moment.overview.queues]
+    parts += _table("no queue has anything", queues.COLUMNS, rows, room, spare=("LIMIT", "AT ONCE", *queues.SPARE))
     workers = [_worker(worker, moment) for worker in moment.workers]
     parts += _table("no worker is alive", WORKERS, workers, room, spare=("QUEUES", "HEARD"))
     parts += _table("nothing failed", FAILURES, [_failure(run) for run in moment.failures], None, spare=("JOB",))
@@ -172,22 +169,6 @@ def _table(
     shown = rows if room is None or len(rows) <= room else rows[: room - 1]
     more = [Text(f"and {len(rows) - len(shown)} more", style="dim")] if len(shown) < len(rows) else []
     return [screen.table(columns, shown, spare=spare), *more, Text()]
-
-
-def _queue(queue: Queue, now: datetime) -> tuple[str | Text, ...]:
-    more = "+" if queue.more else ""
-    note = "" if queue.paused_at is None else f"paused{f': {queue.note}' if queue.note else ''}"
-    return (
-        plain(queue.name),
-        f"{queue.waiting:,}{more}",
-        f"{queue.ready:,}{more}",
-        f"{queue.running:,}",
-        "" if queue.max_queued is None else f"{queue.max_queued:,}",
-        "" if queue.concurrency is None else f"{queue.concurrency:,}",
-        "" if queue.oldest_ready_at is None else duration(now - queue.oldest_ready_at),
-        f"{queue.rejected:,}" if queue.rejected else "",
-        Text(plain(note), style="yellow"),
-    )
 
 
 def _worker(worker: WorkerInfo, moment: Moment) -> tuple[str | Text, ...]:

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client import decoding, streams
+from holdfast.client.decoding import MOST
 from holdfast.client.jobs import Jobs
 from holdfast.client.namespaces import Artifacts, Builds, Bulk, Keys, Passes, Queues, Schedules, Statistics, Workers
-from holdfast.client.pagination import MOST
 from holdfast.client.pipelines import Pipelines
 from holdfast.client.transport import Wire
 from holdfast.runs.handle import Run, RunLike, id_of
@@ -80,7 +80,7 @@ class Client:
         query = _query(filter) | {"order": order, "before": None if before is None else id_of(before)}
         said = self._wire.get("runs", **query, after=after, limit=min(limit, MOST))
         page = decoding.value(SearchPage[dict[str, Any]], said)
-        runs = tuple(self._whole(run) for run in page.items)
+        runs = tuple(decoding.listed(self._wire, run) for run in page.items)
         return SearchPage(items=runs, next=page.next, searched=page.searched, until=page.until)
 
     def count(self, filter: RunFilter | None = None) -> Count:
@@ -89,8 +89,7 @@ class Client:
 
     def counts(self, filter: RunFilter | None = None) -> Mapping[str, Count]:
         """How many runs of each state a filter means; its own state does not count."""
-        said = self._wire.get("runs", "counts", **_query(filter))
-        return {state: decoding.value(Count, count) for state, count in said.items()}
+        return decoding.value(dict[str, Count], self._wire.get("runs", "counts", **_query(filter)))
 
     def beginning(self, text: str, *, limit: int = 3) -> Sequence[str]:
         """The ids of runs that begin like that, the oldest first."""
@@ -185,10 +184,6 @@ class Client:
             with contextlib.suppress(RunNotFound):
                 found.append(self.snapshot(run_id))
         return found
-
-    def _whole(self, run: Mapping[str, Any]) -> Snapshot:
-        """A run of a list; one whose values were too long for it is read by itself."""
-        return self.snapshot(run["id"]) if run["cut"] else decoding.snapshot(run)
 
 
 def _query(filter: RunFilter | None) -> dict[str, Any]:

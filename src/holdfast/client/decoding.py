@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
 import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
+from holdfast.client.transport import Wire
 from holdfast.support import json_text
 from holdfast.support.errors import ServerUnavailable
 from holdfast.values.builds import Build
@@ -19,6 +18,8 @@ from holdfast.values.policies import policy_from_json
 from holdfast.values.runs import Snapshot
 
 T = TypeVar("T")
+
+MOST = 200  # items of a page that a server gives at once
 
 
 def value(kind: type[T], said: Any) -> T:
@@ -34,38 +35,42 @@ def page(kind: type[T], said: Any) -> Page[T]:
     return value(Page[kind], said)  # type: ignore[valid-type]
 
 
+def pages(read: Callable[[str | None, int], Page[T]], *, limit: int, first: str | None) -> list[T]:
+    """Up to `limit` items of the pages that `read(after, limit)` gives, going on by their `next`."""
+    found: list[T] = []
+    last = first
+    while True:
+        # What can't be a limit is sent as it is, for the server to refuse.
+        page = read(last, min(limit - len(found), MOST))
+        found += page.items
+        last = page.next
+        if last is None or len(found) >= limit:
+            return found
+
+
 def items(kind: type[T], said: Any) -> list[T]:
     """All of a list that has one page."""
     return list(page(kind, said).items)
 
 
 def snapshot(said: Mapping[str, Any]) -> Snapshot:
-    known = {each.name for each in fields(Snapshot)}
-    given = {name: one for name, one in said.items() if name in known}
-    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
-    given |= {"result": _text(said["result"], said), "needed": tuple(said["needed"])}
-    return Snapshot(**given | {"policy": policy_from_json(json_text.compact(said["policy"]))})
+    """A run; its result as JSON text, which only a run that succeeded has."""
+    result = as_json(said["result"]) if said["state"] == "succeeded" else None
+    return value(Snapshot, {**said, "result": result, "policy": policy_from_json(json_text.compact(said["policy"]))})
+
+
+def listed(wire: Wire, said: Mapping[str, Any]) -> Snapshot:
+    """A run of a list; one whose values were too long for it is read by itself."""
+    return snapshot(wire.get("runs", said["id"]) if said["cut"] else said)
 
 
 def build(said: Mapping[str, Any]) -> Build:
-    known = {each.name for each in fields(Build)}
-    given = {name: one for name, one in said.items() if name in known}
-    given |= {name: _instant(one) for name, one in given.items() if name.endswith("_at")}
     made = said["finished_at"] is not None and said["failure_type"] is None
-    return Build(**given | {"result": as_json(said["result"]) if made else None})
-
-
-def _text(result: Any, run: Mapping[str, Any]) -> str | None:
-    """A result as JSON text, which only a run that succeeded has."""
-    return as_json(result) if run["state"] == "succeeded" else None
+    return value(Build, {**said, "result": as_json(said["result"]) if made else None})
 
 
 def as_json(result: Any) -> str:
     return str(pydantic_core.to_json(result), "utf-8")
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 @cache

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from holdfast.client import decoding
+from holdfast.client.decoding import pages
 from holdfast.client.jobs import Handle
-from holdfast.client.pagination import pages
 from holdfast.client.transport import BLOCK, Wire
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.errors import ArtifactCorrupt, ArtifactNotFound
@@ -116,7 +116,7 @@ class Builds(SteeringDoor):
     def history(self, which: Build | RunLike) -> builtins.list[Snapshot]:
         """The runs that made it, the newest first."""
         made = self._wire.get("builds", _named(which))["runs"]
-        return [decoding.snapshot(self._wire.get("runs", run["id"]) if run["cut"] else run) for run in made]
+        return [decoding.listed(self._wire, run) for run in made]
 
     def uses(self, found: Sequence[Build]) -> Mapping[str, int]:
         """How many runs needed each of these, by the run that made it; one that no one needs is not in it."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client import decoding
+from holdfast.client.decoding import pages
 from holdfast.client.jobs import Handle
-from holdfast.client.pagination import pages
 from holdfast.client.transport import Wire
 from holdfast.runs.handle import Run, RunLike, id_of
 from holdfast.support.validation import job_name
-from holdfast.values.pipelines import PipelineInfo, Progress, Segment, StageInfo, Trouble
+from holdfast.values.pipelines import PipelineInfo, Progress, Segment
 from holdfast.values.runs import Snapshot
 
 if TYPE_CHECKING:
@@ -28,12 +28,7 @@ class Pipelines:
     def show(self, run: RunLike) -> PipelineInfo:
         """Where each stage of a pipeline stands, or PipelineNotFound."""
         said = self._wire.get("pipelines", id_of(run))
-        return PipelineInfo(
-            run=decoding.snapshot(said["run"]),
-            stages=tuple(decoding.value(StageInfo, one) for one in said["stages"]),
-            progress=decoding.value(Progress, said["progress"]),
-            troubles=tuple(decoding.value(Trouble, one) for one in said["troubles"]),
-        )
+        return decoding.value(PipelineInfo, said | {"run": decoding.snapshot(said["run"])})
 
     def list(
         self,
@@ -51,10 +46,7 @@ class Pipelines:
             limit=limit,
             first=None if before is None else id_of(before),
         )
-        return [
-            decoding.snapshot(self._wire.get("runs", one["run"]["id"]) if one["run"]["cut"] else one["run"])
-            for one in found
-        ]
+        return [decoding.listed(self._wire, one["run"]) for one in found]
 
     def progress(self, pipelines: Sequence[Snapshot]) -> Mapping[str, Progress]:
         """How far these are, by their ids: stages, those that are done, and when the first one began."""

@@ -14,7 +14,7 @@ from holdfast.web import api, dashboard, routes, static_files
 from holdfast.web.api import openapi
 from holdfast.web.auth import sign_in as signing_in
 from holdfast.web.auth.authentication import Access, Custom, Who
-from holdfast.web.live import partials
+from holdfast.web.live import changes
 from holdfast.web.live.streams import Streams
 from holdfast.web.problems import MEDIA_TYPE
 from holdfast.web.rendering import Pages
@@ -121,7 +121,7 @@ class Site:
         if self._own_sign_in:
             router.include_router(signing_in.router(self), include_in_schema=False)
         router.include_router(static_files.router(self), include_in_schema=False)
-        router.include_router(partials.router(self), include_in_schema=False)
+        router.include_router(changes.router(self), include_in_schema=False)
         router.include_router(dashboard.router(self))
         return router
 

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from holdfast.support import json_text, text
+from holdfast.values.runs import last_line
 
 LONG = 20_000  # characters of one text that a page shows
 PRETTY = 100_000  # JSON that is longer is shown as it is stored
@@ -108,6 +109,7 @@ def size(count: int) -> str:
 FILTERS = {
     "shown": shown,
     "line": line,
+    "last_line": last_line,
     "plain": plain,
     "pretty": pretty,
     "duration": duration,

@@ -1,8 +1,10 @@
 """/api/runs/…/artifacts: the files that runs have made, whole or in parts."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -14,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.values.artifacts import Artifact as Made
 from holdfast.values.pages import Page
-from holdfast.web.api.ranges import Range, asked_range
 from holdfast.web.api.shapes import MOST, Limit, Name, RunId, Shape
 from holdfast.web.auth.authentication import Who
 from holdfast.web.middleware import names
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.web.site import Site
 
 BLOCK = 1 << 16
+_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
 After = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 PREVIEW = {
     ".png": "image/png",
@@ -38,6 +40,14 @@ PREVIEW = {
     ".json": "text/plain; charset=utf-8",
 }
 """What a browser may show by itself: none of it can run anything. All else is a download."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """`size` bytes from byte `first` on; a size of 0 is a part that the file does not have."""
+
+    first: int
+    size: int
 
 
 class Artifact(Shape):
@@ -100,6 +110,21 @@ def router(site: "Site") -> APIRouter:
         return _stream(made.open(), part or Range(0, made.size), made.size, headers, partial=part is not None)
 
     return artifacts
+
+
+def asked_range(header: str | None, size: int) -> Range | None:
+    """The part that a Range header asks for; None, which is all of it, where it asks for none, for several at once, or
+    for something that is no range."""
+    found = _RANGE.fullmatch(header or "")
+    if found is None or not any(found.groups()):
+        return None
+    first, last = found.groups()
+    if not first:
+        length = min(int(last), size)
+        return Range(size - length, length)
+    if last and int(last) < int(first):
+        return None
+    return Range(int(first), max(0, min(int(last) + 1 if last else size, size) - int(first)))
 
 
 def _headers(made: Made) -> dict[str, str]:
