@@ -60,7 +60,7 @@ def test_sessions_that_are_made_up_are_not_looked_up_without_end(
     with still.client() as client:
         name = client.post("/sign-in", data={"token": TOKEN}).headers["set-cookie"].partition("=")[0]
         client.cookies.clear()
-        monkeypatch.setattr(still.site.access._lookups, "find", lambda digest: looked_up.append(digest))
+        monkeypatch.setattr(still.site.access.lookups, "find", lambda digest: looked_up.append(digest))
         answers = [
             client.get("/api/queues", headers={"Cookie": f"{name}=s{number}"}).status_code for number in range(50)
         ]

@@ -10,10 +10,9 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Request, Response
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from holdfast import tokens
@@ -60,9 +59,9 @@ class Access:
     """
 
     def __init__(self, hf: Holdfast, *, token: str | None, custom: Custom | None = None) -> None:
-        self._hf, self._custom = hf, custom
-        self._lookups = Lookups(hf, token=token)
-        self._installation = session_cookies.installation(hf.settings)
+        self._custom = custom
+        self.lookups = Lookups(hf, token=token)
+        self.installation = session_cookies.installation(hf.settings)
         rate = hf.settings.max_requests
         self._requests = Buckets(hf.clock.elapsed, size=4 * rate, per_second=rate)
         self._failures = Buckets(hf.clock.elapsed, size=FAILURES, per_second=1 / 3)
@@ -72,11 +71,11 @@ class Access:
     @property
     def takes_a_token(self) -> bool:
         """Whether the site has a token of its own."""
-        return self._lookups.fixed is not None
+        return self.lookups.fixed is not None
 
     def take(self, token: str) -> None:
         """Make this the site's own token: its bearer is an admin."""
-        self._lookups.fix(token)
+        self.lookups.fix(token)
 
     @property
     def is_custom(self) -> bool:
@@ -121,16 +120,16 @@ class Access:
             return who
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            found = await self._pass_of(request, given.strip())
+            found = await self.token_of(request, given.strip())
             return None if found is None else Who(found.name, found.role)
-        secret = request.cookies.get(session_cookies.name(request, self._installation))
+        secret = request.cookies.get(session_cookies.name(request, self.installation))
         if not secret:
             return None
-        digest = self._session(secret)
+        digest = self.session_digest(secret)
         # Before the database is asked about what may be anything: who asks too often is not answered.
-        if not self._lookups.was_good(digest) and (wait := self._requests.wait(_from(request))):
+        if not self.lookups.was_good(digest) and (wait := self._requests.wait(_from(request))):
             raise too_many("too many requests", wait)
-        found = await run_in_threadpool(self._lookups.find, digest)
+        found = await run_in_threadpool(self.lookups.find, digest)
         if found is None or found.kind != "session":
             return None
         who = Who(found.name, found.role, csrf=session_cookies.csrf(secret))
@@ -138,15 +137,15 @@ class Access:
             await _ours(request, who)
         return who
 
-    async def _pass_of(self, request: Request, token: str) -> Pass | None:
+    async def token_of(self, request: Request, token: str) -> Pass | None:
         """The pass that this token is, if it is good; who tries too many wrong ones has to wait."""
         digest, here = tokens.digest(token), address(request)
         # Guesses do not shut out a token that was good before. The site's own, which a person may have thought of, is
         # known only where it was before: else a right guess among too many would be told.
-        known = self._lookups.was_good(digest) or f"{digest} {here}" in self._let_in
+        known = self.lookups.was_good(digest) or f"{digest} {here}" in self._let_in
         if not known and (wait := max(self._failures.wait(here), self._all_failures.wait(""))):
             raise too_many("too many wrong tokens came from your address", wait)
-        found = await run_in_threadpool(self._lookups.find, digest)
+        found = await run_in_threadpool(self.lookups.find, digest)
         if found is None or found.kind != "token":
             self._failures.take(here)
             self._all_failures.take("")
@@ -154,36 +153,9 @@ class Access:
         self._let_in.add(f"{digest} {here}")
         return found
 
-    async def sign_in(self, request: Request, token: str, response: Response) -> Who | None:
-        """Begin a session for whoever has this token, in a cookie of the response."""
-        found = await self._pass_of(request, token)
-        if found is None:
-            return None
-        # A session that the site's own token began ends with that token: it is part of what is digested.
-        own = tokens.digest(token) == self._lookups.fixed
-        secret = f"{'f' if own else 's'}{self._hf.ids.secret()}"
-        lasts = await run_in_threadpool(self._begin, found, secret)
-        session_cookies.put(request, response, self._installation, secret, lasts=lasts)
-        return Who(found.name, found.role, csrf=session_cookies.csrf(secret))
-
-    async def sign_out(self, request: Request, response: Response) -> None:
-        """End the session that the request came with."""
-        secret = request.cookies.get(session_cookies.name(request, self._installation))
-        if secret:
-            digest = self._session(secret)
-            await run_in_threadpool(self._hf.do, lambda tx: tokens.sign_out(tx, digest))
-            self._lookups.forget(digest)
-        session_cookies.remove(request, response, self._installation)
-
-    def _begin(self, found: Pass, secret: str) -> timedelta:
-        now = self._hf.clock.now()
-        expires_at = min(now + session_cookies.LASTS, found.expires_at or now + session_cookies.LASTS)
-        digest = self._session(secret)
-        self._hf.do(lambda tx: tokens.sign_in(tx, found.name, role=found.role, expires_at=expires_at, digest=digest))
-        return expires_at - now
-
-    def _session(self, secret: str) -> str:
-        return tokens.digest(self._lookups.fixed or "", secret) if secret.startswith("f") else tokens.digest(secret)
+    def session_digest(self, secret: str) -> str:
+        """What is stored of a session. One that the site's own token began ends with that token."""
+        return tokens.digest(self.lookups.fixed or "", secret) if secret.startswith("f") else tokens.digest(secret)
 
     def _count(self, request: Request, name: str) -> None:
         if wait := self._requests.take(name):

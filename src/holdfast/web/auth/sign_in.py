@@ -1,12 +1,16 @@
 """/sign-in and /sign-out: how a person gets a session and gives it back."""
 # No postponed annotations in files of endpoints: FastAPI could not see the `site` that they close over.
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
+from holdfast import tokens
+from holdfast.values.tokens import Pass
 from holdfast.web.auth import session_cookies
 from holdfast.web.auth.authentication import Who
 from holdfast.web.problems import Problem
@@ -45,7 +49,12 @@ def router(site: "Site") -> APIRouter:
     async def sign_out(request: Request, who: Annotated[Who, Depends(site.viewer)]) -> Response:
         """End this session."""
         response = RedirectResponse(request.url_for("holdfast.sign_in").path, 303)
-        await site.access.sign_out(request, response)
+        secret = request.cookies.get(session_cookies.name(request, site.access.installation))
+        if secret:
+            digest = site.access.session_digest(secret)
+            await run_in_threadpool(site.hf.do, lambda tx: tokens.sign_out(tx, digest))
+            site.access.lookups.forget(digest)
+        session_cookies.remove(request, response, site.access.installation)
         return response
 
     return pages
@@ -55,11 +64,25 @@ async def with_token(site: "Site", request: Request, token: str, *, then: str) -
     """Sign in and go on, or say that the token is not known."""
     there = inside(then) or request.url_for("holdfast.sign_in").path.removesuffix(f"{site.at}/sign-in") + "/"
     response = RedirectResponse(there, 303)
-    if await site.access.sign_in(request, token, response) is not None:
+    found = await site.access.token_of(request, token)
+    if found is not None:
+        is_own = tokens.digest(token) == site.access.lookups.fixed
+        secret = f"{'f' if is_own else 's'}{site.hf.ids.secret()}"
+        lasts = await run_in_threadpool(_begin_session, site, found, secret)
+        session_cookies.put(request, response, site.access.installation, secret, lasts=lasts)
         return response
     page = site.render(request, None, "sign_in.html", next=inside(then), wrong=True)
     page.status_code = 401
     return page
+
+
+def _begin_session(site: "Site", found: Pass, secret: str) -> timedelta:
+    """Store the session; how long it lasts: not longer than its token."""
+    now = site.hf.clock.now()
+    expires_at = min(now + session_cookies.LASTS, found.expires_at or now + session_cookies.LASTS)
+    digest = site.access.session_digest(secret)
+    site.hf.do(lambda tx: tokens.sign_in(tx, found.name, role=found.role, expires_at=expires_at, digest=digest))
+    return expires_at - now
 
 
 def without_token(request: Request) -> str:
