@@ -343,7 +343,7 @@ def test_a_dialects_statement_wins_over_the_common_one() -> None:
             "where true on conflict do nothing returning a, c",
             "insert into t (a, b, c) select r.a, :now, r.c "
             "from json_to_recordset(cast(:rows as json)) as r (a text, c timestamptz) "
-            "order by r.a on conflict do nothing returning a, c",
+            'order by r.a collate "C" on conflict do nothing returning a, c',
             "insert into t (a, b, c) output inserted.a, inserted.c select r.a, :now, r.c "
             "from (select j.a collate latin1_general_100_bin2 as a, j.c as c "
             "from openjson(:rows) with (a varchar(100), c datetime2(6)) as j) as r "
@@ -376,10 +376,35 @@ def test_a_macro_is_spelt_as_each_dialect_has_it(text: str, sqlite: str, postgre
         assert " ".join(expand(text, dialect).split()) == expected
 
 
-@pytest.mark.parametrize("text", ["{rows: a float} as r", "select {nonsense}", "{insert t}", "{oracle: for update}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select r.a from {rows: a float} as r",
+        "select {nonsense}",
+        "{insert t}",
+        "select 1 {oracle: for update}",
+        "select 1 {seek}",
+        "select 1 }",
+        "select 1 where a not in {ids}",
+    ],
+)
 def test_an_unknown_macro_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="unknown"):
         expand(text, "sqlite")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "delete from holdfast_t\nwhere id in {ids}\nand n = 1",
+        "delete from holdfast_t where id in {ids}\n-- and a remark",
+        "update holdfast_t\nset n = r.n\nfrom {rows: id id, n int} as r\nwhere holdfast_t.id = r.id",
+        "update holdfast_t as o\nset n = r.n\nfrom {rows: id id, n int} as r\nwhere o.id = r.id\nreturning n",
+    ],
+)
+def test_a_form_that_sql_server_could_not_be_given_by_seeks_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="SQL Server needs a text of its own"):
+        expand(text, "sqlserver")
 
 
 def test_a_file_of_statements_is_read_by_name_and_dialect() -> None:

@@ -43,7 +43,7 @@ class Statistics:
 
         A worker takes them. Where nothing waited and nothing ran, one sample stands for all minutes until the next.
         """
-        kept = min(span, gauges.KEPT)
+        kept = max(timedelta(0), min(span, gauges.KEPT))
         most = int(kept / gauges.MINUTE) + 2
         return self._read(lambda tx: list(reversed(gauges.since(tx, tx.now - kept, limit=most))))
 

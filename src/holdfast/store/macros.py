@@ -1,11 +1,14 @@
 """Macros: what the statements of `sql/` write once, although each dialect spells it in its own way.
 
-    limit :limit                        as it is; SQL Server: `offset 0 rows fetch next :limit rows only`
+    limit :limit                        as it is; SQL Server: `offset 0 rows fetch next :limit rows only`, which needs
+                                        an `order by` and a limit of at least 1
     r.id in {ids}                       one of the list `:ids`. `ids` has ids, every other list has names
     {rows: run_id id, attempt int} as r the list of rows `:rows`, as a table with these columns
     {insert holdfast_seats: run_id id, queue name; unless run_id; returning run_id}
-                                        insert `:rows`; `unless`: but not a row that is there already, by these columns;
-                                        `finished_at = :now` among the columns: the same value for every row
+                                        insert `:rows`, in the order of the columns after `unless`, without those that
+                                        break a unique index. SQL Server looks at these columns only; a table with
+                                        another unique index needs a text of its own for it. `finished_at = :now` among
+                                        the columns is the same value for every row
     update t as o set … from {rows: …} as r where o.id = r.id
     delete from t where id in {ids} returning id
                                         as they are; for SQL Server, statements of these two forms are turned round so
@@ -42,21 +45,24 @@ _BYTEWISE = " collate latin1_general_100_bin2"
 """Text that comes out of JSON has the collation of the database, a column of ours has this one."""
 
 _LIMIT = re.compile(r"\blimit ((?::\w+|\d+)\b)")
-_LIST = re.compile(r"\bin \{(\w+)\}")
+_LIST = re.compile(r"(?<!\bnot )\bin \{(\w+)\}")
 _ROWS = re.compile(r"\{rows:\s+([^{}]+)\} as (\w+)")
 _INSERT = re.compile(
     r"\{insert (?P<table>\w+):\s+(?P<columns>[^{};]+)"
     r"(?:;\s+unless (?P<unless>[^{};]+))?(?:;\s+returning (?P<returning>[^{};]+))?\}"
 )
 _UPDATE = re.compile(
-    r"\bupdate (?P<table>holdfast_\w+) as (?P<alias>\w+)\n(?P<set>set\s.*?)\n"
-    r"from (?P<rows>\{rows:.*?\} as \w+)\nwhere\s(?P<where>.*)",
-    re.DOTALL,
+    r"^update (?P<table>holdfast_\w+) as (?P<alias>\w+)\n(?P<set>set\s(?:(?!\nfrom ).)*)\n"
+    r"from (?P<rows>\{rows:[^{}]*\} as \w+)\nwhere\s(?P<where>(?:(?!\nreturning ).)*)\Z",
+    re.DOTALL | re.MULTILINE,
 )
 _DELETE = re.compile(
     r"^delete from (?P<table>holdfast_\w+)\nwhere (?P<column>\w+) in \{(?P<ids>\w+)\}"
     r"(?:\nreturning (?P<returning>.*))?\Z",
     re.MULTILINE,
+)
+_UNTURNED = re.compile(
+    r"^update holdfast_.*^from \{rows:|^delete from holdfast_\w+\s+where [^\n]* in \{", re.DOTALL | re.MULTILINE
 )
 _ONLY = re.compile(rf"\{{({'|'.join(DIALECTS)}): ([^{{}}]+)\}}")
 
@@ -66,15 +72,17 @@ def expand(text: str, dialect: str) -> str:
     if dialect == "sqlserver":
         text = _UPDATE.sub(_update_by_seeks, text)
         text = _DELETE.sub(_delete_by_seeks, text)
+        if _UNTURNED.search(text):
+            raise ValueError(f"an unknown form of an update or a delete; SQL Server needs a text of its own: {text}")
+        text = text.replace("{seek}", "option (force order, loop join)")
     text = _INSERT.sub(lambda found: _insert(dialect, **found.groupdict()), text)
     text = _ROWS.sub(lambda found: _rows(dialect, _columns(found[1].split(",")), found[2]), text)
     text = _LIST.sub(lambda found: _list(dialect, found[1]), text)
     text = text.replace(" {unlocked}", " with (readpast, readcommittedlock)" if dialect == "sqlserver" else "")
-    text = text.replace("{seek}", "option (force order, loop join)")
     text = _ONLY.sub(lambda found: found[2] if found[1] == dialect else "", text)
     if dialect == "sqlserver":
         text = _LIMIT.sub(r"offset 0 rows fetch next \1 rows only", text)
-    if "{" in text:
+    if "{" in text or "}" in text:
         raise ValueError(f"an unknown macro in: {text}")
     return text
 
@@ -135,15 +143,19 @@ def _insert(dialect: str, table: str, columns: str, unless: str | None, returnin
     parts = columns.split(",")
     names = [part.split()[0] for part in parts]
     same = dict(part.strip().split(" = ") for part in parts if "=" in part)
-    rows = _rows(dialect, _columns([part for part in parts if "=" not in part]), "r")
-    unique = unless.split(", ") if unless else []
+    types = _columns([part for part in parts if "=" not in part])
+    rows = _rows(dialect, types, "r")
+    unique = re.split(r",\s*", unless) if unless else []
     new = "where true" if dialect == "sqlite" else ""  # or SQLite takes the `on` of `on conflict` for that of a join
     if dialect == "sqlserver" and unique:
         there = " and ".join(f"o.{name} = r.{name}" for name in unique)
         new = f"where not exists (select 1 from {table} as o where {there})"
+    # Text that comes out of JSON would be sorted by the collation of the database, unlike the index.
+    bytewise = ' collate "C"' if dialect == "postgres" else ""
+    order = [f"r.{name}{bytewise if types[name] in _TEXTS else ''}" for name in unique]
     answer = ""
     if returning:
-        inserted = ", ".join(f"inserted.{name}" for name in returning.split(", "))
+        inserted = ", ".join(f"inserted.{name}" for name in re.split(r",\s*", returning))
         answer = f"output {inserted}" if dialect == "sqlserver" else f"returning {returning}"
     return "\n".join(
         line
@@ -153,7 +165,7 @@ def _insert(dialect: str, table: str, columns: str, unless: str | None, returnin
             f"select {', '.join(same.get(name, f'r.{name}') for name in names)}",
             f"from {rows}",
             new,
-            f"order by {', '.join(f'r.{name}' for name in unique)}" if unique and dialect != "sqlite" else "",
+            f"order by {', '.join(order)}" if unique and dialect != "sqlite" else "",
             "on conflict do nothing" if unique and dialect != "sqlserver" else "",
             answer if dialect != "sqlserver" else "",
         )

@@ -4,8 +4,8 @@
     -- name: find_due (postgres)   the text of one dialect, or of several: (sqlite, postgres)
 
 A statement ends where the next such line begins. What the dialects only spell differently is written once, as a macro
-(`macros.py`). A statement has `:name` parameters and the table prefix `holdfast_`. Both are replaced once, when the
-statements are loaded: the prefix by the one in the settings, the parameters by the driver's own style.
+(`macros.py`). A statement has `:name` parameters and the table prefix `holdfast_`. Both are replaced once, when a
+statement is first used: the prefix by the one in the settings, the parameters by the driver's own style.
 """
 
 from __future__ import annotations

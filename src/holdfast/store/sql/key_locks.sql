@@ -13,7 +13,7 @@ where not exists (
     from holdfast_waits as w
     where w.run_key = r.run_key and w.missing = 0 and (w.due_at is null or w.due_at <= :now)
 )
-{postgres: order by r.run_key}
+{postgres: order by r.run_key collate "C"}
 on conflict do nothing
 returning run_id
 

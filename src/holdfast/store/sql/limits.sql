@@ -5,7 +5,7 @@
 {insert holdfast_rates: name name, number int, turn = 0; unless name, number}
 
 -- name: lock_rates
--- The rows of these rates; the writer's lock holds them still.
+-- The rows of these rates, held still: one claim at a time judges by them.
 select
     name,
     number,

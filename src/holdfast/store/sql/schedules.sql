@@ -52,7 +52,7 @@ from holdfast_schedules
 where name = :name
 
 -- name: lock_schedule
--- A schedule; whoever writes has the database to itself.
+-- A schedule, ours until this transaction ends.
 select
     name,
     spec,
