@@ -63,7 +63,8 @@ class Process:
         self.paused_until: float | None = None
         self.blocked_until = 0.0
         self.stunned = False
-        """It was paused, and its watch has not looked since."""
+        """It was paused, and its watch has stopped nothing since: it lets the heartbeat ask first. The guardian would
+        have killed a worker's own process; here the worker is inside an application, which is never killed."""
         self.waking = 0
         """How many moves its threads make before its watch looks."""
         self.hf = world.database.engine(HostClock(world), HostIds(name, seed=world.random.getrandbits(32)))
@@ -88,6 +89,10 @@ class Process:
 
     def misfortune(self, chance: float) -> None:
         raise AssertionError("a client does no work")
+
+    def judges_leases(self) -> bool:
+        """Whether its watch stops the work of a lease that has run out."""
+        return True
 
     def die(self) -> None:
         """Gone from one moment to the next; the operating system closes its connections."""
@@ -130,6 +135,9 @@ class WorkerProcess(Process):
             for running in self.worker.in_flight.all()
             if not running.ended and (running.lease.run_id, running.lease.attempt) in self.begun
         ]
+
+    def judges_leases(self) -> bool:
+        return self.worker is None or self.worker._deadlines._judge_leases_at <= self.hf.clock.elapsed()
 
     def given_up(self, places: Mapping[str, Place]) -> list[str]:
         """Runs whose lease is still ours, and whose work we have stopped, begun or not."""

@@ -97,7 +97,7 @@ def test_rule_19_undone_a_lease_is_taken_away_as_soon_as_it_is_seen_expired(monk
 
 def test_rule_19_undone_a_renewal_that_leaves_the_mark_loses_its_lease_later() -> None:
     kept = broken("sqlite", "renew_leases", "expired_seen_at = null", "expired_seen_at = expired_seen_at")
-    assert "taken away" in (found(replace(QUIET, block_one=0.01), replaced=kept) or "")
+    assert "taken away" in (found(replace(QUIET, block_one=0.04), replaced=kept) or "")
 
 
 def test_rule_19_undone_an_orchestrator_that_must_be_older_than_a_lease_takes_nothing_over(

@@ -186,7 +186,9 @@ class World:
         self.chaos = False
         self.blocked_until = 0.0
         for process in self.processes:
-            process.paused_until, process.blocked_until = None, 0.0
+            process.blocked_until = 0.0
+            if process.paused_until is not None:
+                self._resume(process)
         for _ in range(2 - len(self._working())):
             self.start_worker()
         self._go_on(until=self.elapsed + self.odds.settle_for, done=self._all_ended)
@@ -344,13 +346,13 @@ class World:
         self.current = actor
         process = actor.process
         process.waking = max(0, process.waking - 1)
-        if process.stunned and actor.role == "watch":
-            process.stunned = False
-            self.oracle.overlap_possible = True
         try:
             actor.let.switch()
         finally:
             self.current = None
+        if process.stunned and actor.role == "watch" and process.judges_leases():
+            process.stunned = False
+            self.oracle.overlap_possible = True
         if actor.let.dead:
             with contextlib.suppress(ValueError):
                 self.actors.remove(actor)
