@@ -1,10 +1,10 @@
-"""Writes the column 'proved by' of docs/contracts.md from the markers of the tests.
+"""Writes docs/proofs.md, the tests that prove each promise of docs/contracts.md, and links it from there.
 
-contracts.py            write it
-contracts.py --check    say whether it is stale, write nothing
+contracts.py            write both pages
+contracts.py --check    report stale pages, write nothing
 
-The numbers and their wording live on the page; so do words that begin with 'open', which say what a proof still
-lacks. The tests are read, not run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
+People write the promises in docs/contracts.md, and after 'open' what a proof still lacks. The tests are parsed, not
+run: a marker is `@pytest.mark.contract("P4", "P5")` on a test, a class or a module.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "contracts.md"
+PROOFS = ROOT / "docs" / "proofs.md"
 ROW = re.compile(r"^\| (?P<number>[A-Z]\d+) \| (?P<promise>.*?) \| (?P<proof>.*) \|$")
 MUTANTS = re.compile(r"^(?:Last done on .*|Not done yet)\.$", re.MULTILINE)
 BREAK = "<br>"
+PROOFS_HEAD = """# Proofs
+
+The tests that prove each [promise](contracts.md). `scripts/contracts.py` generates this page from the markers
+of the tests (`@pytest.mark.contract("P4")`): don't edit it.
+"""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """One line of the page."""
+    """One row of docs/contracts.md."""
 
     number: str
     words: str
@@ -33,7 +39,7 @@ class Promise:
 
     @property
     def open(self) -> str:
-        """What a proof still lacks, in words; empty when nothing."""
+        """What the proof still lacks; empty if it is complete."""
         found = re.search(r"(?:^|<br>)(open\b.*)$", self.proof)
         return found[1] if found else ""
 
@@ -47,12 +53,12 @@ class Proof:
     """A test that names a promise."""
 
     number: str
-    file: str
+    file: str  # relative to the root of the project
     test: str
 
 
 def promises(text: str) -> list[Promise]:
-    """What the page promises, in its order."""
+    """The promises of the page, in its order."""
     return [
         Promise(number=row["number"], words=row["promise"].strip(), proof=row["proof"].strip())
         for row in map(ROW.match, text.splitlines())
@@ -61,18 +67,18 @@ def promises(text: str) -> list[Promise]:
 
 
 def proofs(root: Path = ROOT) -> list[Proof]:
-    """Every test that names a promise, by reading the tests."""
+    """Every test that names a promise, from the source of the tests."""
     files = [*root.glob("tests/**/test_*.py"), *root.glob("apps/*/tests/**/test_*.py")]
     found = []
     for file in sorted(files):
-        name = str(file.relative_to(root)).removesuffix(".py").removeprefix("tests/")
+        name = str(file.relative_to(root))
         tree = ast.parse(file.read_text("utf-8"))
         found += [Proof(number, name, test) for test, number in _marked(tree, _module_marks(tree))]
     return found
 
 
-def rendered(text: str, given: list[Proof]) -> str:
-    """The page with its column 'proved by' as the tests have it."""
+def with_links(text: str, given: list[Proof]) -> str:
+    """The page of promises with a link to the proofs of each promise that has some."""
     lines = []
     for line in text.splitlines():
         if ROW.match(line):
@@ -83,8 +89,25 @@ def rendered(text: str, given: list[Proof]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def proofs_page(text: str, given: list[Proof]) -> str:
+    """The page of proofs for the promises of this text: one line for each test."""
+    lines = [PROOFS_HEAD]
+    for promise in promises(text):
+        by_file: dict[str, list[str]] = {}
+        for proof in given:
+            if proof.number == promise.number and proof.test not in by_file.get(proof.file, ()):
+                by_file.setdefault(proof.file, []).append(proof.test)
+        lines += [f"## {promise.number}", "", promise.words, ""]
+        for file, tests in by_file.items():
+            lines += [f"- [{file}](../{file})", *(f"  - `{test}`" for test in tests)]
+        if promise.open:
+            lines.append(f"- {promise.open}")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAGE) -> None:
-    """Say on the page when every promise was last broken, and what no test noticed."""
+    """Record on the page when every promise was last broken, and which breaks no test noticed."""
     found = (
         "a test turned red each time" if not survivors else f"no test noticed {len(survivors)}: {'; '.join(survivors)}"
     )
@@ -94,12 +117,9 @@ def note_mutants(*, on: str, breaks: int, survivors: list[str], page: Path = PAG
 
 
 def _cell(promise: Promise, given: list[Proof]) -> str:
-    by_file: dict[str, list[str]] = {}
-    for proof in given:
-        if proof.number == promise.number and proof.test not in by_file.get(proof.file, ()):
-            by_file.setdefault(proof.file, []).append(proof.test)
-    parts = [f"**{file}** " + " ".join(f"`{test}`" for test in tests) for file, tests in by_file.items()]
-    return BREAK.join([*parts, promise.open] if promise.open else parts)
+    proved = any(proof.number == promise.number for proof in given)
+    link = f"[tests]({PROOFS.name}#{promise.number.lower()})" if proved else ""
+    return BREAK.join(part for part in (link, promise.open) if part)
 
 
 def _marked(tree: ast.AST, above: list[str]) -> Iterator[tuple[str, str]]:
@@ -132,12 +152,16 @@ def _numbers(marks: list[ast.expr]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    text = PAGE.read_text("utf-8")
-    new = rendered(text, proofs())
+    given = proofs()
+    page = with_links(PAGE.read_text("utf-8"), given)
+    new = {PAGE: page, PROOFS: proofs_page(page, given)}
     if arguments == ["--check"]:
-        print("docs/contracts.md is as the tests say" if new == text else "stale: run scripts/contracts.py")
-        return int(new != text)
-    PAGE.write_text(new, "utf-8")
+        stale = [file for file, text in new.items() if not file.exists() or file.read_text("utf-8") != text]
+        for file in stale:
+            print(f"{file.relative_to(ROOT)} is stale: run scripts/contracts.py")
+        return int(bool(stale))
+    for file, text in new.items():
+        file.write_text(text, "utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The page of promises is whole, true and up to date: no number without a proof or the word 'open'."""
+"""Every promise has a proof or the word 'open', and the generated page of proofs is up to date."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def test_a_test_names_only_numbers_that_are_on_the_page() -> None:
     assert strangers == set()
 
 
-def test_the_column_of_proofs_is_as_the_tests_have_it() -> None:
-    assert contracts.rendered(TEXT, PROOFS) == TEXT, "stale: run scripts/contracts.py"
+def test_the_pages_are_up_to_date_with_the_markers_of_the_tests() -> None:
+    assert contracts.with_links(TEXT, PROOFS) == TEXT, "stale: run scripts/contracts.py"
+    assert contracts.proofs_page(TEXT, PROOFS) == contracts.PROOFS.read_text("utf-8"), "stale: run scripts/contracts.py"
 
 
 def test_markers_are_found_on_functions_classes_and_modules(tmp_path: Path) -> None:
@@ -72,17 +73,26 @@ def test_markers_are_found_on_functions_classes_and_modules(tmp_path: Path) -> N
     )
     found = {(proof.file, proof.test, proof.number) for proof in contracts.proofs(tmp_path)}
     assert found == {
-        ("unit/test_it", test, number)
+        ("tests/unit/test_it.py", test, number)
         for test, numbers in {"test_one": "123", "test_three": "14"}.items()
         for number in (f"P{digit}" for digit in numbers)
     }
 
 
-def test_a_stale_column_and_lost_words_would_be_seen() -> None:
-    page = "| P1 | It does. | old<br>open in part: the rest |\n"
-    proof = contracts.Proof("P1", "unit/test_it", "test_one")
-    assert contracts.rendered(page, [proof]) == (
-        "| P1 | It does. | **unit/test_it** `test_one`<br>open in part: the rest |\n"
+def test_a_promise_links_to_its_proofs_and_keeps_its_open_mark() -> None:
+    proof = contracts.Proof("P1", "tests/unit/test_it.py", "test_one")
+    for old in ("", "[tests](gone.md)<br>"):
+        assert contracts.with_links(f"| P1 | It does. | {old}open in part: the rest |\n", [proof]) == (
+            "| P1 | It does. | [tests](proofs.md#p1)<br>open in part: the rest |\n"
+        )
+    assert contracts.with_links("| P1 | It does. | open: later |\n", []) == "| P1 | It does. | open: later |\n"
+    assert contracts.with_links("| P1 | It does. | [tests](proofs.md#p1) |\n", []) == "| P1 | It does. |  |\n"
+
+
+def test_the_page_of_proofs_lists_each_test_once_below_its_promise() -> None:
+    page = "| P1 | It does. |  |\n| P2 | It too. | open: later |\n"
+    given = [contracts.Proof("P1", "tests/test_it.py", test) for test in ("test_one", "test_two", "test_one")]
+    assert contracts.proofs_page(page, given).removeprefix(contracts.PROOFS_HEAD) == (
+        "\n## P1\n\nIt does.\n\n- [tests/test_it.py](../tests/test_it.py)\n  - `test_one`\n  - `test_two`\n"
+        "\n## P2\n\nIt too.\n\n- open: later\n"
     )
-    assert contracts.rendered("| P1 | It does. | open: later |\n", []) == "| P1 | It does. | open: later |\n"
-    assert contracts.rendered("| P1 | It does. | **gone** `test_x` |\n", []) == "| P1 | It does. |  |\n"

@@ -50,7 +50,7 @@ class Break:
 
     def tests(self, proofs: list[contracts.Proof]) -> list[str]:
         """The files with tests that name the promise."""
-        return sorted({f"tests/{proof.file}.py" for proof in proofs if proof.number == self.promise})
+        return sorted({proof.file for proof in proofs if proof.number == self.promise})
 
     def digest(self, tests: Iterable[str], *, root: Path = ROOT) -> str:
         """Another one whenever the break, its file or one of these test files changes."""
