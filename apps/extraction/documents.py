@@ -94,7 +94,7 @@ def _put(file: File, *, by: str) -> Upload:
 
 def _add(session: Session, document: Upload) -> None:
     if hf.clock.now() - document.created_at > settings.collect_after / 2:
-        # Whoever collects files may be about to take this one for a leftover.
+        # The clean-up of unused files may be about to delete this one.
         raise Trouble(blobs.name, "the file took too long to be kept")
     _submit(session, document)
 

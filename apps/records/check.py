@@ -40,7 +40,7 @@ def check(client: CheckClient) -> Iterator[Checked]:
     yield Checked(what="those that can't be read say why", fault=difference(_failures(found), FAILURES))
     yield Checked(what="dates, sums, people and numbers are what the documents say", fault=_fields(client, found))
     yield Checked(what="every field stands where it says, to the character", fault=_places(client, found))
-    yield Checked(what="an invoice that does not add up is told of", fault=_findings(client, found))
+    yield Checked(what="an invoice with a wrong total is reported", fault=_findings(client, found))
     yield Checked(what="a document handed in now is processed, and again", fault=_again(client))
 
 

@@ -69,7 +69,7 @@ def collect() -> int:
     removed = 0
     for digest in list(blobs.older_than(YOUNG)):
         with database.write() as session:
-            # Whoever is about to insert a document with these bytes waits, and then sees that they are gone.
+            # A transaction that is about to insert a document with these bytes waits, and then sees that they are gone.
             if not database.is_sqlite:
                 session.execute(text("lock table documents in share row exclusive mode"))
             if session.scalar(select(Document.id).where(Document.sha256 == digest).limit(1)) is None:

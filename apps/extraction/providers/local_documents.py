@@ -1,7 +1,7 @@
-"""Local documents: a PDF is read on this machine, in a process of its own, with limits, which ends with whoever asked.
+"""Local documents: read a PDF on this machine, in a child process with limits that ends when its parent does.
 
-A PDF library reads what strangers have made: one that crashes, loops or eats memory takes no one else along, and one
-that was taken over finds no keys of ours in its environment.
+PDFs come from strangers. One that makes the library crash, loop or fill the memory harms only that process, and one
+that takes control of it finds none of our keys in its environment.
 """
 
 from __future__ import annotations

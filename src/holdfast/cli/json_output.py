@@ -1,4 +1,4 @@
-"""What `--json` prints where that is not the value itself. A name here is a promise to whoever parses it."""
+"""JSON output: what `--json` prints where it differs from the value itself. Scripts parse these names: keep them."""
 
 from __future__ import annotations
 

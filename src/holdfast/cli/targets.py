@@ -204,7 +204,7 @@ def _suggestion(module: Any) -> str:
 
 
 def signed(hf: Holdfast) -> dict[str, Any]:
-    """What a verb that steers is given beside what it is about; a server knows by the token who asks."""
+    """The extra arguments of a call that changes something. A server needs none: it knows the operator by the token."""
     return {"by": operator()} if isinstance(hf, Holdfast) else {}
 
 
